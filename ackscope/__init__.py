@@ -1,3 +1,3 @@
-"""The kernel: the words that all rooms speak, and the front door. It holds no logic of a room and imports none."""
+"""The kernel: types and formats that all rooms share, and the command line. It imports no room."""
 
 __version__ = "0.1.0"

@@ -89,7 +89,7 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code. An error that the user can act on is one line on stderr."""
+    """Run one command and return its exit code. An `AckscopeError` is printed as one line on stderr."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         return _run(words)
@@ -100,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader of our output closed the pipe (`| head`): not an error.
+        # The reader of the output closed the pipe (`| head`), which is not an error.
         sys.stderr.close()
         return 0
 

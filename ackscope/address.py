@@ -1,4 +1,4 @@
-"""Addresses of brokers: parsed once, shown without their password."""
+"""Addresses of brokers. They are shown without their password."""
 
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
@@ -10,7 +10,7 @@ _PORTS = {"amqp": 5672, "amqps": 5671, "http": 15672, "https": 15671}
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a broker listens and who asks.
+    """The address of a broker, with credentials.
 
     Attributes:
         scheme: amqp, amqps, http or https.
@@ -33,12 +33,12 @@ class Address:
 
     @property
     def where(self) -> str:
-        """Host and port, fit for a message."""
+        """Host and port, for messages."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def url(self) -> str:
-        """The address without user and password, as commands for others name it."""
+        """The address without user and password, for commands that other people run."""
         return f"{self.scheme}://{self.where}{self.path}"
 
     def __str__(self) -> str:
@@ -47,15 +47,15 @@ class Address:
 
 
 def parse_address(url: str, *, schemes: tuple[str, ...], what: str) -> Address:
-    """Read an address such as `amqp://user:password@host:5672/vhost`.
+    """Parse an address such as `amqp://user:password@host:5672/vhost`.
 
     Args:
-        url: the address; user and password default to guest, as everywhere with RabbitMQ.
-        schemes: which schemes are meant.
-        what: how to call the address in a message (the option or the key).
+        url: the address; user and password default to guest, as everywhere in RabbitMQ.
+        schemes: the valid schemes.
+        what: name of the option or key, for messages.
 
     Raises:
-        UsageError: naming `what` and what is expected; the message never holds the password.
+        UsageError: the address is invalid; the message has `what` and an example, never the password.
     """
     example = f"{schemes[0]}://user:password@host:{_PORTS[schemes[0]]}"
     try:
@@ -81,10 +81,10 @@ def parse_address(url: str, *, schemes: tuple[str, ...], what: str) -> Address:
 
 
 def parse_amqp(url: str, what: str = "--amqp") -> Address:
-    """Read an AMQP address; the path is the virtual host (`/%2F` or nothing: `/`)."""
+    """Parse an AMQP address. Its path is the virtual host; `/%2F` and an empty path mean `/`."""
     return parse_address(url, schemes=("amqp", "amqps"), what=what)
 
 
 def parse_management(url: str, what: str = "--management") -> Address:
-    """Read an address of the management API; a path is a prefix, as in `http://host:15672/rabbit`."""
+    """Parse an address of the management API. Its path is a prefix, as in `http://host:15672/rabbit`."""
     return parse_address(url, schemes=("http", "https"), what=what)

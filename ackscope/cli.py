@@ -1,4 +1,4 @@
-"""What every command's command line has in common."""
+"""Parts of the command line that all commands share."""
 
 import argparse
 import os
@@ -13,22 +13,22 @@ from ackscope.errors import EXIT_COULD_NOT
 
 
 class Command(Protocol):
-    """A module that is a command: it adds its arguments, and runs."""
+    """The interface of a command's module."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Declare options and arguments."""
         ...
 
     def run(self, args: argparse.Namespace) -> int:
-        """Do it; the result is the exit code."""
+        """Run the command and return the exit code."""
         ...
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse, with one line for bad input and the exit code of the contract."""
+    """An `ArgumentParser` that reports invalid input in one line and exits with `EXIT_COULD_NOT`."""
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong in one line."""
+        """Print one line and exit."""
         self.exit(EXIT_COULD_NOT, f"{self.prog}: {message}; see: {self.prog} --help\n")
 
 
@@ -36,10 +36,10 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def seconds(text: str) -> float:
-    """Read a duration: `30s`, `1.5m`, `200ms`, `2h`, `1d`, or a bare number of seconds.
+    """Parse a duration: `30s`, `1.5m`, `200ms`, `2h`, `1d`, or a number of seconds.
 
     Raises:
-        ValueError: with the forms that are understood.
+        ValueError: the text is not a duration; the message has examples.
     """
     stripped = text.strip().lower()
     for unit in sorted(_UNITS, key=len, reverse=True):
@@ -58,7 +58,7 @@ def seconds(text: str) -> float:
 
 
 def argument(parse: Callable[[str], float]) -> Callable[[str], float]:
-    """Make a parser of text fit for argparse's `type=`, with its own words in the message."""
+    """Adapt a parser that raises `ValueError` to argparse's `type=`, which then shows the text of the error."""
 
     def read(text: str) -> float:
         try:
@@ -70,7 +70,7 @@ def argument(parse: Callable[[str], float]) -> Callable[[str], float]:
 
 
 def nearest(word: str, known: list[str]) -> str:
-    """`, did you mean X?` where a known word is near, else nothing."""
+    """`, did you mean X?` if a known word is similar, else ""."""
     close = get_close_matches(word, known, n=1)
     return f", did you mean {close[0]!r}?" if close else ""
 
@@ -82,9 +82,9 @@ def print_json(document: object) -> None:
 
 
 def die_with_parent() -> None:
-    """Ask the kernel to end this process when the one that started it ends (Linux).
+    """Ask the kernel to end this process when its parent process ends (Linux).
 
-    Called in a child that must not outlive its parent, even one that was killed.
+    Call it in a child that must not outlive its parent, even if the parent is killed.
     """
     import ctypes  # noqa: PLC0415  only children pay for it
 

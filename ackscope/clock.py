@@ -1,6 +1,6 @@
-"""Time, in one place and injected, so that tests can set it.
+"""Clocks, which are injected so that tests can set the time.
 
-Durations come from the monotonic clock alone; the wall clock only says when something was.
+Durations are measured with the monotonic clock only; the wall clock is for dates.
 """
 
 import time
@@ -15,14 +15,14 @@ class Instant:
 
     Attributes:
         wall: seconds since 1970-01-01 UTC; may jump.
-        mono: seconds of the monotonic clock of this process; only differences mean anything.
+        mono: seconds of the monotonic clock of this process; only differences are meaningful.
     """
 
     wall: float
     mono: float
 
     def since(self, earlier: "Instant") -> float:
-        """Seconds from `earlier` to here; never from the wall clock."""
+        """Seconds from `earlier` to this moment, by the monotonic clock."""
         return self.mono - earlier.mono
 
     @property
@@ -41,12 +41,12 @@ def iso(wall: float) -> str:
 
 
 def stamp(moment: datetime) -> float:
-    """Seconds since 1970 of a moment; one without a zone is UTC, as Spark and Arrow hand it over."""
+    """Seconds since 1970 of a moment. A moment without a zone is in UTC, as Spark and Arrow return it."""
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 class Clock(Protocol):
-    """What tells the time."""
+    """The interface of a clock."""
 
     def now(self) -> Instant:
         """The present moment."""

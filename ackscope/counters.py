@@ -1,11 +1,11 @@
-"""Message counters, which the overview, queues, channels, exchanges and virtual hosts all carry."""
+"""Message counters, which the overview, queues, channels, exchanges and virtual hosts have."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageStats:
-    """Counters since the object exists; each appears with its first event only (None before)."""
+    """Counters since the object was created. The broker omits a counter before its first event: then it is None."""
 
     publish: int | None = None
     publish_in: int | None = None

@@ -1,25 +1,25 @@
-"""Every error that a user can cause or meet, as one tree.
+"""The errors that users can act on, as one class hierarchy.
 
 * AckscopeError: something the user can act on; printed as one line, without a traceback
   + UsageError: the command line asks for something that does not exist
   + ConfigError: the configuration file or its environment is wrong
-  + MissingPart: a program, package or permission that the command needs is not there
-  + BrokerError: the broker cannot be asked
+  + MissingPart: a program, package or permission that the command needs is missing
+  + BrokerError: a request to the broker failed
     - Unreachable: no connection (refused, no route, name unknown, timeout, TLS to a plain port)
-    - Refused: it answered and said no (credentials, permissions, virtual host)
-    - BadAnswer: it answered with something that is not what it documents
-  + DataError: a file of ours (landing, rollup, bundle) cannot be read or written
+    - Refused: the broker refused it (credentials, permissions, virtual host)
+    - BadAnswer: the response differs from the documented API
+  + DataError: a file of ackscope (landing, rollup, bundle) cannot be read or written
 
-A programming error is none of these: it keeps its traceback.
+Programming errors are not part of it: they show their traceback.
 """
 
 # The verdicts of `ackscope diagnose` are 0 (nothing), 1 (warning) and 2 (critical).
-# So "could not do it" is 3 for every command: a typing error is never read as a verdict.
+# So failures exit with 3 in every command: a typing error is never mistaken for a verdict.
 EXIT_COULD_NOT = 3
 
 
 class AckscopeError(Exception):
-    """Base of all errors that are told in one line: what, where, what to do instead."""
+    """Base of all errors that are printed as one line: what failed, where, and what to do instead."""
 
     exit_code = EXIT_COULD_NOT
 
@@ -37,7 +37,7 @@ class MissingPart(AckscopeError):
 
 
 class BrokerError(AckscopeError):
-    """The broker could not be asked; the message names host and port, never credentials."""
+    """A request to the broker failed; the message names host and port, never credentials."""
 
 
 class Unreachable(BrokerError):
@@ -45,12 +45,12 @@ class Unreachable(BrokerError):
 
 
 class Refused(BrokerError):
-    """The broker answered and refused."""
+    """The broker refused the request."""
 
 
 class BadAnswer(BrokerError):
-    """The broker's answer is not what its API documents."""
+    """The broker's response differs from its documented API."""
 
 
 class DataError(AckscopeError):
-    """A file of ours cannot be read or written."""
+    """A file of ackscope cannot be read or written."""

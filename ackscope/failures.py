@@ -1,6 +1,6 @@
-"""Phrases that the reason of a failed request or probe contains: readers and probes write them, rules look for them.
+"""Phrases in the reasons of failed requests and probes: readers and probes write them, rules search for them.
 
-A reason is a text for people, and bundles of older versions hold nothing else. So these phrases never change.
+A reason is a text for people, and bundles of older versions contain only this text. So the phrases never change.
 """
 
 from enum import StrEnum

@@ -1,7 +1,7 @@
-"""What diagnosis found, as data: facts, evidence and identifiers, never sentences.
+"""Findings of the diagnosis as data: facts, evidence and identifiers, never sentences.
 
-The text of a finding is rendered from the catalogue page of its rule (`diagnosis/text.py`), once, where it is shown;
-`ackscope/reports.py` has its shape.
+`diagnosis/text.py` renders the text of a finding from the catalogue page of its rule; `ackscope/reports.py` defines the
+result.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 Fact = str | int | float | bool | None | Sequence["Fact"] | Mapping[str, "Fact"]
-"""A value that JSON has."""
+"""A value that JSON can represent."""
 
 Facts = Mapping[str, Fact]
-"""Facts by name; it ends with the unit where there is one: `held_seconds`, `free_bytes`, `publish_rate` (a second)."""
+"""Facts by name. A name ends with the unit, if any: `held_seconds`, `free_bytes`, `publish_rate` (per second)."""
 
 
 class Severity(StrEnum):
@@ -21,13 +21,13 @@ class Severity(StrEnum):
     CRITICAL = "critical"
     """Messages are being lost or stopped now."""
     WARNING = "warning"
-    """They will be, or something is slow."""
+    """Messages will be lost or stopped, or something is slow."""
     INFO = "info"
     """A risk, or a fact that explains another finding."""
 
     @property
     def urgency(self) -> int:
-        """0 for the most urgent, and on from there."""
+        """0 for the most urgent severity; higher numbers are less urgent."""
         return list(Severity).index(self)
 
 
@@ -41,7 +41,7 @@ class Impact(StrEnum):
 
     @property
     def rank(self) -> int:
-        """0 for the worst, and on from there."""
+        """0 for the worst impact; higher numbers are less severe."""
         return list(Impact).index(self)
 
 
@@ -49,11 +49,11 @@ class Certainty(StrEnum):
     """How well the evidence supports the cause."""
 
     CERTAIN = "certain"
-    """The broker says so, or its counters allow nothing else."""
+    """The broker reports the cause, or its counters have no other explanation."""
     LIKELY = "likely"
-    """The most likely explanation; the runbook lists what else looks like it."""
+    """The most likely explanation; the runbook lists others with the same evidence."""
     EARLY = "early"
-    """Seen too briefly to tell from something harmless; a longer duration makes it a warning."""
+    """The evidence is too recent to exclude a harmless cause; if it lasts, the finding becomes a warning."""
 
 
 class Unit(StrEnum):
@@ -70,7 +70,7 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What the finding is about.
+    """The object that a finding is about.
 
     Attributes:
         kind: cluster, node, queue, connection, channel, consumer, exchange, vhost, link (shovel or federation), probe.
@@ -82,18 +82,18 @@ class Subject:
     node: str | None = None
 
     def __str__(self) -> str:
-        """The subject as a person would name it."""
+        """The subject in words, such as `queue 'orders' in vhost '/'`."""
         place = f" in vhost {self.vhost!r}" if self.vhost is not None else ""
         return f"{self.kind} {self.name!r}{place}"
 
 
 @dataclass(frozen=True, slots=True)
 class FieldRef:
-    """Where a value was read.
+    """The source of a value.
 
     Attributes:
-        path: of the management API (`/api/queues`), or a probe (`probe handshake`).
-        field: in its answer (`message_stats.ack`), or a step of the probe; "" for the whole answer.
+        path: path of the management API (`/api/queues`), or a probe (`probe handshake`).
+        field: field of the response (`message_stats.ack`), or step of the probe; "" for the whole response.
     """
 
     path: str
@@ -104,7 +104,7 @@ Source = tuple[FieldRef, ...]
 
 
 def source(path: str, *names: str) -> Source:
-    """Where a value was read: some fields of one answer. Sources of several answers are added with `+`."""
+    """The source of a value: one path and some fields. Sources with several paths are added with `+`."""
     return tuple(FieldRef(path, name) for name in names) or (FieldRef(path),)
 
 
@@ -113,11 +113,11 @@ class Evidence:
     """One observation.
 
     Attributes:
-        key: entry `evidence` of the rule's catalogue page, which has the label, and what would be expected.
-        value: what was seen; None where the page makes the value of `facts`.
-        unit: of a number.
+        key: entry `evidence` of the rule's catalogue page, which has the label and the expected value.
+        value: the observed value; None if the page makes it from `facts`.
+        unit: unit of a number.
         source: where it was read.
-        facts: what else its label, its value and its expectation name: a consumer, a limit.
+        facts: other facts that the templates of the page name, such as a consumer or a limit.
     """
 
     key: str
@@ -161,16 +161,16 @@ class Involved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One cause. The rule names are stable: metrics, alerts, runbooks and links hold on to them.
+    """One cause. Rule names are stable, because metrics, alerts, runbooks and links use them.
 
     Attributes:
-        since: ISO 8601, UTC: since when the evidence is seen; None where that cannot be known.
-        facts: what the templates of the rule's catalogue page name.
-        impact: of its rule, or RISK for information; the engine sets it.
-        seen_seconds: how long the evidence has been seen; None where one look is enough to know.
-        last_seen: ISO 8601, UTC: when the evidence was seen last; a finding stays for a short while after that, so
-            that it does not flap. The engine sets it.
-        consequences: what follows from this cause, and would be a finding of its own without it; ranked.
+        since: start of the evidence, ISO 8601, UTC; None if it cannot be known.
+        facts: the facts that the templates of the rule's catalogue page name.
+        impact: impact of the rule, or RISK for information; the engine sets it.
+        seen_seconds: how long the evidence has been seen; None if one observation is sufficient.
+        last_seen: when the evidence was seen last, ISO 8601, UTC; the engine sets it. A finding stays for a short time
+            after that, so that it does not flap.
+        consequences: findings that this cause explains, ranked; without it they would be listed separately.
     """
 
     rule: str
@@ -188,18 +188,18 @@ class Finding:
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What tells findings apart: rule and subject."""
+        """The identity of a finding: rule and subject."""
         return (self.rule, self.subject.kind, self.subject.vhost or "", self.subject.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inconclusive:
-    """A rule that could not be judged, and what it lacks.
+    """A rule that could not be evaluated, and the reason.
 
     Attributes:
         reason: entry `inconclusive` of the rule's catalogue page, or of the shared texts.
-        facts: what that text names.
-        permanent: this broker or version never gives the signal; nothing that a person does now changes it.
+        facts: facts that this text names.
+        permanent: this broker or version never reports the data, and nobody can change that now.
     """
 
     rule: str
@@ -210,12 +210,12 @@ class Inconclusive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suppressed:
-    """Something that looks like a fault and is none, and why: a queue without consumers that is a dead-letter store.
+    """Something that looks like a fault but is none, such as a dead-letter queue without consumers.
 
     Attributes:
-        rule: what it looks like.
+        rule: the rule that would have reported it.
         reason: entry `suppressed` of the rule's catalogue page, or of the shared texts.
-        facts: what that text names.
+        facts: facts that this text names.
     """
 
     rule: str
@@ -226,12 +226,12 @@ class Suppressed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiagnosisResult:
-    """All that diagnosis has to say of one cluster at one moment.
+    """The result of diagnosing one cluster at one moment.
 
     Attributes:
-        findings: ranked, worst first; one a cause, with what follows from it inside.
-        suppressed: what was looked at and left alone, by rule and subject.
-        checked: every rule that was asked, also those that found nothing.
+        findings: ranked, worst first; one per cause, which contains its consequences.
+        suppressed: by rule and subject.
+        checked: all rules that ran, including those that found nothing.
     """
 
     cluster: str
@@ -243,10 +243,10 @@ class DiagnosisResult:
 
 
 def exit_code(results: Sequence[DiagnosisResult]) -> int:
-    """The exit code of `ackscope diagnose`: 0 nothing, 1 warning, 2 critical, 3 could not tell.
+    """The exit code of `ackscope diagnose`: 0 nothing, 1 warning, 2 critical, 3 inconclusive.
 
-    With no finding, one rule that was inconclusive and need not be is enough for 3: a blind eye is not
-    a clean bill of health. What a version never exposes does not count.
+    Without a warning or critical finding, one inconclusive rule is enough for 3: it may hide a fault. Permanently
+    inconclusive rules do not count.
     """
     severities = {finding.severity for result in results for finding in result.findings}
     if Severity.CRITICAL in severities:
@@ -259,5 +259,5 @@ def exit_code(results: Sequence[DiagnosisResult]) -> int:
 
 
 def flat(findings: Sequence[Finding]) -> list[Finding]:
-    """Every finding, and every one that hangs under it."""
+    """All findings, each followed by its consequences at all depths."""
     return [each for finding in findings for each in (finding, *flat(finding.consequences))]

@@ -1,4 +1,4 @@
-"""Numbers as a person reads them, the same in all rooms: durations, bytes, counts, rates, lists. Absent is a dash."""
+"""Format numbers for people, the same in all rooms: durations, bytes, counts, rates. A missing value is a dash."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -41,14 +41,14 @@ def size(count: float | None) -> str:
 
 
 def number(value: float | None) -> str:
-    """A plain number in three digits: `0.042`, `1.5`, `12,845`."""
+    """A number without a unit, with three significant digits if it is small: `0.042`, `1.5`, `12,845`."""
     if value is None:
         return ABSENT
     return f"{value:,.0f}" if abs(value) >= 100 or value == round(value) else f"{value:.3g}"
 
 
 def plural(count: float, noun: str) -> str:
-    """A number and its noun, with a verb if one ends it: `1 message`, `12,845 other queues`, `2 queues are`."""
+    """A number and its noun, which may end with a verb: `1 message`, `12,845 other queues`, `2 queues are`."""
     if count == 1:
         return f"1 {noun}"
     *before, last = noun.split()
@@ -58,7 +58,7 @@ def plural(count: float, noun: str) -> str:
 
 
 def rate(per_second: float | None) -> str:
-    """Events a second: `40/s`; slow ones by their interval: `one every 20 s`."""
+    """Events per second: `40/s`. Low rates are shown as an interval: `one every 20 s`."""
     if per_second is None:
         return ABSENT
     if 0 < per_second < 0.8:
@@ -67,23 +67,23 @@ def rate(per_second: float | None) -> str:
 
 
 def share(part: float | None) -> str:
-    """A share of 1 in percent: `42 %`."""
+    """A share, 0 to 1, in percent: `42 %`."""
     return ABSENT if part is None else f"{part * 100:.3g} %"
 
 
 def join(items: Iterable[object], limit: int = 3) -> str:
-    """A few items, and how many more there are: `a, b, c and 2 more`."""
+    """The first `limit` items, and the number of the others: `a, b, c and 2 more`."""
     texts = [str(item) for item in items]
     more = f" and {len(texts) - limit} more" if len(texts) > limit else ""
     return ", ".join(texts[:limit]) + more
 
 
 def between(low: float, high: float, text: Callable[[float], str]) -> str:
-    """A range with its unit, once where both ends have the same: `2 to 9 ms`, `0.5 ms to 1.5 s`."""
+    """A range with its unit, which appears once if both ends have the same: `2 to 9 ms`, `0.5 ms to 1.5 s`."""
     first, last = text(low), text(high)
     if first == last:
         return first
     one, other = _NUMBER.match(first), _NUMBER.match(last)
-    # That of one message is the same, too.
+    # Singular and plural are the same unit: `1 message`, `2 messages`.
     same = one and other and first[one.end() :].rstrip("s") == last[other.end() :].rstrip("s")
     return f"{one[0]} to {last}" if one and same else f"{first} to {last}"

@@ -1,7 +1,7 @@
 """Latency histograms that merge by addition: 48 log-spaced buckets, the same for writer, Spark and dashboard.
 
-Why fixed buckets and not a sketch: they are plain columns, merge with SUM in every engine, map to a
-Prometheus histogram, and their error is bounded in *value*: one bucket is a factor of 1.36 wide.
+Fixed buckets have advantages over a sketch: they are plain columns, merge with SUM in every engine, map to a Prometheus
+histogram, and bound the error of the *value*: one bucket is a factor of 1.36 wide.
 """
 
 import math
@@ -14,14 +14,14 @@ _LOWEST, _HIGHEST, BUCKETS = 50e-6, 60.0, 48
 EDGES: tuple[float, ...] = tuple(
     _LOWEST * (_HIGHEST / _LOWEST) ** (step / (BUCKETS - 2)) for step in range(BUCKETS - 1)
 )
-"""Upper edges in seconds (inclusive) of all buckets but the last, which holds everything above 60 s."""
+"""Upper edges in seconds (inclusive) of all buckets except the last, which counts everything above 60 s."""
 
 COLUMNS: tuple[str, ...] = tuple(f"b{index:02d}" for index in range(BUCKETS))
 """Column names of the buckets, in order."""
 
 
 def bucket(seconds: float) -> int:
-    """The index of the bucket that holds a duration."""
+    """The index of the bucket of a duration."""
     low, high = 0, BUCKETS - 1
     while low < high:
         middle = (low + high) // 2
@@ -35,16 +35,16 @@ def bucket(seconds: float) -> int:
 def quantile(counts: Sequence[int], maximum: float | None, q: float) -> float | None:
     """Estimate a quantile from bucket counts, in seconds.
 
-    Interpolates in the logarithm within the bucket (in proportion below 50 microseconds), and never
-    answers more than the exact maximum.
+    Interpolates logarithmically within the bucket (linearly below 50 microseconds). The result never exceeds the exact
+    maximum.
 
     Args:
-        counts: one count a bucket, in the order of `COLUMNS`.
-        maximum: the exact maximum, where it is known.
+        counts: one count per bucket, in the order of `COLUMNS`.
+        maximum: the exact maximum; None if unknown.
         q: 0..1.
 
     Returns:
-        None where there is nothing to tell from.
+        The quantile in seconds; None for an empty histogram.
     """
     total = sum(counts)
     if total == 0:

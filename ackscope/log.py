@@ -1,6 +1,6 @@
-"""Logs: one event a line on stderr, as logfmt or as JSON, never with a credential.
+"""Logs: one event per line on stderr, as logfmt or JSON, without credentials.
 
-An event is a short constant text and its facts as keys: `log.warning("cluster unreachable", cluster=name, error=text)`.
+An event is a short constant text; its facts are keys: `log.warning("cluster unreachable", cluster=name, error=text)`.
 """
 
 import logging
@@ -16,7 +16,7 @@ ROOMS = ("ackscope", "probes", "exporter", "diagnosis", "pipeline", "dashboard",
 FORMATS = ("logfmt", "json")
 LEVELS = ("debug", "info", "warning", "error")
 
-# The word `password` itself stands in the examples of our own messages.
+# The literal word `password` is not replaced: it is a placeholder in examples.
 _CREDENTIALS = re.compile(r"(?<=://)([^/\s:@]*):(?!password@)[^/\s@]+@")
 
 _SHARED: tuple[Processor, ...] = (
@@ -47,7 +47,7 @@ def redact(text: str) -> str:
 
 
 class _Renderer:
-    """Renders an event as one line; in logfmt a traceback follows on lines of its own, so that a person can read it."""
+    """Renders an event as one line. In logfmt a traceback follows on separate lines, where people can read it."""
 
     _KEYS = ("ts", "level", "logger", "msg")
 

@@ -1,4 +1,4 @@
-"""The manifest of a cluster's rollups: the files that count now, in one small document that is replaced as a whole.
+"""The manifest of a cluster's rollups: the current data files, in one small document that is replaced atomically.
 
 Replacing it changes all tables at the same moment. A data file is named by a digest of its content and never changes.
 After it is replaced it stays on disk for `GRACE_SECONDS`, for readers with the previous manifest; a reader that finds a
@@ -21,7 +21,7 @@ FOLDER = "_catalog"
 VERSION = 1
 GRACE_SECONDS = 600.0
 
-# Seconds. File times are coarse: two versions written within one tick of the kernel clock could look the same.
+# Seconds. File times are coarse: two versions written within one tick of the kernel clock can have the same time.
 _SETTLED_SECONDS = 2
 
 
@@ -107,7 +107,7 @@ def read(root: Path, cluster: str) -> Manifest:
 
 
 class ManifestCache:
-    """Manifests as last read, by path: that of a month names thousands of files. Safe for several threads."""
+    """Caches parsed manifests by path, because a month of rollups has thousands of files. Thread-safe."""
 
     def __init__(self) -> None:
         self._known: dict[Path, tuple[tuple[int, int, int], Manifest]] = {}

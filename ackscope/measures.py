@@ -61,7 +61,7 @@ def measure(name: str) -> Measure:
 
 
 def quantity(value: float | None, unit: str) -> str:
-    """A value with its unit (`Measure.unit`), in three digits; absent is a dash."""
+    """A value with its unit (`Measure.unit`), in three digits; a missing value is a dash."""
     texts = {"bytes": size, "seconds": duration, "share": share, "messages": _messages}
     if unit == "rate":
         return ABSENT if value is None else f"{number(value)}/s"

@@ -80,8 +80,8 @@ class FindingEpisode:
     """One finding from its beginning to its end: one row of `episodes`. Times are in seconds since 1970.
 
     Attributes:
-        found: it was already active when the exporter started, so it began at `began` or before.
-        lasts: it was active when it was last reported; False with `ended` None means that it ended at an unknown time.
+        found: it was already active when the exporter started, so it began at `began` or earlier.
+        lasts: it was active when it was last reported. If False and `ended` is None, it ended at an unknown time.
     """
 
     began: float
@@ -123,7 +123,7 @@ class ChangedObject:
 
     Attributes:
         at: seconds since 1970 of its first change, or that of the first of its parts.
-        wave: 0 is the wave that matters most.
+        wave: rank of its wave; 0 is the most important one.
         strength: 0 and up; grows with the logarithm of the largest change.
         shifts, findings: earliest first.
         parts: changes of its channels and consumers, earliest first.
@@ -243,7 +243,7 @@ def _changed_object(key: ObjectKey, wave: int, moves: Sequence[ChangePoint | Fin
 
 
 def _wave_weight(wave: _MovesByObject, moment: float, around: float) -> float:
-    """How much a wave matters; at `around` seconds from the moment it counts half."""
+    """The weight of a wave: the total strength of its changes, halved at `around` seconds from the moment."""
     distance = min(abs(_time_of(move) - moment) for moves in wave.values() for move in moves)
     near = 1 - 0.5 * min(1.0, distance / around) if around > 0 else 1.0
     return near * sum(_strength(moves) for moves in wave.values())

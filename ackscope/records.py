@@ -1,8 +1,8 @@
-"""What probes measure as clients: the records that they emit and that every sink understands.
+"""Records of what probes measure as clients; all sinks accept them.
 
-Probes emit; the exporter turns records into metrics and landing rows. Neither imports the other.
-A message has three times of its own (intended, sent, settled): otherwise a stall of the client would look like a stall
-of the broker (coordinated omission).
+Probes emit records, and the exporter turns them into metrics and landing rows. Neither imports the other.
+A message has three times (intended, sent, settled). With fewer, a stall of the client would look like a stall of the
+broker (coordinated omission).
 """
 
 from dataclasses import dataclass, field
@@ -19,18 +19,18 @@ class Outcome(StrEnum):
     TIMED_OUT = "undecided"
     """Neither ack nor nack within the timeout of the probe; "undecided" in metrics and tables."""
     LOST = "lost"
-    """The channel or connection died before it was settled; the broker may or may not have it."""
+    """The channel or connection was lost before it was settled; the broker may or may not have the message."""
 
 
 # The outcome that a probe expects of its messages, if it is not `ACKED`.
 _EXPECTED = {"nack": Outcome.NACKED}
 
 NOT_ACKED_BY_DESIGN = tuple(_EXPECTED)
-"""Probes whose messages are not acked when all is well; they do not count in a share of acked messages."""
+"""Probes whose messages a healthy broker does not ack; they are excluded from shares of acked messages."""
 
 
 def expected_outcome(probe: str) -> Outcome:
-    """What becomes of a message of this probe when all is well."""
+    """The outcome of a message of this probe on a healthy broker."""
     return _EXPECTED.get(probe, Outcome.ACKED)
 
 
@@ -40,18 +40,18 @@ class MessageRecord:
 
     Attributes:
         probe: name of the probe (confirm, delivery, ...).
-        stream: what tells the streams of a probe apart, such as "classic" or "classic-large".
-        queue_type: classic, quorum or stream; "none" where no queue takes part.
-        node: the node whose queue took it, as the broker names it; "" where that is not known.
-        epoch: counts the probe's channels; delivery tags restart with each.
+        stream: name of the stream within the probe, such as "classic" or "classic-large".
+        queue_type: classic, quorum or stream; "none" without a queue.
+        node: the broker's name of the node whose queue received it; "" if unknown.
+        epoch: number of the probe's channel; delivery tags restart with each channel.
         seq: the delivery tag of the publish on its channel, from 1.
         intended_at: wall clock, seconds since 1970, when it was scheduled to be sent.
         send_delay: seconds from intended to sent: the probe's own error.
-        confirm: seconds from sent to settled (ack or nack): when the kernel received the frame, or when it was read
-            over TLS; None if it never was.
-        response: seconds from intended to settled: how long a caller would have waited.
+        confirm: seconds from sent to settled (ack or nack), at the time when the kernel received the frame, or with TLS
+            when the probe read it; None if it was never settled.
+        response: seconds from intended to settled: the wait of a caller.
         multiple: the ack frame that settled it had its `multiple` flag set.
-        group: how many messages that frame settled.
+        group: number of messages that this frame settled.
         delivery: seconds from sent to the first delivery; None if none was expected or none arrived.
         deliveries: number of deliveries; None if none was expected.
         redelivered: the redelivered flag of any of its deliveries.
@@ -113,12 +113,12 @@ class StepRecord:
     """One timed step of a probe that does not measure a stream of messages.
 
     Attributes:
-        stream: what tells the streams of a probe apart; a probe with one stream calls it by its own name.
+        stream: name of the stream within the probe; the name of the probe if it has one stream.
         at: wall clock when the step began, seconds since 1970.
-        step: what was timed, such as "tcp", "declare", "requeue" or "dead-letter".
-        seconds: how long it took; None if it did not complete.
+        step: the timed step, such as "tcp", "declare", "requeue" or "dead-letter".
+        seconds: its duration; None if it did not complete.
         ok: it completed as expected.
-        reason: why not, as text; None when `ok`.
+        reason: why it failed, as text; None if `ok`.
     """
 
     probe: str
@@ -145,14 +145,14 @@ class Quantiles:
 
 
 class ProbeState(StrEnum):
-    """How a probe's stream is doing."""
+    """The state of a probe's stream."""
 
     CONNECTING = "connecting"
     RUNNING = "running"
     BLOCKED = "blocked"
     """The broker sent connection.blocked: the probe publishes nothing until connection.unblocked."""
     FAILED = "failed"
-    """It cannot measure; `reason` says why. It retries on its own."""
+    """It cannot measure; `reason` says why. The probe retries automatically."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +162,7 @@ class ProbeStep:
     Attributes:
         attempts: number of attempts.
         failures: attempts that did not complete as expected; they are part of `attempts`.
-        seconds: durations of the others.
+        seconds: durations of the successful attempts.
         reason: why the latest attempt failed; None if it succeeded.
     """
 
@@ -173,12 +173,12 @@ class ProbeStep:
 
 
 class BatchingKind(StrEnum):
-    """What the ack frames of a stream look like."""
+    """How the broker batches the acks of a stream."""
 
     SYNC = "sync"
-    """The broker writes everything that arrived during the previous write, then confirms it together."""
+    """The broker writes all messages that arrived during the previous write, then confirms them together."""
     UNBATCHED = "unbatched"
-    """Each message is confirmed on its own."""
+    """Each message is confirmed separately."""
     WINDOW_LIMITED = "window-limited"
     """A limit (outstanding messages, credit) determines the size of the groups, not the interval."""
     UNKNOWN = "unknown"
@@ -187,17 +187,17 @@ class BatchingKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batching:
-    """What the ack bursts reveal about how the broker writes before it confirms.
+    """An estimate of how the broker writes before it confirms, derived from the ack bursts.
 
     Attributes:
-        interval: estimate of the time of one sync or flush, seconds; None unless `kind` is SYNC.
-        floor: lowest latency inside a burst, median over bursts, seconds: round trip + sync + replication.
-        slope: seconds of latency a message gains for each second it was sent earlier in its burst, median: near 1 where
+        interval: estimated time of one sync or flush, seconds; None unless `kind` is SYNC.
+        floor: lowest latency within a burst, median over bursts, seconds: round trip + sync + replication.
+        slope: additional seconds of latency per second that a message was sent earlier in its burst, median; near 1 if
             batching explains the latency.
-        group: messages a burst, median.
-        bursts: bursts that the estimate rests on.
+        group: messages per burst, median.
+        bursts: number of bursts that the estimate is based on.
         confidence: 0 to 1.
-        fsync: this broker calls fsync (or fdatasync) before it confirms on this queue type, so "fsync" may be said.
+        fsync: this broker calls fsync (or fdatasync) before it confirms on this queue type, so texts may say "fsync".
         because: the reasoning, as one sentence.
     """
 
@@ -217,31 +217,31 @@ class ProbeOutcome:
     """One stream of one probe, over its recent window (the last minute) and since its start.
 
     Attributes:
-        stream: what tells the streams of a probe apart, such as "classic".
-        at: wall clock, seconds since 1970, of this summary.
-        state: its present state; `reason` says why it is not running.
-        doubtful: why the recent figures cannot be trusted; None when they can.
-        success: the recent window holds at least one message or step, and each of them ended as this probe expects:
-            acked (and delivered), or nacked where the queue must nack.
+        stream: name of the stream within the probe, such as "classic".
+        at: wall clock of this summary, seconds since 1970.
+        state: its current state; `reason` says why it is not running.
+        doubtful: why the recent values are not reliable; None if they are.
+        success: the recent window has at least one message or step, and each of them ended as this probe expects:
+            acked (and delivered), or nacked if the queue must nack.
         outcomes: Outcome -> messages since the start of the probe.
         outstanding: messages published and not settled yet.
         confirm: sent to settled, recent window.
         response: intended to settled, recent window.
-        delivery: sent to delivered, recent window; count 0 where the probe awaits no deliveries.
+        delivery: sent to delivered, recent window; count 0 if the probe expects no deliveries.
         send_delay: intended to sent, recent window: the probe's own error.
         loop_lag: how late the event loop of the probe woke up, recent window: the probe's own error.
         burst_messages: messages per ack burst, recent window (a plain number, not seconds).
         burst_interval: seconds between ack bursts, recent window.
-        redeliveries, duplicates, out_of_order, missing: deliveries since the start of the probe; None where none
-            are expected. `missing`: confirmed, and not delivered within the timeout of the probe.
+        redeliveries, duplicates, out_of_order, missing: deliveries since the start of the probe; None if none are
+            expected. `missing`: confirmed, but not delivered within the timeout of the probe.
         blocked_seconds: total time under connection.blocked.
         blocked_reason: the reason that the broker gave for the latest block; None if it never blocked.
         connects: connections opened since the start of the probe.
-        steps: name of a step -> its figures; empty for probes that only send messages.
-        batching: what the ack bursts of the recent window reveal; None if the probe does not analyse them.
-        prefetch: the limit that the probe's own consumer has; None without one.
+        steps: results by step name; empty for probes that only send messages.
+        batching: result of analysing the ack bursts of the recent window; None if the probe does not analyse them.
+        prefetch: prefetch limit of the probe's own consumer; None without one.
         unacked: unacknowledged deliveries of the probe's own consumer, sampled (a plain number, not seconds).
-        broker: what answered, such as "RabbitMQ 4.3.6"; "" before the first connection.
+        broker: name and version of the broker, such as "RabbitMQ 4.3.6"; "" before the first connection.
     """
 
     probe: str

@@ -1,7 +1,7 @@
-"""Findings as people and other programs read them: the JSON of `/api/v1/findings`, `diagnose --json`, bundles.
+"""Findings as text for people and other programs: the JSON of `/api/v1/findings`, `diagnose --json` and bundles.
 
-Made by `diagnosis/text.py` of data (`ackscope/findings.py`) and of the catalogue. Fields are a contract: they may be
-added, never renamed.
+`diagnosis/text.py` makes them from data (`ackscope/findings.py`) and the catalogue. The fields are a contract: they may
+be added, never renamed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,11 +13,11 @@ from ackscope.findings import Certainty, FieldRef, Impact, Involved, Severity, S
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What to do.
+    """One step to fix a cause.
 
     Attributes:
-        text: the act, in the imperative.
-        command: for a shell, complete; None where there is none to type.
+        text: the action, in the imperative.
+        command: complete shell command; None if the step has none.
     """
 
     text: str
@@ -25,11 +25,11 @@ class Step:
 
     @property
     def lead(self) -> str:
-        """The text as it stands before its command."""
+        """The text, with a colon if a command follows."""
         return f"{self.text}:" if self.command and self.text[-1:] not in ".?!:" else self.text
 
     def __str__(self) -> str:
-        """Both in one line."""
+        """Text and command in one line."""
         return f"{self.lead} {self.command}" if self.command else self.text
 
 
@@ -38,8 +38,8 @@ class EvidenceReport:
     """One observation as text.
 
     Attributes:
-        value: with its unit.
-        expected: what it would be were nothing wrong; "" where there is no such value.
+        value: the observed value, with its unit.
+        expected: the value of a healthy system; "" if there is none.
         source: where it was read, as text.
         key: stable name of the observation within its rule.
         amount: the value as a number, in `unit`; None for text.
@@ -58,10 +58,10 @@ class EvidenceReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingReport:
-    """One cause as text, with the data that the text was made of.
+    """One cause as text, with the data that the text was made from.
 
     Attributes:
-        summary: one sentence: what suffers, and how.
+        summary: one sentence: what is affected, and how.
         cause: one or more sentences: why.
         next_steps: `steps` as one line each.
         runbook: path of the catalogue page in this repository.
@@ -89,18 +89,18 @@ class FindingReport:
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """What tells findings apart: rule and subject."""
+        """The identity of a finding: rule and subject."""
         return (self.rule, self.subject.kind, self.subject.vhost or "", self.subject.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InconclusiveReport:
-    """A rule that could not be judged, as text.
+    """A rule that could not be evaluated, as text.
 
     Attributes:
         because: what is missing.
-        needs: what to do so that it can be judged.
-        permanent: nothing can be done: this broker or version never gives the signal.
+        needs: what to do so that the rule can be evaluated.
+        permanent: nothing can be done: this broker or version never reports the data.
         reason: stable name of the reason.
     """
 
@@ -114,10 +114,10 @@ class InconclusiveReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuppressedReport:
-    """Something that looks like a fault and is none, as text.
+    """Something that looks like a fault but is none, as text.
 
     Attributes:
-        because: why it is left alone.
+        because: why it is not reported.
         reason: stable name of the reason.
     """
 
@@ -134,10 +134,10 @@ def runbook(rule: str) -> str:
 
 
 def flat_reports(findings: Sequence[FindingReport]) -> list[FindingReport]:
-    """Every finding, and every one that hangs under it."""
+    """All findings, each followed by its consequences at all depths."""
     return [each for finding in findings for each in (finding, *flat_reports(finding.consequences))]
 
 
 def as_document(report: FindingReport | InconclusiveReport | SuppressedReport) -> dict[str, Any]:
-    """A report in the shape of the contract (JSON): its attributes by name."""
+    """A report as a JSON document: its attributes by name."""
     return asdict(report)

@@ -2,7 +2,7 @@
 
 Absent is not zero: a field that the broker did not send, or that this version only fills with zeros, is None.
 Each part has the time of its last good reading, so that its age is known.
-Names follow the management API; counts are messages, sizes bytes, times seconds, unless said.
+Names follow the management API. Counts are messages, sizes are bytes, and times are seconds, unless stated otherwise.
 """
 
 from collections.abc import Mapping
@@ -29,15 +29,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part(Generic[T]):
-    """The last good reading of one family of objects, and what happened since.
+    """The last good reading of one family of objects, and the result of the latest attempt.
 
     Attributes:
-        value: None until a first reading succeeded.
+        value: None before the first good reading.
         at: when the last good reading was complete.
-        seconds: how long that reading took.
-        error: why the latest attempt failed; None when it succeeded.
-        gaps: field name -> number of objects that held something unusable there.
-        every: seconds from one reading to the next, as planned when this was handed out; None where none is planned.
+        seconds: duration of that reading.
+        error: why the latest attempt failed; None if it succeeded.
+        gaps: field name -> number of objects with an unusable value in this field.
+        every: current polling interval in seconds; None if no reading is planned.
     """
 
     value: T | None = None
@@ -57,11 +57,11 @@ class Overview:
     """The cluster as a whole (`/api/overview`).
 
     Attributes:
-        churn: counts since start of connections, channels and queues opened and closed, by the API's names.
-        statistics: False where the broker collects none (`disable_stats`, `rates_mode: none` keeps them).
-        node: the node that answered.
-        disk_reads, disk_writes: messages of classic queues since start.
-        rates: a message a second, by the API's name of the counter, as the broker itself reckons it.
+        churn: connections, channels and queues opened and closed since the broker started, by the API's names.
+        statistics: False if the broker collects no statistics (`disable_stats`). With `rates_mode: none` it still does.
+        node: the node that responded.
+        disk_reads, disk_writes: messages of classic queues since the broker started.
+        rates: messages per second as computed by the broker, by the API's name of the counter.
     """
 
     cluster_name: str | None = None
@@ -87,7 +87,7 @@ class Overview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeLink:
-    """The connection from one node to another of its cluster; bytes since it was made."""
+    """The connection from one node to another of its cluster; bytes since it was opened."""
 
     peer: str
     recv_bytes: int | None = None
@@ -96,18 +96,17 @@ class NodeLink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One node (`/api/nodes`). A node that is down has a name and `running=False`, and nothing else.
+    """One node (`/api/nodes`). A node that is down has only a name and `running=False`.
 
     Attributes:
-        rabbitmq_version: of this node; during an upgrade they differ.
-        memory_strategy: how it counts `mem_used`: rss, allocated, legacy.
-        gc_num, gc_bytes_reclaimed, context_switches: of its Erlang, since it started.
-        io, counts since it started, of 3.x only: `*_avg_time` is seconds an operation; multiplied with the count, the
-            total. They know nothing of quorum queues and streams.
-        churn: counts since it started of connections, channels and queues opened and closed at this node, by the
-            API's names.
-        links: to the other running nodes.
-        backlog: what its statistics have yet to forget (`metrics_gc_queue_length`), objects in all.
+        rabbitmq_version: version of this node; nodes may differ during an upgrade.
+        memory_strategy: how it measures `mem_used`: rss, allocated, legacy.
+        gc_num, gc_bytes_reclaimed, context_switches: counters of its Erlang VM since it started.
+        io_*: counters since it started, 3.x only. `*_avg_time` is seconds per operation; multiplied by the count, it is
+            the total time. Quorum queues and streams are not included.
+        churn: connections, channels and queues opened and closed at this node since it started, by the API's names.
+        links: connections to the other running nodes.
+        backlog: deleted objects that its statistics have not removed yet (`metrics_gc_queue_length`), total.
     """
 
     name: str
@@ -163,21 +162,21 @@ class Queue:
     """One queue or stream (`/api/queues`).
 
     Attributes:
-        type: classic, quorum, stream, or what the broker calls it.
-        consumer_capacity: 0..1; None for quorum queues and streams, where it means nothing.
+        type: classic, quorum, stream, or another name that the broker uses.
+        consumer_capacity: 0..1; None for quorum queues and streams, where it is meaningless.
         effective_policy: the merged policy and operator policy definition.
         head_message_timestamp: seconds since 1970, set by publishers; classic queues only.
-        consumer_utilisation: the older name and figure of the capacity, withheld where that is.
-        messages_paged_out: up to 4.2; classic queues only, as the `_ram` counts of ready and unacknowledged ones.
-        messages_dlx: on their way to a dead letter exchange, at least once; quorum queues only.
+        consumer_utilisation: the older name of the capacity; None for the same queues.
+        messages_paged_out: up to 4.2; classic queues only, like the `_ram` counts of ready and unacknowledged messages.
+        messages_dlx: messages that are being dead-lettered with the at-least-once strategy; quorum queues only.
         idle_since: seconds since 1970; up to 3.12.
         garbage_collection: settings and counts of the queue's process, by the API's names; up to 3.12.
         mirrors, synchronised_mirrors: nodes with a copy of a mirrored queue; before 4.0 only.
-        publishers: channels that publish to a quorum queue; 4.0 on.
-        segments: files of a stream; 3.13 on.
-        rates: a message a second, by the API's name of the counter, as the broker itself reckons it.
-        details_at: when all but the totals (type, state, node, arguments, `messages*`) was read; None where that is
-            the moment of the list itself, or where it was never read: then the rest is absent.
+        publishers: channels that publish to a quorum queue; from 4.0 on.
+        segments: files of a stream; from 3.13 on.
+        rates: messages per second as computed by the broker, by the API's name of the counter.
+        details_at: when everything except the totals (type, state, node, arguments, `messages*`) was read. None if it
+            was read with the list, or never; in the latter case these fields are None.
     """
 
     vhost: str
@@ -230,13 +229,13 @@ class Queue:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Virtual host and name: what tells queues apart."""
+        """The identity of a queue: virtual host and name."""
         return (self.vhost, self.name)
 
     def setting(self, name: str) -> Any:
-        """An effective queue setting by its policy name, such as `max-length`; None where it is not set.
+        """An effective queue setting by its policy name, such as `max-length`; None if it is not set.
 
-        Of numbers that both arguments and policy set, the lower one counts; of the rest, the argument.
+        If both arguments and policy set it, the lower number applies; for other values, the argument.
         Source: https://www.rabbitmq.com/docs/parameters#policies
         """
         argument, policy = self.arguments.get(f"x-{name}"), self.effective_policy.get(name)
@@ -250,11 +249,11 @@ class Channel:
     """One channel (`/api/channels`).
 
     Attributes:
-        name: as the broker spells it, `peer:port -> host:port (number)`.
-        prefetch_count: the last `basic.qos`; the truth for a consumer is in `Consumer.prefetch_count`.
+        name: the broker's name, `peer:port -> host:port (number)`.
+        prefetch_count: the last `basic.qos`; the prefetch of a consumer is in `Consumer.prefetch_count`.
         idle_since: seconds since 1970; None while busy.
-        reductions: work of its process since it was opened, in Erlang's unit.
-        pending_raft_commands: to quorum queues, not yet answered.
+        reductions: work of its Erlang process since it was opened, in reductions.
+        pending_raft_commands: commands to quorum queues without a response yet.
     """
 
     name: str
@@ -285,7 +284,7 @@ class Consumer:
 
     Attributes:
         ack_required: False means automatic acknowledgement.
-        consumer_timeout_ms: how long a delivery may stay unacknowledged; None where the version does not say.
+        consumer_timeout_ms: how long a delivery may stay unacknowledged; None if this version does not report it.
     """
 
     tag: str
@@ -310,7 +309,7 @@ class Connection:
     """One connection (`/api/connections`).
 
     Attributes:
-        client_name: the name that the application gave itself (`connection_name` client property).
+        client_name: the name that the application set (`connection_name` client property).
         state: running, blocking, blocked, flow, ...
         heartbeat: seconds; 0 is off.
         recv_oct, send_oct: bytes; recv_cnt, send_cnt: packets; send_pend: bytes waiting to be sent
@@ -351,12 +350,12 @@ class Alarm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthCheck:
-    """The answer of one `/api/health/checks/...` of this version.
+    """The response of one `/api/health/checks/...` of this version.
 
     Attributes:
-        ok: None where the check could not be asked.
-        reason: the broker's own words when it fails.
-        age: seconds that the answer is older than the reading it is in; None where it is of that reading.
+        ok: None if the check could not be requested.
+        reason: the broker's text if the check fails.
+        age: age of a cached response at the time of this reading, seconds; None if it is not cached.
     """
 
     name: str
@@ -372,8 +371,8 @@ class Snapshot:
     """Everything that one cluster reported, at one moment.
 
     Attributes:
-        hidden_queues: queues that the overview counts and the list does not show, because the user has no permission
-            on their virtual hosts; None where that is not known.
+        hidden_queues: number of queues that the overview counts but the list omits, because the user has no permission
+            on their virtual hosts; None if unknown.
     """
 
     cluster: str
@@ -403,7 +402,7 @@ class Snapshot:
 
     @property
     def broker(self) -> str | None:
-        """The whole version of RabbitMQ, as it names itself; None while unknown."""
+        """The full version of RabbitMQ, as it reports it; None while unknown."""
         return self.overview.value.rabbitmq_version if self.overview.value else None
 
     @property

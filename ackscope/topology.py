@@ -1,4 +1,4 @@
-"""The other objects of a broker: exchanges, bindings, policies, links, features and so on.
+"""Other objects of a broker: exchanges, bindings, policies, links, features and so on.
 
 As in `ackscope.snapshot`, absent is None.
 """
@@ -26,13 +26,13 @@ class Exchange:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Virtual host and name: what tells exchanges apart."""
+        """The identity of an exchange: virtual host and name."""
         return (self.vhost, self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Binding:
-    """One binding (`/api/bindings`), those of the default exchange left out: every queue has one.
+    """One binding (`/api/bindings`). Those of the default exchange are left out, because every queue has one.
 
     Attributes:
         destination_type: queue or exchange.
@@ -47,11 +47,11 @@ class Binding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bindings:
-    """How the exchanges are bound.
+    """The bindings of all exchanges.
 
     Attributes:
-        counts: (virtual host, exchange) -> bindings that start there; the default exchange's too.
-        listed: each binding; None where there are more than are worth holding.
+        counts: number of bindings from each (virtual host, exchange), including the default exchange.
+        listed: all bindings; None if there are too many to keep.
     """
 
     counts: Mapping[tuple[str, str], int] = field(default_factory=dict)
@@ -117,8 +117,8 @@ class Link:
     Attributes:
         kind: shovel or federation.
         type: static or dynamic for shovels; exchange or queue for federation links.
-        state: the broker's word: running, starting, terminated, blocked, ...
-        reason: the broker's own words for what went wrong; never with credentials.
+        state: as reported by the broker: running, starting, terminated, blocked, ...
+        reason: the broker's text about a failure, without credentials.
         upstream: name of the upstream, for federation links.
         local: the exchange or queue that a federation link serves.
         source, destination: addresses of a shovel, without credentials.
@@ -147,7 +147,7 @@ class Feature:
         deprecated: False for a feature flag.
         state: of a flag enabled, disabled, state_changing or unavailable; of a deprecated feature permitted or denied.
         stage: stability of a flag (stable, experimental, required); deprecation phase of a deprecated feature.
-        in_use: whether a deprecated feature is used; None for flags and where the version does not tell.
+        in_use: whether a deprecated feature is used; None for flags, and if this version does not report it.
     """
 
     name: str
@@ -170,12 +170,12 @@ class AuthAttempts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeMemory:
-    """Where one node's memory goes (`/api/nodes/<node>/memory`).
+    """The memory of one node by use (`/api/nodes/<node>/memory`).
 
     Attributes:
-        parts: the API's name of a part -> bytes.
-        rss, erlang, allocated: totals by three ways of counting, bytes.
-        strategy: which of them the alarm goes by.
+        parts: bytes by the API's name of the use.
+        rss, erlang, allocated: totals by three methods of measurement, bytes.
+        strategy: the method that the memory alarm uses.
     """
 
     node: str
@@ -188,7 +188,7 @@ class NodeMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """A certificate that a listener shows and that ends soon (health check `certificate-expiration`).
+    """A certificate of a TLS listener (health check `certificate-expiration`).
 
     Attributes:
         expires: seconds since 1970.

@@ -1,8 +1,8 @@
 """A queue of Unix signals that loses none, whichever thread of the process receives them.
 
-The kernel delivers a signal to any thread that accepts it, often to one that is just starting another thread.
-Python runs handlers in the main thread only, and a main thread that waits for a lock sleeps on until it
-receives a signal itself. A file descriptor always wakes it: https://docs.python.org/3/library/signal.html#signal.set_wakeup_fd
+The kernel delivers a signal to any thread that accepts it, often to one that is just starting another thread. Python
+runs handlers in the main thread only, and a main thread that waits for a lock does not wake up for a signal of another
+thread. A file descriptor always wakes it: https://docs.python.org/3/library/signal.html#signal.set_wakeup_fd
 """
 
 import os
@@ -36,9 +36,9 @@ class UnixSignals:
         self.close()
 
     def close(self) -> None:
-        """Restore the previous handlers; in the main thread."""
+        """Restore the previous handlers; call it in the main thread."""
         for number, handler in self._before.items():
-            # None: a handler that Python did not set and cannot restore.
+            # None means a handler that was not set by Python and cannot be restored.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
         signal.set_wakeup_fd(self._woken)
         os.close(self._writer)

@@ -63,7 +63,7 @@ CONFIG = {
     "theme.dark.textColor": "#e4e7ea",
 }
 
-# Seconds between garbage collections. Ended sessions are cycles, data of pages is not; a collection takes about 0.2 s.
+# Seconds between garbage collections, which take about 0.2 s each. Only ended sessions need them, as reference cycles.
 _COLLECT_SECONDS = 60.0
 
 

@@ -120,7 +120,7 @@ def backfill(
 
 
 def _partitions(landing: Landing, span: DateRange) -> Iterator[Partition]:
-    """The folders that may hold rows of these dates: a row may be a day off its own date."""
+    """The folders that may hold rows of these dates: a row may be up to a day off the date of its folder."""
     first, last = span.first - timedelta(days=1), span.last + timedelta(days=1)
     for partition in landing.partitions():
         if first <= partition.day <= last and span.cluster in {None, partition.cluster}:

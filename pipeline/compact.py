@@ -49,7 +49,7 @@ class CompactSummary:
         files_before, files_after: their landing files.
         bytes_before, bytes_after: size of these.
         rows: rows of these.
-        behind: landing files that must wait, because they may not be rolled up yet.
+        behind: landing files left for later, because they may not be rolled up yet.
         finished: folders in which an earlier compaction had been interrupted.
         rollup_days: days of rollup tables whose hour files became one.
         seconds: total time, including Java's start.

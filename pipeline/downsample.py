@@ -47,7 +47,7 @@ class Stale:
 
     Attributes:
         rebuild: hours or days to downsample, with the digest of their source.
-        remove: those whose source has no rows any more, although these did not expire.
+        remove: hours or days whose source rows are gone, but not by expiry.
     """
 
     rebuild: Mapping[int, str]

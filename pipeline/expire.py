@@ -146,7 +146,8 @@ def _expire_raw(
             cut = cuts[False] = date_of(min(waiting) - 1)
     old = [it for it in partitions if _before(it.day, cuts[it.table == FINDING_EVENTS])]
     if not summary.dry_run and any(it.table != FINDING_EVENTS for it in old) and cut is not None:
-        # First the floor: from now on nobody rebuilds hours that lose their rows, or those of the minutes before.
+        # Raise the floor before rows are removed, so that no hour is rebuilt from a part of its rows. The first hour of
+        # `cut` also depends on removed rows.
         with rollups.writer_lock():
             raise_floor(landing.root, cluster, first_hour(cut) + 1)
     removed = summary.removed["raw"]
@@ -169,14 +170,14 @@ def _expire_raw(
 
 
 def _not_ingested(landing: Landing, rollups: Rollups, partitions: Sequence[Partition], cut: date) -> set[int]:
-    """Hours before `cut`, and its first hour, with raw rows that may not be in the rollups."""
+    """Hours up to the first hour of `cut` with raw rows that may not be in the rollups."""
     until = read_watermark(rollups.root, generation())
     waiting: set[int] = set()
     for partition in partitions:
         if partition.day <= cut:
             known = _dates(rollups.manifest(partition.cluster))
             for path, stats in _existing_files(landing, partition):
-                # Hours before the floor keep their rollups for ever.
+                # Hours below the floor are not in `stats.hours`: they are never rebuilt.
                 if not is_ingested(path, stamp_of(path), until) or (stats.hours and partition.day not in known):
                     waiting |= {hour for hour in stats.hours if hour <= first_hour(cut)}
     return waiting

@@ -8,7 +8,7 @@ from ackscope.tables import HEARTBEAT
 
 HOUR = 3600
 
-# Seconds: the farthest distance at which a landing row affects minutes before and after it.
+# Maximum distance, in seconds, between a landing row and a minute whose rollup depends on it.
 REACH = round(2 * HEARTBEAT)
 
 _EPOCH = date(1970, 1, 1)

@@ -1,4 +1,4 @@
-"""How far the rollups are behind landing: files that are not rolled up yet, and the age of their oldest row."""
+"""The lag of the rollups behind landing: files that are not rolled up yet, and the age of their oldest row."""
 
 import os
 import re
@@ -18,7 +18,7 @@ from ackscope.tables import LANDING, Table
 MARGIN = 60.0
 
 _NAME = re.compile(r"(?:compacted-)?(\d{8}T\d{6})-.*\.parquet")
-# Footers are read of this many of the oldest pending files, and as many of the newest.
+# Footers are read only of this many of the oldest pending files, and of as many of the newest.
 _MAX_FOOTERS = 40
 
 
@@ -111,7 +111,7 @@ def _since(landing: Path, watermark: float) -> Iterator[tuple[float, Path, Table
                         if changed >= watermark:
                             yield changed, Path(entry.path), table
             except OSError:
-                # It was removed, or is not readable, which the stream itself reports.
+                # It was removed or is not readable; the stream itself reports the latter.
                 continue
 
 

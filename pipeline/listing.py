@@ -41,11 +41,11 @@ class LandingListing:
         return self._listed[partition]
 
     def rows(self, table: Table, window: MinuteRange) -> int:
-        """Rows of the files that have some in this range, which is at most a date long."""
+        """Total rows of the files that have rows in this range, which is at most one date long."""
         start, end = window
         if start == end:
             return 0
-        # A row may be a day off its own date.
+        # A row may be up to a day off the date of its folder.
         days = {date_of(hour + shift) for hour in (start // HOUR, end // HOUR) for shift in (-24, 0, 24)}
         found = (stats for day in days for stats in self.files(table, day).values())
         return sum(stats.rows for stats in found if stats.first < end * 1_000_000 and start * 1_000_000 <= stats.last)
@@ -55,7 +55,7 @@ class LandingListing:
         return self.rows(transform.source, window)
 
     def around(self, table: Table, hours: Iterable[int]) -> dict[Path, FileStats]:
-        """The files that may matter to these hours."""
-        # A row may be a day off its own date, and transforms with a lookback read the hours before and after.
+        """The files that may have rows on which these hours depend."""
+        # A row may be up to a day off the date of its folder, and transforms with a lookback read an hour more.
         days = sorted({date_of(hour + shift) for hour in hours for shift in (-25, -24, 0, 24, 25)})
         return {path: stats for day in days for path, stats in self.files(table, day).items()}

@@ -195,7 +195,7 @@ class _Rebuild:
                 for portion in plan.portions:
                     for transform, ranges in plan.work.items():
                         windows = _widen_new_hours(transaction.manifest, transform.rollup, ranges)
-                        # Hours that expired meanwhile would be replaced with nothing.
+                        # Skip hours whose raw rows expired meanwhile: their rollups would be replaced with nothing.
                         for run in runs(hour for hour in portion if hour in windows and hour >= floor):
                             self._upsert(
                                 transaction, listing, plan.files, transform, {hour: windows[hour] for hour in run}
@@ -228,7 +228,7 @@ class _Rebuild:
             arrived = _work_of(listing, self._not_ingested(requested) | concurrent)
             pieces = list(chunks(arrived, listing.rows_of))
             first = pieces[0] if pieces else []
-            # Each commit also does some of the remaining work: it must finish even while files keep arriving.
+            # Each commit also does some of the remaining work, so that it finishes even while files keep arriving.
             rest = [] if len(pieces) > 1 else next(chunks(remaining, listing.rows_of), [])
             theirs, mine = ({hour for portion in portions for hour in portion} for portions in (first, rest))
             first = [portion for hours in first if (portion := [hour for hour in hours if hour not in mine])]
@@ -256,7 +256,7 @@ class _Rebuild:
         return found
 
     def _not_ingested(self, requested: Files) -> Files:
-        """Without files that an earlier commit ingested concurrently."""
+        """The requested files that no earlier commit ingested concurrently."""
         known = self.ingest_log
         return requested if known is None else {path: it for path, it in requested.items() if not known.contains(path)}
 
@@ -266,7 +266,11 @@ class _Rebuild:
         return {path: it for path, it in self.ingest_log.not_ingested(listing.seen).items() if path not in requested}
 
     def _compute(self, files: FilesByTable, transform: Transform, window: MinuteRange) -> pa.Table:
-        """The rollup rows of these minutes; damaged landing files are quarantined on the way."""
+        """The rollup rows of these minutes.
+
+        Raises:
+            _LandingChangedError: a landing file was removed, or was damaged and is now quarantined.
+        """
         if not self.go_on():
             raise StoppedError
         start, end = window

@@ -186,7 +186,7 @@ def _settings(master: str, log4j: Path, *, long_lived: bool) -> dict[str, str]:
         "spark.executor.defaultJavaOptions": f"-Duser.timezone=UTC {_COMPILE_ALL}",
     }
     if _is_local(master):
-        # Both are needed: results over a megabyte would be fetched from the external address, where nobody listens.
+        # Both are needed: results over 1 MB are otherwise fetched from the external address, where nothing listens.
         settings |= {
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",

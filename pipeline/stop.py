@@ -1,4 +1,4 @@
-"""A stop request from a signal: stored until it is checked, because a handler that raises would break Spark."""
+"""A stop request from a signal. It is stored until it is checked, because a handler that raises would break Spark."""
 
 import signal
 from types import FrameType

@@ -117,7 +117,7 @@ class Follower:
             query = self._start(checkpoint, trigger)
             self._watch(query)
         except StoppedError:
-            # It was waiting for another writer.
+            # A stop was requested while it waited for another writer.
             log.debug("stopped before the start")
         except SPARK_ERRORS as error:
             if not self._stop.requested:
@@ -135,7 +135,7 @@ class Follower:
             .option("ignoreMissingFiles", value=True)
             # One rebuild of an hour serves all its files: after a pause, many are ingested together.
             .option("maxFilesPerTrigger", _MAX_BATCH_FILES)
-            # Each batch lists the folder, so a batch below the maximum had all files.
+            # No cache: each batch lists the folder, so a batch below the maximum has all new files.
             .option("maxCachedFiles", 0)
             # The source forgets names older than this, and ignores older files.
             .option("maxFileAge", "30d")
@@ -223,7 +223,7 @@ class Follower:
             # Reraised, so that Spark does not record the batch; it is replayed after a restart.
             raise
         except Exception as error:
-            # At the boundary to Spark, which turns every error into pages of text, keep the original for `follow`.
+            # Spark turns every error into pages of text, so keep the original for `follow`.
             self._failure = error
             raise
         finally:
@@ -243,9 +243,9 @@ class Follower:
         self.status.batches += 1
 
     def _pause(self, busy: float) -> None:
-        """Pause within the batch, to stay within the share of time; Spark lists the next batch afterwards."""
+        """Pause before the batch ends, to limit the share of time spent rebuilding; Spark then lists the next batch."""
         if self.status.batches == 1:
-            # Java's start costs more than the batch itself.
+            # The first batch includes the warm-up of Java, so its duration says little about the next ones.
             return
         end, pause = self._clock.now(), pause_after(busy) - self._trigger
         while not self._stop.requested and self._clock.now().since(end) < pause:

@@ -2,8 +2,8 @@
 
 Layout of landing and rollups: `<root>/<table>/cluster=<name>/date=<YYYY-MM-DD>/<file>.parquet`; the two partition
 columns are in the path only. `date` is the UTC date of the row's time column. A file is written under a name that
-starts with "." or "_" (which Spark and Arrow skip), fsynced, and renamed: readers never see half a file. The manifest
-(`ackscope.manifest`) lists the rollup files that count; a folder also holds recently replaced ones.
+starts with "." or "_" (which Spark and Arrow skip), fsynced, and renamed, so readers never see a partial file. The
+manifest (`ackscope.manifest`) lists the current rollup files; a folder also holds recently replaced ones.
 """
 
 from ackscope.tables.analysis import ANALYSES, BASELINES, CHANGES, EPISODES

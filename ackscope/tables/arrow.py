@@ -1,4 +1,4 @@
-"""The Arrow schema of a table's files, for everyone who writes or reads them."""
+"""The Arrow schema of a table's files, for all their writers and readers."""
 
 from typing import Any
 

@@ -72,21 +72,21 @@ PROBE_STEPS = Table(
     ),
 )
 
-# Seconds for which a row of a table of changes holds at most, unless a later row repeats it.
+# Maximum seconds that a row of a table of changes holds, unless a later row repeats it.
 HEARTBEAT = 600.0
 
-# A table of changes. Between two polls that landed (`poll_samples` of family `queues`, and the times of these rows) the
-# absence of a row means:
-# - The queue was as in its last row, at every poll since, for at most `HEARTBEAT` seconds after that row; after that,
-# it is unknown. Without successful polls it is unknown, too.
-# - A row with a change is preceded by a row of the poll just before, with the old values, unless the last row is of
-# that poll anyway: so the change is known to lie between two polls.
+# A table of changes: a queue has no row at a poll where nothing changed. The polls are those of `poll_samples` (family
+# `queues`) and the times of these rows. The rules are:
+# - The queue had the values of its last row at every later poll, for at most `HEARTBEAT` seconds after that row. After
+# that, and without successful polls, its values are unknown.
+# - A row with a change follows a row of the poll just before it, which has the old values. So the change lies between
+# these two polls.
 # - At a poll that is `whole` (`poll_samples`) every existing queue has a row. The exporter's first poll is whole, and
-# the first one after rows were lost because the disk refused them.
+# the first one after rows could not be written to disk.
 # - A tombstone (`gone` is true) ends the queue: it was deleted, or is not visible to the monitoring user any more. A
 # queue that is declared between two polls has a tombstone at the poll before its first row: its counters began at zero.
-# A queue without one existed at the first whole poll.
-# - Consumers and counters are as of `details_at`; a change of `details_at` alone makes no row.
+# A queue without such a tombstone existed at the first whole poll.
+# - Consumers and counters are as of `details_at`; a change of `details_at` alone adds no row.
 # The probes' own queues are not included.
 QUEUE_SAMPLES = Table(
     name="queue_samples",
@@ -111,9 +111,9 @@ QUEUE_SAMPLES = Table(
     version=2,
 )
 
-# A table of changes like `QUEUE_SAMPLES`, of the followed channels: those with unacknowledged messages or redeliveries
-# before those that only changed, and at most `landing.max_channels`. A channel without a row is not followed, and
-# unknown; a tombstone says that it is not followed any more.
+# A table of changes like `QUEUE_SAMPLES`, of the followed channels: at most `landing.max_channels`, first those with
+# unacknowledged messages or redeliveries, then those that only changed. Nothing is known about a channel without a row,
+# because it is not followed; a tombstone means that it is no longer followed.
 CHANNEL_SAMPLES = Table(
     name="channel_samples",
     grain="one followed channel at one poll where something changed; repeated within HEARTBEAT",
@@ -140,8 +140,8 @@ CHANNEL_SAMPLES = Table(
     ),
 )
 
-# A table of changes like `QUEUE_SAMPLES`, of the followed consumers: inactive ones before those that are new or
-# changed, and at most `landing.max_consumers`.
+# A table of changes like `QUEUE_SAMPLES`, of the followed consumers: at most `landing.max_consumers`, first inactive
+# ones, then those that are new or changed.
 CONSUMER_SAMPLES = Table(
     name="consumer_samples",
     grain="one followed consumer at one poll where something changed; repeated within HEARTBEAT",
@@ -210,7 +210,7 @@ POLL_SAMPLES = Table(
     ),
 )
 
-# An inconclusive rule ends nothing: its findings stay as they were until it can decide.
+# While a rule is inconclusive, its findings do not end; they stay as they were until it can be evaluated.
 FINDING_EVENTS = Table(
     name="finding_events",
     grain="one finding that was active at the exporter's start, began, changed its severity, or ended",

@@ -256,8 +256,8 @@ MINUTES = {
     )
 }
 
-# By the name of the table of minutes that each is downsampled from.
+# By the name of the table of minutes from which each is downsampled.
 HOURS = {name: coarser(table, "hour", "_1h") for name, table in MINUTES.items()}
 
-# By the name of the table of minutes, too; downsampled from hours.
+# By the name of the table of minutes as well, but downsampled from hours.
 DAYS = {name: coarser(table, "day", "_1d") for name, table in MINUTES.items()}

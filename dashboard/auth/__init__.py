@@ -1,1 +1,1 @@
-"""Who may see the dashboard: Streamlit signs people in by OpenID Connect, this package decides who gets access."""
+"""Access to the dashboard: Streamlit signs people in by OpenID Connect, this package decides who gets access."""

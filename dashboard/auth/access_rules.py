@@ -1,4 +1,4 @@
-"""Who may see the dashboard, decided from the claims of an ID token. Pure: no clock, no Streamlit."""
+"""The access rules, which are checked against the claims of an ID token. Pure: no clock, no Streamlit."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -98,7 +98,10 @@ def display_name(claims: Claims) -> str:
 
 
 def _values(claims: Claims, name: str) -> Iterator[str]:
-    """The texts of a claim, which is one text or a list; `a.b` is the claim of that name, or else `b` inside `a`."""
+    """The values of a claim, which is one text or a list of texts.
+
+    The name `a.b` means the claim `a.b` if there is one, else the entry `b` of the claim `a`.
+    """
     value: Any = claims.get(name)
     if value is None:
         value = claims

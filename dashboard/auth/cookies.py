@@ -40,11 +40,11 @@ ANONYMOUS = SignedInUser({}, b"")
 
 
 def signed_in_user(cookies: Mapping[str, str], key: str) -> SignedInUser:
-    """The owner of the identity cookie; `ANONYMOUS` if it is missing, was changed, or is signed with another key."""
+    """The person in the identity cookie; `ANONYMOUS` if it is missing, was changed, or is signed with another key."""
 
     def decoded(name: str) -> bytes | None:
         text = cookies.get(name)
-        # Headers are latin-1; what a browser was given is ASCII.
+        # Header values are decoded as latin-1, but the cookie that Streamlit sets is ASCII.
         return None if text is None else decode_signed_value(key, name, text.encode("latin-1", "replace"))
 
     content = get_cookie_with_chunks(decoded, USER_COOKIE_NAME)

@@ -1,8 +1,8 @@
-"""ASGI middleware in front of Streamlit's server: what the page's own code cannot protect or end.
+"""ASGI middleware in front of Streamlit's server, for what the code of a page cannot do.
 
 * Downloads and the server's metrics are only for people with access.
 * A session ends when it expires or its owner signs out, also for a page that is open and refreshes itself.
-* After signing in, a person returns to the requested address: Streamlit itself forgets it.
+* After signing in, a person returns to the requested address, which Streamlit itself does not store.
 """
 
 import asyncio
@@ -64,7 +64,7 @@ class SessionMiddleware:
             await PlainTextResponse("sign in first\n", 401)(scope, receive, send)
             return
         if path == _CALLBACK and not {"code", "error"} & set(request.query_params):
-            # The provider redirects here after signing out, too; then there is no result to read.
+            # The provider redirects here after signing out as well; then the address has no result.
             await RedirectResponse(f"{self._base}/", 302)(scope, receive, send)
             return
         if path == _SIGN_OUT:
@@ -113,7 +113,7 @@ class SessionMiddleware:
         async def close() -> None:
             nonlocal closed
             closed = True
-            # The browser may have closed it at the same moment.
+            # The browser may have closed the connection at the same moment.
             with suppress(OSError, RuntimeError):
                 await send({"type": "websocket.close", "code": _POLICY_VIOLATION})
 

@@ -34,7 +34,7 @@ def heatmap(grid: pd.DataFrame, lines: pd.DataFrame, axis: Axis) -> go.Figure:
         shade = np.where(shown > 0, np.log10(shown), np.nan)
     figure.add_trace(
         go.Heatmap(
-            # Each cell covers its step, and the latencies from the edge below to its own edge.
+            # A cell covers one step in time, and the latencies between the upper edge of the bucket below and its own.
             x=[*grid.columns, axis.end],
             y=edges / step**0.5,
             z=shade,
@@ -71,7 +71,7 @@ def heatmap(grid: pd.DataFrame, lines: pd.DataFrame, axis: Axis) -> go.Figure:
 
 
 def layer_bars(rows: pd.DataFrame) -> go.Figure:
-    """Latency that each layer adds to a confirm, one bar per node; `rows` of `confirm_frames.layer_rows`."""
+    """Latency that each layer adds to a confirm, one bar per node; `rows` are made by `confirm_frames.layer_rows`."""
     figure = go.Figure()
     measured = rows.dropna(subset=["seconds"])
     for name in dict.fromkeys(measured["layer"]):
@@ -98,9 +98,9 @@ def layer_bars(rows: pd.DataFrame) -> go.Figure:
 
 
 def burst_points(by_stream: dict[str, pd.DataFrame], zone: Zone = UTC) -> go.Figure:
-    """Size of ack bursts and the time between them, one mark per minute; `by_stream` of `confirm_frames.bursts`.
+    """Size of ack bursts and the time between them, one mark per minute; frames are made by `confirm_frames.bursts`.
 
-    The custom data of a mark is its minute in `zone`, and in UTC.
+    The custom data of a mark is its minute, in `zone` and in UTC.
     """
     figure = go.Figure()
     for symbol, (name, rows) in zip(("circle", "diamond", "square", "cross"), by_stream.items(), strict=False):

@@ -111,7 +111,7 @@ def latency(lines: pd.DataFrame, axis: Axis, queue_type: str, limits: tuple[floa
 
 
 def outcomes(sums: pd.DataFrame, axis: Axis) -> go.Figure:
-    """Outcomes of probe messages: acked on top, all others below with their own scale, or they would be invisible."""
+    """Outcomes of probe messages: acked on top, the others below on a scale of their own, where they are visible."""
     figure = time_figure(axis, rows=2, row_heights=[0.4, 0.6])
     for name, (colour, pattern) in OUTCOMES.items():
         bars = _bars(sums[name], axis, name, colour, pattern)

@@ -1,7 +1,6 @@
 """The common style of all figures: size and margins, the time axis, and shaded gaps. Pure.
 
-Background and text have no colour here: the page sets those of its light or dark theme, and a saved picture has them
-too.
+Background and text have no colour here: the page sets those of its light or dark theme, also in a saved picture.
 """
 
 from collections.abc import Iterable

@@ -1,1 +1,1 @@
-"""The only I/O of the dashboard: the exporter over HTTP, rollups and notes from files. Knows nothing of Streamlit."""
+"""All I/O of the dashboard: the exporter over HTTP, rollups and notes from files. Does not depend on Streamlit."""

@@ -24,7 +24,7 @@ from dashboard.data.model import (
 T = TypeVar("T", bound=PerCluster)
 
 TIMEOUTS = (1.0, 3.0)
-"""Seconds to connect, and between bytes: a page that waits is worse than one that says what is missing."""
+"""Seconds to connect, and between bytes. They are short, so that a page shows what is missing instead of waiting."""
 
 REQUEST_OPTIONS: dict[str, Any] = {"allow_redirects": False, "proxies": {"http": "", "https": ""}}
 """Options of every request: the exporter is on the local network, so proxies of the environment are ignored."""
@@ -33,7 +33,7 @@ _FINDINGS = TypeAdapter(ExporterResponse[ClusterFindings])
 _PROBES = TypeAdapter(ExporterResponse[ClusterProbes])
 _SNAPSHOT = TypeAdapter(ExporterResponse[ClusterSnapshot])
 _VITALS = TypeAdapter(ExporterResponse[ClusterVitals])
-# Parts of the snapshot that the dashboard shows: a list of 100,000 queues would be unnecessary.
+# Request only the parts of the snapshot that the dashboard shows, without the list of up to 100,000 queues.
 _SNAPSHOT_PARTS = {"families": "overview,nodes,health"}
 
 
@@ -54,7 +54,7 @@ class ExporterClient:
             last = self._live
             findings = self._poll("findings", _FINDINGS, last.findings)
             if findings.outage and findings.outage.reason.startswith("no answer"):
-                # Four timeouts in a row would delay the page for the same error.
+                # Do not try the other endpoints: four timeouts in a row would delay the page for the same error.
                 probes = self._failed(last.probes, findings.outage.reason)
                 snapshot = self._failed(last.snapshot, findings.outage.reason)
                 vitals = self._failed(last.vitals, findings.outage.reason)

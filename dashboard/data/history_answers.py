@@ -34,7 +34,7 @@ BAND_COLUMNS = (
     "acked",
     "redelivered",
 )
-"""Columns of `queues_1m` that have baseline bands; with 10,000 queues every further column takes noticeable time."""
+"""The time and the columns of `queues_1m` with baseline bands. With 10,000 queues each extra column costs time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class HistoryAnswers:
     """The hourly reports of the pipeline.
 
     Attributes:
-        document: as `ackscope pipeline` wrote it; empty if there is none yet.
+        document: the JSON document of `ackscope pipeline`; empty if there is none yet.
         problem: why it cannot be read; None if it was read or does not exist.
     """
 
@@ -73,7 +73,7 @@ class ChangesInRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueBands:
-    """One queue's minutes, and its baseline bands.
+    """Minute rows and baseline bands of one queue.
 
     Attributes:
         minutes: rows of `queues_1m`, in order of time, with the columns `BAND_COLUMNS`.

@@ -1,4 +1,4 @@
-"""Typed responses of the exporter, with the keys of its JSON as field names or aliases, and the polling state."""
+"""Typed responses of the exporter, and their polling state. Field names or aliases are the keys of the JSON."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Generic, Protocol, TypeVar
@@ -213,7 +213,7 @@ class ExporterResponse(Generic[C]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outage:
-    """Time in which an endpoint cannot be read.
+    """A period in which an endpoint cannot be read.
 
     Attributes:
         reason: one sentence.
@@ -248,7 +248,7 @@ class Polled(Generic[C]):
         return None if age_seconds is None or self.received is None else age_seconds + now.since(self.received)
 
     def exporter_time(self, now: Instant) -> float:
-        """The exporter's wall clock at `now`, seconds since 1970: its clock may differ from that of this machine."""
+        """The exporter's wall clock at `now`, seconds since 1970; it may differ from the clock of this machine."""
         theirs = parse_iso(self.response.now) if self.response else None
         return now.wall if theirs is None or self.received is None else theirs + now.since(self.received)
 

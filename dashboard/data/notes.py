@@ -31,7 +31,7 @@ class Note:
 
 
 def read(path: Path, cluster: str, start: float, end: float) -> tuple[tuple[Note, ...], str | None]:
-    """The notes of a cluster from `start` to `end`, in order of time; and why some could not be read.
+    """The notes of a cluster from `start` to `end`, in order of time, and why some could not be read (or None).
 
     Invalid lines (the disk was full, somebody edited the file) are skipped.
     """

@@ -1,7 +1,7 @@
-"""The pipeline's rollups, read from Parquet files. Failures are part of the result: nothing raises for a bad file.
+"""Read the pipeline's rollups from Parquet files. Failures are part of the result: a bad file raises no exception.
 
-The manifest of a cluster lists its files, which are immutable. A file that was replaced some time ago is deleted: then
-the manifest is read again.
+The manifest of a cluster lists its files, which are immutable. Replaced files are deleted some time later, so if a file
+is missing, the manifest is read again.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -42,7 +42,7 @@ class MinuteHistory:
 
     Attributes:
         depth: rows of the `WORST_QUEUES` deepest queues only, by their peak of ready and unacked messages.
-        redelivered: one row per minute: `minute`, `redelivered` summed over all queues (null if no queue reports it).
+        redelivered: one row per minute: `minute`, and `redelivered` summed over all queues; null if no queue has it.
         missing: minute tables that have no file for this cluster.
         problem: why a file could not be read; None if all were read.
     """
@@ -95,7 +95,7 @@ def read(root: Path, cluster: str, start: datetime, end: datetime) -> MinuteHist
 
 
 def read_with_retry(root: Path, cluster: str, read: Callable[[manifest.Manifest], T]) -> tuple[T | None, str | None]:
-    """Read files by the manifest of a cluster; after a failure once more, by a catalog that is read again.
+    """Read files that the manifest of a cluster lists; after a failure, read the manifest again and retry once.
 
     Returns:
         The result and None, or None and the error of the second attempt.

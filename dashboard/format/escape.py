@@ -23,9 +23,9 @@ def visible(text: str) -> str:
 
 
 def literal(text: str) -> str:
-    """Markdown that shows `text` literally, as a code span: the only place where Streamlit replaces nothing.
+    """Markdown that shows `text` literally, as a code span, in which Streamlit replaces nothing.
 
-    Backslashes are not enough: Streamlit replaces emoji codes and arrows after parsing Markdown.
+    Backslashes are not enough, because Streamlit replaces emoji codes and arrows after parsing Markdown.
     """
     shown = visible(text)
     if not shown.strip():

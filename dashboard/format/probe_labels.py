@@ -9,7 +9,7 @@ from dashboard.format import readable
 ORDER = ("confirm", "delivery", "handshake", "rtt", "redelivery", "prefetch", "nack")
 """Order of the probes on the page: first those that act like applications."""
 
-# The nack probe publishes where the broker must refuse.
+# The nack probe publishes to a queue that must refuse its messages.
 _NACK_PROBE = "nack"
 
 

@@ -9,7 +9,7 @@ from dashboard.format import readable
 from dashboard.format.timezones import UTC
 
 _PEER = re.compile(r"(?P<host>.+):\d+ -> .+", re.DOTALL)
-"""A connection as the broker names it."""
+"""The broker's name of a connection, `host:port -> host:port`."""
 
 
 class RelatedLink(NamedTuple):
@@ -39,7 +39,7 @@ def related_links(finding: FindingReport) -> Iterator[RelatedLink]:
 
 
 def _client(finding: FindingReport) -> str | None:
-    """The only client involved, by a text that the page of consumers finds it by; None if there are several."""
+    """A search text that finds the client on the page of consumers; None unless exactly one client is involved."""
     if finding.subject.kind == "connection":
         peer = _PEER.fullmatch(finding.subject.name)
         return peer["host"] if peer else None

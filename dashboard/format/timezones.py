@@ -41,7 +41,7 @@ class Zone:
         return shown.replace(tzinfo=self.info).astimezone(UTC_INFO)
 
     def fixed_offset(self, moment: datetime) -> timezone:
-        """The offset at a moment, for a chart axis: hours on it have the same length even over a clock change."""
+        """The UTC offset at a moment, for a chart axis, whose hours are then equally long even over a clock change."""
         offset = self.local(moment).utcoffset()
         return UTC_INFO if self.name == "UTC" or offset is None else timezone(offset, self.abbreviation(moment))
 

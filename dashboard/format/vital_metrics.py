@@ -50,7 +50,7 @@ _QUEUE = {
 }
 _NODE = {name: (name,) for name in ("mem_used", "disk_free", "run_queue", "fd_used", "sockets_used", "proc_used")}
 _SHOWS: Mapping[str, Mapping[str, tuple[str, ...]]] = {"/api/queues": _QUEUE, "/api/nodes": _NODE}
-"""Path of the API and field in it -> lines that show how it went."""
+"""API path and field of evidence -> metrics whose recent values are shown with it."""
 _KINDS = {"/api/queues": "queue", "/api/nodes": "node"}
 
 
@@ -72,7 +72,7 @@ def deviation(metric: VitalMetric) -> str | None:
 
 
 def band_fits(metric: VitalMetric) -> bool:
-    """Whether the compared value is about equal to the shown one, so that the band applies to the sparkline."""
+    """Whether the band applies to the sparkline: the value compared with it is about equal to the shown one."""
     if metric.usual is None or metric.value is None:
         return False
     tolerance = max(_TOLERANCE * (metric.usual.high - metric.usual.low), _TOLERANCE * metric.usual.value)
@@ -122,7 +122,7 @@ def trend_text(line: MetricSeries) -> str:
 
 
 def lines_of(finding: FindingReport, subjects: Sequence[SubjectSeries]) -> tuple[MetricSeries, ...]:
-    """Series of the fields that the evidence of a finding names, as far as they are known."""
+    """The known series of the fields that the evidence of a finding names."""
     about = finding.subject
     mine = next((it for it in subjects if (it.kind, it.vhost, it.name) == (about.kind, about.vhost, about.name)), None)
     if mine is None:

@@ -152,7 +152,7 @@ def streams(rows: pd.DataFrame) -> list[str]:
 
 
 def gaps(shaped: Iterable[pd.DataFrame], axis: Axis) -> list[tuple[pd.Timestamp, pd.Timestamp]]:
-    """Time ranges without data, as (start, end): no data does not mean that nothing happened."""
+    """Time ranges without data, as (start, end). They are marked, because no data does not mean no messages."""
     has_data = pd.Series(data=False, index=axis.points)
     for frame in shaped:
         has_data |= frame.notna().any(axis=1)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-# Names per layer; of further ones only the number is shown.
+# Maximum names per layer; the others are only counted.
 _SHOWN = 12
 
 

@@ -93,7 +93,7 @@ def queue_rows(listed: pd.DataFrame, findings: Iterable[FindingReport]) -> pd.Da
 
 
 def _marks(findings: Iterable[FindingReport]) -> Mapping[tuple[str | None, str], tuple[int, str]]:
-    """Queue -> (urgency, rules) of the findings about it, with consequences; the most urgent first."""
+    """(urgency, rules) of each queue, from findings about it and their consequences; the most urgent rule first."""
     found: dict[tuple[str | None, str], list[FindingReport]] = {}
     for finding in flat_reports(tuple(findings)):
         if finding.subject.kind == "queue":

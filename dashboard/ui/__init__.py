@@ -1,1 +1,1 @@
-"""What several pages share: the layout, its elements, and the cache of all sessions."""
+"""Parts shared by several pages: the layout, its elements, and the cache of all sessions."""

@@ -1,4 +1,4 @@
-"""Caches shared by all sessions of a server: ten viewers cost the exporter and the disk no more than one."""
+"""Caches shared by all sessions of a server: ten viewers cause no more load on exporter and disk than one."""
 
 from datetime import datetime
 from pathlib import Path

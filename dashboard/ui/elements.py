@@ -16,7 +16,7 @@ from dashboard.frames.minute_frames import Range
 from dashboard.settings import PageSettings
 from dashboard.ui import layout
 
-# Options of a chart: no zoom, and of the buttons only the camera.
+# Options of a chart: no zoom, and only the button that saves it as an image.
 _CHART_CONFIG: dict[str, Any] = {
     "displayModeBar": "hover",
     "modeBarButtonsToRemove": ["zoom2d", "pan2d", "select2d", "autoScale2d"],
@@ -29,7 +29,7 @@ Colour = Literal["red", "orange", "blue", "green", "gray"]
 
 
 class BadgeStyle(NamedTuple):
-    """A state as a word, a colour and an icon: never as a colour alone."""
+    """How a state is shown: a word, a colour and an icon, never a colour alone."""
 
     word: str
     colour: Colour
@@ -124,7 +124,7 @@ def titled_chart(
 
 
 def forget_selections() -> None:
-    """Clear all selections on charts: from the next run on they have new keys."""
+    """Clear all selections on charts, by giving the charts new keys from the next run on."""
     st.session_state[_SELECTION_ROUND] = st.session_state.get(_SELECTION_ROUND, 0) + 1
 
 

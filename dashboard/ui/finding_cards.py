@@ -26,7 +26,7 @@ CLOSED_CARDS = 22
 
 @dataclass(frozen=True, slots=True)
 class _CardContext:
-    """What every card of a cluster needs; `now` is the exporter's clock, seconds since 1970."""
+    """Data shared by all cards of a cluster; `now` is the exporter's clock, seconds since 1970."""
 
     cluster: str
     now: float
@@ -59,7 +59,7 @@ def render(
 
 
 def _keys(findings: Sequence[FindingReport]) -> list[str]:
-    """Keys that do not depend on the rank: an open card stays open when others move above it."""
+    """Keys of the cards. They do not depend on the rank, so an open card stays open when others move above it."""
     seen: Counter[str] = Counter()
     keys = []
     for finding in findings:
@@ -70,7 +70,7 @@ def _keys(findings: Sequence[FindingReport]) -> list[str]:
 
 
 def _closed(index: int, finding: FindingReport, context: _CardContext, key: str) -> None:
-    """A card that is drawn only while it is open: drawing a hundred takes seconds at every refresh."""
+    """A card whose content is drawn only while it is open; drawing a hundred would take seconds at every refresh."""
     style = elements.SEVERITIES[finding.severity]
     label = f":{style.colour}[{style.icon} {style.word}] {literal(finding.rule)} {literal(str(finding.subject))}"
     box = st.expander(label, key=key, on_change="rerun")
@@ -131,7 +131,7 @@ def _links(finding: FindingReport, context: _CardContext) -> None:
 
 
 def _consequences(index: int, finding: FindingReport) -> None:
-    """Consequences of the finding, which are not findings of their own."""
+    """The consequences of the finding, which are not listed as separate findings."""
     if not finding.consequences:
         return
     count = readable.plural(len(finding.consequences), "consequence")

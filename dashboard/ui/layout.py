@@ -22,7 +22,7 @@ _STYLE = Path(__file__).with_name("style.css")
 
 @dataclass(frozen=True, slots=True)
 class PageContext:
-    """What a page renders for.
+    """The input of a page.
 
     Attributes:
         cluster: the selected cluster; None while none is known.
@@ -172,13 +172,13 @@ def search_box(within: DeltaGenerator, key: str, hint: str) -> str:
 
 
 def time_input(within: DeltaGenerator, label: str, name: str, key: str, now: datetime) -> datetime:
-    """An input for a minute in UTC, which is a query parameter; `now` by default and at most.
+    """An input for a minute, stored in UTC as a query parameter; `now` is the default and the maximum.
 
-    The box shows it in the zone of the page, which is in its label.
+    The box shows the minute in the zone of the page, which its label names.
     """
     parameter, zone = readable.parse_iso(get_param(name)), current_zone()
     current = now if parameter is None else datetime.fromtimestamp(min(parameter, now.timestamp()), UTC)
-    # The browser preserves what a box shows: another zone needs another box.
+    # The browser keeps the text of a box, so each zone needs a box of its own.
     key = key if zone == timezones.UTC else f"{key}-{zone.name}"
 
     def store() -> None:
@@ -194,7 +194,7 @@ def time_input(within: DeltaGenerator, label: str, name: str, key: str, now: dat
         key=key,
         on_change=store,
     )
-    # Only the address can tell the two occurrences of a repeated hour apart: the box counts only if it was changed.
+    # Use the box only if it was changed: in a repeated hour, only the address tells which occurrence is meant.
     instant = current.replace(second=0, microsecond=0) if value == shown else zone.to_utc(value)
     return min(instant, now)
 

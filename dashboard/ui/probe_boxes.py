@@ -46,7 +46,7 @@ def render(probes: ClusterProbes | None, now: float) -> None:
 
 
 def _others(ranked: Sequence[ProbeOutcome], first: int, probes: ClusterProbes, now: float) -> None:
-    """Streams that are drawn only while the expander is open, to make refreshes cheaper."""
+    """The other streams, drawn only while their expander is open, to make refreshes cheaper."""
     box = st.expander(f"{readable.plural(len(ranked), 'more probe stream')}", key="more-streams", on_change="rerun")
     if box.open:
         with box:
@@ -104,7 +104,7 @@ def _box(index: int, outcome: ProbeOutcome, now: float) -> None:
 
 
 def _name(text: str) -> str:
-    """A name of ackscope's own as Markdown, any other text literally."""
+    """Return a plain word unchanged, as ackscope's own names are; escape any other text."""
     return text if _WORD.fullmatch(text) else literal(text)
 
 

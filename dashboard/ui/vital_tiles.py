@@ -119,7 +119,7 @@ def _node(index: int, node: Node) -> None:
 
 
 def _share(used: int | None, limit: int | None) -> float | None:
-    """How close the limit is, 0 to 1: at 1 the broker blocks publishers."""
+    """The used share of a limit, 0 to 1. At 1 the broker blocks publishers."""
     if used is None or limit is None:
         return None
     return min(used / limit, 1.0) if limit > 0 else 1.0

@@ -98,7 +98,7 @@ def write(root: Path, cluster: str, state: AnalysisState) -> None:
 
 
 def hours_now(manifest: Manifest) -> dict[int, str]:
-    """The hours that have minutes of any measure, each with a digest of them."""
+    """The hours that have minutes of any measure, each with a digest of these minutes."""
     texts: dict[int, list[str]] = {}
     for name in _TABLES:
         for it in manifest.files_for(name):
@@ -140,7 +140,7 @@ def only(hours: Hours, chosen: Iterable[int]) -> dict[int, str]:
 
 
 def _with_all_columns(rows: pa.Table) -> pa.Table:
-    """With columns that did not exist when it was written: null."""
+    """Add columns that did not exist when the file was written, as null."""
     schema = arrow_schema(CANDIDATES)
     for name in schema.names:
         if name not in rows.schema.names:

@@ -17,13 +17,13 @@ PartKey = tuple[int, str, str, str]
 
 
 def attach_queue(rows: pa.Table, consumers: DataFrame, span_seconds: int) -> pa.Table:
-    """Shifts with the queues of their channels and consumers.
+    """Return shifts with the queue of their channel or consumer filled in.
 
     Args:
         rows: with the columns of `CHANGES`.
-        consumers: rows of `consumers_1m` of the same time.
-        span_seconds: a shift is joined with what it consumed from within the same multiple of this, so that the result
-            does not depend on how much is searched together.
+        consumers: rows of `consumers_1m` of the same time range.
+        span_seconds: length of the time spans by which shifts and consumers are joined. Fixed spans make the result
+            independent of how many blocks are searched together.
     """
     times = [at // (span_seconds * 1_000_000) for at in rows[CHANGES.time].cast(pa.int64()).to_pylist()]
     parts = list(zip(times, *(rows[name].to_pylist() for name in ("kind", "vhost", "name")), strict=True))
@@ -44,7 +44,10 @@ def attach_queue(rows: pa.Table, consumers: DataFrame, span_seconds: int) -> pa.
 
 
 def only_queues(consumers: Iterable[Mapping[str, Any]]) -> dict[PartKey, str]:
-    """The queue of each channel and consumer that has exactly one; rows of time, vhost, queue, channel, consumer."""
+    """The queue of each channel and consumer that has exactly one queue in a time span.
+
+    `consumers` are rows of `time`, `vhost`, `queue`, `channel` and `consumer`.
+    """
     queues: dict[PartKey, set[str]] = defaultdict(set)
     for row in consumers:
         for kind in ("channel", "consumer"):

@@ -1,7 +1,7 @@
 """Baseline bands: the usual range of a series at an hour of the week, or why there is none yet.
 
-Pure arithmetic over numpy arrays. The centre is a median and the width a median absolute deviation, so that one
-incident in a few weeks moves neither by much; a series that never moves has a band as well.
+Pure arithmetic over numpy arrays. The centre is a median and the width a median absolute deviation, so one incident in
+a few weeks changes neither much. A constant series has a band as well.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Hours -> baselines: the bands of all hours of the week.
+"""Compute baselines from the tables of hours: the bands of all 168 hours of the week.
 
 The unit of work is an hour of the day: its seven hours of the week are computed from the same hours of the last eight
 weeks. A new hour only affects its own seven.
@@ -87,7 +87,7 @@ def rows_of(
     days = np.arange(first, first + _SPAN_DAYS)
     tables = []
     for hour in hours_of_day:
-        # Whether or not today already has this hour, the band covers eight weeks of it.
+        # The newest hour with this hour of day, of today or yesterday: the band always covers eight weeks.
         end = newest - (newest - hour) % 24 + 1
         for measure in family.measures:
             of_day = {
@@ -111,7 +111,7 @@ def rows_of(
 
 
 def _name(objects: ObjectMatrix, measure: str) -> str:
-    """A measure by a name that `noise` knows; all prefixes of one family have the same noise."""
+    """The name of a measure with its prefix, for `noise`; all prefixes of one family have the same noise."""
     return (objects.columns["prefix"][0] if len(objects) else "") + measure
 
 

@@ -1,4 +1,4 @@
-"""The cluster as an object with bands: sums over its queues, if they are complete.
+"""Baselines of the whole cluster, from sums over its queues where these are complete.
 
 The probes' own queues are not landed, so the sums are application traffic. A message routed to three queues counts as
 published three times here; `exporter.api.throughput` adds up the same way.
@@ -15,7 +15,7 @@ _COUNTS = ("published", "delivered", "acked", "redelivered")
 
 
 def _sums(rows: DataFrame, time: str) -> DataFrame:
-    """One row per hour: each measure, and `<measure>_high` of levels, null if the sum would be incomplete."""
+    """One row per hour: each measure, and `<measure>_high` for levels. A sum that would be incomplete is null."""
     hours = rows.groupBy(time).agg(F.max("last_minute").alias("end"))
     levels = [it for name, column in _LEVELS.items() for it in (_level(column).alias(name), _high(name, column))]
     sums = (
@@ -40,17 +40,17 @@ def _high(name: str, column: str) -> Column:
 
 
 def _count(name: str) -> Column:
-    """The sum over all queues; a queue whose statistics were read and that has no counter counts zero.
+    """The sum over all queues; null if the statistics of a queue were not read, or no queue has any counter.
 
-    Consumers are read with the statistics: if the consumers of a queue are unknown, so are its counters. If no queue
-    has any counter, the broker's statistics are off.
+    Consumers are read with the statistics: if the consumers of a queue are unknown, so are its counters. A queue with
+    statistics but no counter counts zero. If no queue has any counter, the broker's statistics are off.
     """
     complete = F.max(F.col("consumers_last").isNull().cast("int")) == 0
     counting = F.max(F.coalesce(*_COUNTS)).isNotNull()
     return F.when(complete & counting, F.coalesce(F.sum(name), F.lit(0))).alias(name)
 
 
-# Only for bands: a shift of the sum is reported as that of the queues that shifted.
+# Only for bands: shifts are reported for the queues that caused them, not for the sum.
 CLUSTER = MeasureFamily(
     "cluster",
     QUEUES_1M,

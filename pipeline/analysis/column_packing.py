@@ -1,8 +1,8 @@
-"""Series from Spark to numpy and back: one row per object, its values as lists.
+"""Pass series from Spark to numpy and back: one row per object, with its values as lists.
 
-Shifts and bands need medians of sliding windows. Spark would sort every window again, as boxed values in lists:
-minutes, compared with a second in numpy. So Python does that part, in batches of many series, once an hour and for few
-rows; the hot path has none of it.
+Shifts and bands need medians of sliding windows. Spark would sort each window again, as boxed values in lists, which
+takes minutes instead of a second in numpy. So Python workers compute them, in batches of many series. This runs once an
+hour on few rows, and never on the hot path.
 """
 
 from collections.abc import Callable, Iterator, Sequence

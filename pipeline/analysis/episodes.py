@@ -15,9 +15,9 @@ from pipeline.transforms.episodes import episodes
 
 
 def episodes_of(spark: SparkSession, landing: Landing, rollups: Rollups, cluster: str, now: float) -> pa.Table:
-    """All episodes of a cluster as of now: input of `Transaction.replace_table`.
+    """All current episodes of a cluster: input of `Transaction.replace_table`.
 
-    Events of a clock that was ahead of `now`, seconds since 1970, do not count.
+    Events later than `now`, seconds since 1970, come from a wrong clock and are ignored.
 
     Raises:
         DataError: Spark failed although no landing file is damaged.

@@ -1,4 +1,4 @@
-"""Noise models: how a measure scatters in normal operation, the scale on which shifts are judged.
+"""Noise models: how much a measure varies in normal operation. Shifts are compared with that.
 
 Pure arithmetic over numpy arrays; NaN is unknown.
 """
@@ -40,9 +40,11 @@ class NoiseModel:
 
 
 def _count_noise(per: float, share: float, min_difference: float, sure_spreads: float = 6.0) -> NoiseModel:
-    """Event counts: a level of n scatters by at least sqrt(n), and 2*sqrt(n) has the same scatter everywhere.
+    """Return the noise model of event counts.
 
-    `per` events make one unit of the measure, `share` is the minimum relative scatter, `size` units matter.
+    A count of n scatters by at least sqrt(n), so 2*sqrt(n) has the same scatter at any level. `per` events are one unit
+    of the measure. `share` is the minimum scatter relative to the level. A difference matters if it is at least
+    `min_difference` units and at least half of the larger level.
     """
 
     def to_scale(value: Values) -> Values:
@@ -58,13 +60,17 @@ def _count_noise(per: float, share: float, min_difference: float, sure_spreads: 
 
 
 def _steady_noise(share: float, step: float, min_difference: float) -> NoiseModel:
-    """Amounts that hardly scatter: by `share` of themselves or by `step`; `size`, and 5 shares, matter."""
+    """Return the noise model of values with little scatter.
+
+    The scatter is `step` for small values and `share` of the value for large ones. A difference matters if it is at
+    least `min_difference` and at least five times `share` of the larger level.
+    """
 
     def to_scale(value: Values) -> Values:
         return np.asarray(np.arcsinh(value / step) if share else value / step)
 
     def min_scatter(value: Values) -> Values:
-        # One step for small values, its share for large ones.
+        # `step` for small values, `share` of the value for large ones.
         return np.asarray(np.hypot(1.0, share * value / step) / np.hypot(1.0, value / step) if share else value * 0 + 1)
 
     def from_scale(value: Values) -> Values:
@@ -103,7 +109,7 @@ _QUANTILES = {
 }
 # All other measures are rates per second: counts of a minute divided by 60.
 _BY_NAME: dict[str, NoiseModel] = {
-    # Busy queues have a backlog now and then, which also fills their prefetch.
+    # Busy queues have a short backlog from time to time, which also fills the prefetch of their consumers.
     "ready": _BACKLOG,
     "unacked": _BACKLOG,
     "unconfirmed": _WAITING,

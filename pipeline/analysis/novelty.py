@@ -1,4 +1,4 @@
-"""Novelty filter: a shift that recurs every night, or again and again, is normal for its series.
+"""Novelty filter: a shift that recurs daily, weekly or often is normal for its series.
 
 Pure arithmetic over numpy arrays.
 """
@@ -30,28 +30,28 @@ Flags = npt.NDArray[np.bool_]
 
 
 def is_novel(at: Minutes, size: Values, sibling_at: Minutes, sibling_size: Values) -> Flags:
-    """Which shifts of one series are not recurring.
+    """Flag the shifts of one series that do not recur.
 
     Args:
         at: minutes since 1970, sorted.
-        size: by how much it rose or, negative, fell.
-        sibling_at: shifts of this series and its siblings, unsorted: a client that reconnects every day has another
-            channel every day, and its batch still recurs every night.
-        sibling_size: by how much these rose or fell.
+        size: size of each shift; negative for a fall.
+        sibling_at: shifts of this series and its siblings, unsorted. A client that reconnects every day has a new
+            channel every day, so its nightly batch recurs only among siblings.
+        sibling_size: size of each of these; negative for a fall.
     """
     apart, like = _compared(at, size, sibling_at, sibling_size)
     days = _days(apart, _DAY)
     nights = _distinct(like & _near(apart, _DAY) & (np.abs(apart) <= _NIGHT_RANGE + _CLOCK_TOLERANCE), days)
     weeks = _distinct(like & _near(apart, _WEEK) & (np.abs(apart) <= _WEEK_RANGE + _CLOCK_TOLERANCE), days)
     clocked = (nights >= _NIGHT_COUNT) | (weeks >= _WEEK_COUNT)
-    # Clocked shifts do not count as frequent ones; nor do siblings, which may move at the same time.
+    # Daily and weekly shifts do not count as frequent; nor do siblings, which may shift at the same time.
     apart, like = _compared(at, size, at, size)
     often = np.sum(like & ~clocked[None, :] & (apart != 0) & (np.abs(apart) <= _OFTEN_MINUTES), axis=1)
     return np.asarray(~clocked & (often < _OFTEN_COUNT))
 
 
 def _compared(at: Minutes, size: Values, other_at: Minutes, other_size: Values) -> tuple[Minutes, Flags]:
-    """Per shift (row) and other shift (column): minutes between them, and whether the other is similar."""
+    """For each shift (row) and other shift (column): minutes between them, and whether the other is similar."""
     large = np.abs(other_size)[None, :] >= _SIMILAR_SHARE * np.abs(size)[:, None]
     return other_at[None, :] - at[:, None], np.asarray((np.sign(other_size)[None, :] == np.sign(size)[:, None]) & large)
 
@@ -61,7 +61,7 @@ def _days(apart: Minutes, period: int) -> Minutes:
 
 
 def _near(apart: Minutes, period: int) -> Flags:
-    """At the same time of the day, or week, as another one."""
+    """Whether another shift was at the same time of the day, or week."""
     periods = _days(apart, period)
     return np.asarray((periods != 0) & (np.abs(apart - periods * period) <= _CLOCK_TOLERANCE))
 

@@ -98,13 +98,13 @@ class _Pending:
 
     @property
     def minutes(self) -> dict[int, str]:
-        """Hours that have minutes, each with a digest; without hours of a clock that is far ahead."""
+        """Hours that have minutes, each with a digest; hours too far in the future (wrong clock) are left out."""
         latest = int(self.now // HOUR) + _MAX_AHEAD_HOURS
         return {hour: it for hour, it in analysis_state.hours_now(self.manifest).items() if hour <= latest}
 
     @property
     def hours(self) -> dict[int, str]:
-        """All hours that bands can be computed from; those of days without minutes are unchanged."""
+        """All hours that bands can be computed from. If the minutes of a date expired, its hours count as unchanged."""
         minutes = self.minutes
         days = {hour // 24 for hour in minutes}
         old = (
@@ -158,7 +158,7 @@ def shifts(
         if not go_on():
             return
         candidates = changes.replace_blocks(candidates, portion, changes.search(spark, rollups.root, manifest, portion))
-        # An hour is done once all blocks that depend on it were searched: the latest may not exist yet.
+        # An hour is done once all blocks that depend on it were searched; the latest block may not exist yet.
         seen = {hour: it for hour, it in minutes.items() if changes.blocks_for({hour}, set(minutes))[-1] <= portion[-1]}
         _save_state(rollups, cluster, candidates=candidates, shifted=seen)
     _commit(rollups, cluster, CHANGES, select_reportable(candidates))

@@ -55,7 +55,7 @@ class _SeriesCandidates:
     Attributes:
         lasting: found by the slow detector.
         fast: found by the fast detector.
-        siblings: rows of all series with the same clock, including its own, unsorted.
+        siblings: rows of all series with the same `_stable_name` and measure, including its own, unsorted.
         backlog: the measure is a backlog.
     """
 
@@ -67,7 +67,7 @@ class _SeriesCandidates:
 
 
 def select_reportable(candidates: pa.Table) -> pa.Table:
-    """Rows of `CHANGES`: the `CANDIDATES` that are sure and novel.
+    """Return rows of `CHANGES`: the `CANDIDATES` that are sure and novel.
 
     Report a reversal only if the original shift was reported; never report a backlog draining. Report deliveries only
     if they differ from acks; report a prefetch ceiling only together with another change of the object, because every
@@ -138,7 +138,7 @@ def _of_series(one: _SeriesCandidates) -> list[int]:
 
 
 def _novel(one: _SeriesCandidates, index: Minutes) -> list[int]:
-    """Those that are sure, and novel among the shifts of the same detector."""
+    """The shifts in `index` that are sure, and novel among the shifts of the same detector."""
     at, size = one.shifts.at, one.shifts.size
     siblings = one.siblings[one.shifts.fast[one.siblings] == one.shifts.fast[index[0]]] if len(index) else one.siblings
     return [

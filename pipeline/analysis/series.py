@@ -41,7 +41,7 @@ class MeasureFamily:
         measures: each as SQL over a row of either; `minutes` is the number of minutes it covers.
         lowest, highest: for some measures, the extreme within an hour.
         banded: whether its objects live long enough for bands.
-        bands_only: measures that would only repeat shifts of another measure.
+        bands_only: measures that are not searched for shifts, because they would repeat those of another measure.
         shape: prepares the rows: one per object and minute, with `vhost`, `name` and `prefix`.
     """
 

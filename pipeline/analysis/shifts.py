@@ -1,8 +1,7 @@
-"""Detect level shifts of a series: compare medians of the minutes before and after with the usual variation.
+"""Detect level shifts of a series by comparing the medians of the minutes before and after.
 
-Pure arithmetic over numpy arrays. A shift is accepted if the minutes after it are separated from those before it: by
-several spreads, by a relevant difference, abruptly rather than gradually, and by more than the medians moved in the
-hours before.
+Pure arithmetic over numpy arrays. A shift is accepted if its size is several spreads and a relevant difference, if it
+is abrupt rather than gradual, and if it exceeds the moves of the medians in the hours before.
 """
 
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from pipeline.analysis.noise import NoiseModel, Values
 # Maximum minutes that determine the level before; `_MIN_BEFORE` is the minimum.
 BEFORE_MINUTES = 60
 
-# Minutes that a level must last to be sure: a burst and its backlog are not a new level.
+# Minutes that a level must last before the shift is sure: a burst and its backlog are not a new level.
 LASTING_MINUTES = 45
 
 # Maximum minutes before a shift that it depends on.
@@ -45,12 +44,12 @@ class DetectorConfig:
 
     Attributes:
         after: minutes that determine the level after.
-        shortest: minutes that a level must last to be a candidate: frequent shifts show what is usual.
-        lasting: minutes that it must last to be sure.
+        shortest: minutes that a level must last for the shift to be a candidate. Candidates also show what is usual.
+        lasting: minutes that it must last for the shift to be sure.
         spreads: spreads of single minutes that a shift needs to be a candidate.
         maybe, sure: thresholds of a candidate, and of a shift that is reported on its own.
-        spread_factor: multiplies the spreads that make a shift of a measure sure.
-        spikes: a shift that ends within `LASTING_MINUTES` is one shift, not a new level.
+        spread_factor: multiplies `NoiseModel.sure_spreads`.
+        spikes: a rise and its fall within `LASTING_MINUTES` are one shift, and so are a fall and its rise.
     """
 
     after: int
@@ -64,14 +63,14 @@ class DetectorConfig:
 
     @property
     def minutes_until_sure(self) -> int:
-        """Minutes from a shift until it can be sure: the first index that moves may lie a few before it."""
+        """Minutes from a shift until it can be sure; its first candidate may lie a few minutes before it."""
         return self.lasting + self.after // 4
 
 
-# The median of 20 minutes scatters by a quarter of single minutes: two of their spreads are eight of its own.
+# The median of 20 minutes has a quarter of the spread of a single minute, so 2 spreads of minutes are 8 of the median.
 SLOW = DetectorConfig(20, 25, LASTING_MINUTES, 2.0, ShiftThresholds(1.5, 0.8), ShiftThresholds(5.0, 0.85))
 
-# Reports what stands out very far before it is known to last.
+# Reports very large shifts before they are known to last.
 FAST = DetectorConfig(10, 10, 12, 4.0, ShiftThresholds(1.5, 0.8), ShiftThresholds(6.0, 0.9), 2.0, spikes=True)
 
 # Share of the shift that must happen between the `DetectorConfig.after` minutes before and those after.
@@ -80,7 +79,7 @@ _ABRUPT_SHARE = 0.6
 # Minutes that may be missing among the first `DetectorConfig.shortest`.
 _MAX_MISSING = 6
 
-# Spreads beyond which a minute has left the level before.
+# Distance from the level before, in spreads, beyond which a minute no longer belongs to it.
 _LEFT_SPREADS = 2.5
 
 # Interquartile range of a normal distribution, in standard deviations.
@@ -98,7 +97,7 @@ class DetectedShift:
         before, after: medians.
         score: the shift in robust spreads of the minutes before; negative for a fall.
         minutes: duration of the new level so far.
-        sure: it stands out far enough to be reported on its own.
+        sure: it is large enough, and lasted long enough, to be reported on its own.
         back: it returns to the level of the hours before.
     """
 
@@ -112,7 +111,7 @@ class DetectedShift:
 
 
 def find_moving(values: Values, noise: NoiseModel) -> npt.NDArray[np.int64]:
-    """The rows of a matrix (series by minutes) that vary enough for a shift: most queues do not move."""
+    """The rows of a matrix (series by minutes) that vary enough for a shift; most queues do not."""
     most = np.max(np.where(np.isnan(values), -np.inf, values), axis=1)
     least = np.min(np.where(np.isnan(values), np.inf, values), axis=1)
     with np.errstate(invalid="ignore"):
@@ -120,7 +119,7 @@ def find_moving(values: Values, noise: NoiseModel) -> npt.NDArray[np.int64]:
 
 
 def shifts(values: Values, noise: NoiseModel, config: DetectorConfig = SLOW) -> list[DetectedShift]:
-    """The shifts of one series of minutes, in order; NaN is unknown."""
+    """The shifts of one series of minutes, in order of time; NaN is unknown."""
     known = np.flatnonzero(~np.isnan(values))
     level = values[known]
     found: list[DetectedShift] = []
@@ -138,7 +137,7 @@ def shifts(values: Values, noise: NoiseModel, config: DetectorConfig = SLOW) -> 
 
 
 def _next(level: Values, known: Minutes, noise: NoiseModel, config: DetectorConfig) -> DetectedShift | None:
-    """The first shift, its index counted among known minutes; None without any."""
+    """The first shift, or None; its `at` is an index into the known minutes."""
     if len(level) < _MIN_BEFORE + config.shortest:
         return None
     segment = _Segment(level, known, noise, config)
@@ -149,9 +148,9 @@ def _next(level: Values, known: Minutes, noise: NoiseModel, config: DetectorConf
 
 
 class _Segment:
-    """Known minutes on one level, and possibly after it.
+    """Known minutes of a series from the last shift on, searched for the next one.
 
-    Arrays are by place: the shift would be between the minute before it and it.
+    A place is the index of the first minute after a possible shift. The arrays have one entry per place.
     """
 
     def __init__(self, level: Values, known: Minutes, noise: NoiseModel, config: DetectorConfig) -> None:
@@ -174,7 +173,7 @@ class _Segment:
         self._shift = noise.to_scale(self._after) - noise.to_scale(self._before)
 
     def candidates(self) -> list[int]:
-        """Places with a large shift of the medians."""
+        """Places where the medians before and after differ enough."""
         large = np.abs(self._shift) >= self._config.spreads * self._spread
         large &= np.abs(self._after - self._before) >= self._noise.min_difference(self._before, self._after)
         shortest = self._config.shortest
@@ -182,7 +181,7 @@ class _Segment:
         return [int(place) for place in self._places[large]]
 
     def holds(self, place: int, limits: ShiftThresholds, lasting: int) -> bool:
-        """Whether both sides are separated, abruptly, and farther than ever in the hours before."""
+        """Whether both sides are separated, by an abrupt move, larger than those of the hours before."""
         index, after = place - _MIN_BEFORE, self._config.after
         shift = self._shift[index]
         sign = np.sign(shift)
@@ -200,7 +199,7 @@ class _Segment:
         return bool(np.max(np.abs(np.diff(previous_medians)), initial=0.0) * limits.restlessness <= abrupt)
 
     def sure(self, place: int) -> bool:
-        """Whether it stands out far and has lasted long enough."""
+        """Whether a shift at this place is large enough, and has lasted long enough, to be sure."""
         index = place - _MIN_BEFORE
         if index >= len(self._shift):
             return False
@@ -209,7 +208,7 @@ class _Segment:
         return bool(large and lasts and self.holds(place, self._config.sure, self._config.lasting))
 
     def back(self, place: int) -> bool:
-        """Whether the level after is nearer to that of the hours before than the level before is."""
+        """Whether the shift returns to the usual level: the level after is nearer to it than the level before."""
         usual = np.median(self._scaled[max(0, place - HISTORY_MINUTES) : place])
         after = self._level_before(place - _MIN_BEFORE) + self._shift[place - _MIN_BEFORE]
         return bool(abs(after - usual) < abs(self._level_before(place - _MIN_BEFORE) - usual))
@@ -218,7 +217,7 @@ class _Segment:
         return float(self._noise.to_scale(self._before[index : index + 1])[0])
 
     def measure_shift(self, place: int) -> DetectedShift:
-        """The shift near this place, to the minute."""
+        """The shift near this place, with its exact minute."""
         index = place - _MIN_BEFORE
         before, spread, sign = self._before[index], self._spread[index], np.sign(self._shift[index])
         level_before, after = self._level_before(index), self._config.after
@@ -226,12 +225,12 @@ class _Segment:
         later = np.median(self._scaled[place + 2 : end])
         begin = max(_MIN_BEFORE // 2, place - after // 2)
         window = self._scaled[begin:end]
-        # The cost of being on the wrong level, summed over minutes, for each possible place.
+        # For each possible place, the total distance of all minutes from their level.
         stay = np.concatenate([[0.0], np.cumsum(np.abs(window - level_before))])
         leave = np.concatenate([[0.0], np.cumsum(np.abs(window - later))])
         cost = (stay + leave[-1] - leave)[: after + 1]
         at = begin + int(np.argmin(cost))
-        # A gradual change left the old level before it came nearer to the new one.
+        # A gradual change starts before the values are nearer to the new level.
         while at > begin and (self._scaled[at - 1] - level_before) * sign > _LEFT_SPREADS * spread:
             at -= 1
         return DetectedShift(
@@ -240,14 +239,14 @@ class _Segment:
             float(self._after[index]),
             float(self._shift[index] / spread),
             0,
-            # At the first place that moves, part of the minutes after it are still on the old level.
+            # At the first candidate place, some of the minutes after it are still on the old level.
             self.sure(place) or self.sure(max(at, _MIN_BEFORE)),
             self.back(place),
         )
 
 
 def _spike_end(one: DetectedShift, later: Values, noise: NoiseModel, config: DetectorConfig) -> int:
-    """Minutes after which a spike is over; 0 if it is not a spike, or lasts."""
+    """Duration of a spike in minutes; 0 if it is not a spike, or lasts."""
     before, after = noise.to_scale(np.array([one.before, one.after]))
     back_on_old_level = (later - (before + after) / 2) * np.sign(after - before) <= 0
     if not config.spikes or len(back_on_old_level) < config.shortest + config.after:
@@ -257,7 +256,7 @@ def _spike_end(one: DetectedShift, later: Values, noise: NoiseModel, config: Det
 
 
 def _with_duration(one: DetectedShift, level: Values, end: int) -> DetectedShift:
-    """With its level and duration until the next shift."""
+    """The shift with its duration, up to index `end`, and the median of the new level."""
     minutes = one.minutes or end - one.at
     later = level[one.at : one.at + min(minutes, LASTING_MINUTES)]
     return replace(one, after=float(np.median(later)), minutes=minutes)

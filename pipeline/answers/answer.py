@@ -76,7 +76,7 @@ class HistoryAnswer:
 
 
 def expects_acks() -> Column:
-    """Rows of the probes whose messages are acked when all is well."""
+    """A filter for rows of probes whose messages a healthy broker acks."""
     return ~F.col("probe").isin(*NOT_ACKED_BY_DESIGN)
 
 

@@ -54,7 +54,7 @@ def changed(root: Path, cluster: str, moment: float, around: float, now: float) 
 
 
 def data_coverage(reader: RollupReader, start: float, end: float) -> DataCoverage:
-    """When there was data, from the smallest table of hours that shows it: polls, else probes, else queues."""
+    """The data coverage, from the smallest table of hours that has rows: polls, else probes, else queues."""
     for table in (POLLS_1M, OUTCOMES_1M, QUEUES_1M):
         hourly = HOURS[table.name]
         if not reader.has(hourly):
@@ -99,7 +99,7 @@ def _shift(one: ChangePoint) -> dict[str, Any]:
 
 
 def _sentence(it: ChangedObject, changed_objects: Iterable[ChangedObject]) -> str:
-    """`12:04 queue 'orders' in vhost '/': publish rate fell from 120/s to 0/s`."""
+    """One line, such as `12:04 UTC: queue 'orders' in vhost '/': publish rate fell from 120/s to 0/s`."""
     first = min(other.at for other in changed_objects if other.wave == it.wave)
     later = f", {format_duration(it.at - first)} after the first" if it.at - first >= 60 else ""
     parts = [f"{describe_change(one)}{_minute(one.at, it.at)}" for one in it.shifts]

@@ -19,7 +19,7 @@ from pipeline.answers.rollup_reader import RollupReader
 # With older data it is unknown what is active now.
 FRESH_SECONDS = 900.0
 
-# Width of the time of day that a recurring finding keeps to.
+# Width of the part of the day, in hours, in which a recurring finding usually begins.
 _WINDOW_HOURS = 3
 
 _MIN_DATES, _MIN_WEEKS = 4, 3

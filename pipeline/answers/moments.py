@@ -10,7 +10,9 @@ _CLOCK_TIME = re.compile(r"(\d{1,2}):(\d{2})Z?")
 
 
 def parse_moment(text: str, now: float, option: str = "--at") -> float:
-    """Seconds since 1970 for `2026-03-01T12:04`, `12:04` (the last time it was that late), `30m ago` or `now`; UTC.
+    """Seconds since 1970 for `2026-03-01T12:04`, `12:04`, `30m ago` or `now`; UTC.
+
+    `12:04` is of today, or of yesterday if today's is still to come.
 
     Raises:
         UsageError: it is none of these, or in the future.

@@ -28,7 +28,7 @@ def _lines(answer: HistoryAnswer) -> Iterator[str]:
 
 
 def describe_coverage(known: DataCoverage) -> str:
-    """When there was data, and its gaps."""
+    """The data coverage as text, with its gaps."""
     requested = f"requested {_minute(known.requested_from)} to {_minute(known.requested_to)} UTC"
     if known.first is None or known.last is None:
         return f"none; {requested}"

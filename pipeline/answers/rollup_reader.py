@@ -44,7 +44,7 @@ class RollupReader:
     def frame(self, spark: SparkSession, table: Table, start: float, end: float) -> DataFrame:
         """The rows of a table for the hours from `start` to `end`, both seconds since 1970.
 
-        The hour of `start` is included only if it is complete, the hour of `end` as far as it has data.
+        The hour of `start` is included only if the range covers all of it, the hour of `end` as far as it has data.
         """
         return read_rollups(spark, self.root, self.manifest, table, -int(-start // HOUR), int(-(-end // HOUR)))
 

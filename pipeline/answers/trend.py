@@ -92,7 +92,7 @@ def trend(values: Mapping[float, float], limit: float | None, *, rising: bool = 
 def _forecast(
     distance: float, slope: float, towards: Sequence[float], now: float, horizon: float
 ) -> tuple[Forecast, float | None, float | None, float | None]:
-    """The result, and when: most likely, earliest, latest; slopes are those towards the limit."""
+    """The result, with the most likely, earliest and latest time. Positive slopes lead towards the limit."""
     if distance <= 0:
         return Forecast.OVER, None, None, None
     if towards[0] <= 0 <= towards[1]:
@@ -106,7 +106,11 @@ def _forecast(
 
 
 def _slopes(values: Mapping[float, float]) -> tuple[list[float], float]:
-    """The slopes per day between all values of the same hour of the day; and the standard deviation of their count."""
+    """The sorted slopes per day between all values of the same hour of the day, and the spread of their sign count.
+
+    The spread is the standard deviation of the number of rising minus falling slopes without a trend. Sen's confidence
+    interval is made from it.
+    """
     seasons: dict[float, list[tuple[float, float]]] = {}
     for at in sorted(values):
         seasons.setdefault(at % _DAY, []).append((at / _DAY, values[at]))

@@ -191,7 +191,7 @@ def _changed_movers(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _describe_comparison(rows: Iterable[Mapping[str, Any]]) -> str:
-    """How much of the weeks was compared; not every measure has the same hours."""
+    """How many hours of the weeks were compared; measures may differ in this."""
     hours = sorted({row["hours"] for row in rows if row["hours"]})
     shortest, longest = format_duration(hours[0] * 3600), format_duration(hours[-1] * 3600)
     span = shortest if shortest == longest else f"{shortest} to {longest}"

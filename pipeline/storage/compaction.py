@@ -52,7 +52,7 @@ class CompactionPlan:
 
     @property
     def digest(self) -> str:
-        """Identifies the compaction: other source files have another digest."""
+        """A digest of the names of the source files, which identifies the compaction."""
         names = "\n".join(sorted(path.name for path in self.sources))
         return hashlib.sha256(names.encode()).hexdigest()[:8]
 
@@ -68,10 +68,10 @@ class CompactionPlan:
 
 @dataclass(frozen=True, slots=True)
 class PartitionScan:
-    """What a partition offers for compaction.
+    """The files of a partition and the plan to compact them.
 
     Attributes:
-        plan: None if nothing is to be done.
+        plan: None if there is nothing to do.
         files, bytes: all files that count.
         behind: files that may not be rolled up yet, and must wait.
     """
@@ -126,7 +126,7 @@ def scan_partition(landing: Landing, partition: Partition, watermark: float) -> 
 def output_count(plan: CompactionPlan) -> int:
     """The number of new files.
 
-    How much small files shrink when merged is measured with a sample of neighbouring files.
+    A sample of neighbouring files is merged to measure how much small files shrink.
     """
     if plan.bytes <= _SINGLE_FILE_BYTES:
         return 1
@@ -140,7 +140,7 @@ def output_count(plan: CompactionPlan) -> int:
     try:
         rows = pa.concat_tables([pq.read_table(path, columns=list(plan.partition.table.names)) for path in sample])
     except (pa.ArrowException, OSError):
-        # Damaged, or older than its table: Spark will find out.
+        # A file is damaged, or older than its table; Spark handles both later.
         share = 1.0
     else:
         sink = pa.BufferOutputStream()

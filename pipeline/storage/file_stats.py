@@ -1,4 +1,4 @@
-"""Statistics of a landing file from its footer: is it intact, does it fit its table, which hours does it cover?"""
+"""Read statistics of a landing file from its footer, and check that it is intact and fits its table."""
 
 import sys
 from dataclasses import dataclass, replace
@@ -146,7 +146,7 @@ def _time_range(file: pq.ParquetFile, group: int, name: str) -> tuple[int, int]:
     statistics = _column(file, group, name).statistics
     if statistics is None or not statistics.has_min_max:
         return (-sys.maxsize, sys.maxsize)
-    # Raw numbers, because a date far outside the calendar has no datetime.
+    # Raw numbers, because a time outside the years 1 to 9999 has no `datetime`.
     return statistics.min_raw, statistics.max_raw
 
 

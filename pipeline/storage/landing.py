@@ -51,7 +51,7 @@ class _CachedStats:
 
     @property
     def final(self) -> bool:
-        """Rows that are too early today count tomorrow."""
+        """Whether the statistics stay valid; rows that are ahead of now will count later."""
         return self.stats is None or not self.stats.early
 
 
@@ -98,9 +98,9 @@ class Landing:
             return None
 
     def files(self, partition: Partition) -> dict[Path, FileStats]:
-        """The intact files of a partition; bad ones are quarantined on the way.
+        """The intact files of a partition; bad ones are quarantined.
 
-        Never both a compacted file and one of its sources.
+        The result never has both a compacted file and one of its sources.
 
         Raises:
             DataError: the folder cannot be read.
@@ -119,13 +119,13 @@ class Landing:
 
     @staticmethod
     def is_compacted(path: Path) -> bool:
-        """Whether a file is the result of a compaction, and so may hold no new rows."""
+        """Whether a file is the result of a compaction; its rows may all be rolled up already."""
         return COMPACTED.fullmatch(path.name) is not None
 
     def covering(self, table: Table, cluster: str, start: int, end: int) -> dict[Path, FileStats]:
-        """The files with rows from `start` to before `end`, seconds since 1970, and possibly some without.
+        """The files that may have rows from `start` to before `end`, seconds since 1970.
 
-        A row may be up to a day off its own date, so the folders of the neighbouring days are read, too.
+        A row may be up to a day off the date of its folder, so the folders of the neighbouring days are read, too.
         """
         days = {date_of(second // HOUR + shift) for second in (start, end - 1) for shift in (-24, 0, 24)}
         return {
@@ -150,7 +150,7 @@ class Landing:
         return self._expired[1].get(cluster, 0)
 
     def quarantine_damaged(self, table: Table, paths: Iterable[Path]) -> int:
-        """Read these files completely, because Spark could not, and quarantine damaged ones; return how many were."""
+        """Read every value of files that Spark could not read; quarantine damaged ones and return their number."""
         damaged = 0
         for path in paths:
             try:

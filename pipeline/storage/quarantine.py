@@ -36,7 +36,7 @@ def quarantine_file(root: Path, path: Path, reason: str) -> bool:
 def copy_misdated_rows(root: Path, path: Path, time: str, start: int, end: int) -> None:
     """Copy the rows before `start` or from `end` on, microseconds since 1970, to a file in the quarantine.
 
-    It is done once per file. The rows also stay in their own file, where they do not count.
+    This is done once per file. The rows also stay in their landing file, where they are ignored.
     """
     relative = path.relative_to(root)
     target = root / FOLDER / relative.with_name(f"{relative.stem}.rows.parquet")

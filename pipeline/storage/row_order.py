@@ -29,7 +29,7 @@ _ROW_GROUP_BY_OBJECT = 65_536
 # Rows sorted together: three hours of 10,000 queues. A query for some hours skips the others.
 _SORT_ROWS = 2_000_000
 
-# Largest product of distinct values per column that fits one int64 rank; beyond it, ranks are made dense first.
+# Largest product of the columns' distinct values whose rank fits an int64; beyond it, ranks are made dense first.
 _MAX_RANKS = 1 << 62
 
 

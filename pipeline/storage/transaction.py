@@ -1,4 +1,4 @@
-"""A transaction on the rollups of one cluster: new files stand next to the old ones and count after the commit."""
+"""A transaction on the rollups of one cluster: new files are written next to the old ones, and count after a commit."""
 
 import os
 from collections import defaultdict

@@ -9,7 +9,7 @@ from pipeline.transforms.common import STREAM, duration, minute, nanoseconds, se
 
 def bursts_1m(bursts: DataFrame) -> DataFrame:
     """One row per minute and stream."""
-    # Bursts have no key: rows that agree in every column are one burst that landed twice.
+    # Bursts have no key: equal rows are one burst that landed twice.
     rows = bursts.select(*ACK_BURSTS.names).distinct()
     interval = duration("interval")
     minutes = rows.groupBy(minute("at"), *STREAM).agg(

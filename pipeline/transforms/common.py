@@ -49,11 +49,11 @@ def distinct_messages(rows: DataFrame) -> DataFrame:
         .where(F.expr("bit_count(bits) < messages"))
         .select("_block")
     )
-    # Adaptive execution removes both joins, and everything after the second one, if no block is suspect.
+    # If no block is suspect, adaptive execution removes both joins and everything after the second one.
     blocks = F.broadcast(suspect)
     single = marked.join(blocks, "_block", "left_anti").select(*rows.columns)
     in_suspect = marked.join(blocks, "_block", "left_semi").select(*rows.columns)
-    # Including the time: a message has one, and a minute must not depend on rows of others.
+    # The time is part of the key: each message has one, and a minute must not depend on rows of other minutes.
     return single.unionByName(distinct_rows(in_suspect, (*MESSAGE, "intended_at")))
 
 

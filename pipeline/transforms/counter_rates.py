@@ -19,8 +19,8 @@ from pipeline.transforms.polled import MINUTE, count_polls_per_minute, hold_unti
 # An increase over a longer silence is unknown. The earlier of two heartbeats may have older counters.
 LOOKBACK_SECONDS = REACH
 
-# Minutes that a sample holds at most, one row each; minutes before it, which contain its increases, mostly have rows of
-# others.
+# Maximum minutes that a sample holds, one rollup row each. Its increases lie in minutes before it, which mostly have
+# rows from earlier samples.
 MAX_HOLD_MINUTES = round(HEARTBEAT) // 60
 
 
@@ -33,8 +33,8 @@ class SampleHold:
         family: endpoint family whose polls confirm that its rows still hold.
         levels: columns that hold until the next row.
         counters: counter column -> name of its increase per minute.
-        starts_at_zero: an object without an earlier row did not exist, so its counters were zero; otherwise it was only
-            not followed, and nothing is known.
+        starts_at_zero: whether an object without an earlier row did not exist, so that its counters were zero. If
+            False, it was only not followed, and its counters were unknown.
     """
 
     source: Table
@@ -93,7 +93,7 @@ class SampleHold:
         )
         columns = ("at", "known_at", "gone", "older", "next", *self.key, *self.levels, *self.counters)
         return (
-            # Of rows with the same key and different values, the greatest stays; it is the last one.
+            # Of rows with the same key and different values, the greatest stays; it is sorted last.
             rows.where("next IS NULL OR next > at")
             .selectExpr(*columns, *(f"{_baseline(name)} AS {name}_before" for name in self.counters))
             .selectExpr(
@@ -124,7 +124,7 @@ class SampleHold:
         return rows.repartition(*self.key).sortWithinPartitions(*order, *rest)
 
     def _by_minute(self, rows: DataFrame, bounds: DataFrame | None) -> DataFrame:
-        """Samples by the minutes that they affect: where they hold, and where their increases lie."""
+        """One row per sample and minute that it affects: it holds in this minute, or an increase lies in it."""
         named = ", ".join(("at", "known_at", *(f"{name}_since" for name in self.counters)))
         first, last = f"least({named})", "greatest(at, known_at, until - 1)"
         first, last = (f"{moment} - {moment} % {MINUTE}" for moment in (first, last))
@@ -137,7 +137,7 @@ class SampleHold:
     def _minute_share(self, counter: str) -> str:
         """The increase of a counter in this minute; null if unknown.
 
-        While a sample holds, counters that are as of its own poll do not grow.
+        While a sample holds, its counters do not grow, unless they are older than its poll.
         """
         since = f"{counter}_since"
 
@@ -166,7 +166,7 @@ def count_polls(where: str) -> str:
 
 
 def _last_reading(value: str) -> str:
-    """The last known value of earlier samples, and its time: {known_at, value}, or null.
+    """The last known value of earlier samples with its time: {known_at, value}, or null.
 
     A tombstone counts as a known (null) value.
     """
@@ -174,10 +174,10 @@ def _last_reading(value: str) -> str:
 
 
 def _baseline(counter: str) -> str:
-    """Where an increase starts: {known_at, value}; null if unknown.
+    """The reading that an increase starts from: {known_at, value}; null if unknown.
 
-    The broker omits a counter before its first event. So if earlier samples had other counters only, this one was zero;
-    if they had none, statistics were not read, and the increase is unknown.
+    The broker omits a counter before its first event. If earlier samples had only other counters, this one was zero. If
+    they had no counters, the statistics were not read, and the increase is unknown.
     """
     other = _if_recent("any_then", _reading("any_then.known_at", "0L"))
     return f"if(NOT gone AND {counter} IS NOT NULL, coalesce({_if_recent(f'{counter}_then')}, {other}), NULL)"
@@ -185,7 +185,7 @@ def _baseline(counter: str) -> str:
 
 def _if_recent(reading: str, value: str = "") -> str:
     then = f"{reading}.known_at"
-    # By the time of the sample, not of its counters: an hour must not depend on samples later than the lookback.
+    # Compares the time of the sample, not of its counters: an hour must not depend on samples after the lookback.
     near = f"known_at > {then} AND at - {then} <= {LOOKBACK_SECONDS * 1_000_000}"
     return f"if({near} AND {reading}.value IS NOT NULL, {value or reading}, NULL)"
 
@@ -197,7 +197,7 @@ def _reading(known_at: str, value: str) -> str:
 def _increase(counter: str) -> str:
     """The increase of a counter.
 
-    A fall is a counter reset, of the object or of the broker's statistics: the new value counts.
+    A fall means that the object or the broker's statistics were reset; the increase is then the new value.
     """
     before = f"{counter}_before.value"
     return f"if({counter} >= {before}, {counter} - {before}, {counter})"

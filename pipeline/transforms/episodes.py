@@ -1,6 +1,6 @@
 """finding_events -> episodes: each finding from its beginning to its end.
 
-The exporter reports changes, and a restart loses its open findings. So its rows mean:
+The exporter reports changes, and a restart loses its open findings. Its rows are read as follows:
 
 - `found` (at its start) for an open finding: it continues. A rule may need minutes of readings before it can decide, so
   `began` continues the finding, too, if the exporter started at most `SETTLING_SECONDS` before.
@@ -61,8 +61,8 @@ def episodes(events: DataFrame, polls: DataFrame, known: DataFrame) -> DataFrame
 
 
 def _events_of_known(known: DataFrame, rows: DataFrame) -> DataFrame:
-    """Known episodes from before the first event, as events; `lost` is an end that nobody saw."""
-    # An episode that was also reported later was open until the first event.
+    """Known episodes from before the first event, as events; `lost` is an end at an unknown time."""
+    # An episode that was reported again later was still open at the first event.
     history = F.least("last_told", F.col("first") - F.expr("INTERVAL 1 MICROSECOND"))
     moments = F.array(
         F.struct(F.col("began").alias("at"), F.lit(0).alias("step"), _if(F.col("found"), "found", "began")),

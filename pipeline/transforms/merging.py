@@ -1,4 +1,4 @@
-"""Minutes to hours, and hours to days, for any table: each column declares how its values merge."""
+"""Downsample any table, minutes to hours and hours to days. Each column declares how its values merge."""
 
 from pyspark.sql import Column as Spark
 from pyspark.sql import DataFrame

@@ -12,7 +12,7 @@ _LAST = ("mem_used", "mem_limit", "disk_free", "disk_free_limit", "fd_total", "s
 
 
 def nodes_1m(samples: DataFrame) -> DataFrame:
-    """One row per minute and node; unknown flags count neither way."""
+    """One row per minute and node; unknown flags count neither as true nor as false."""
     uptime = F.col("uptime_seconds")
     rows = distinct_rows(samples.select(*NODE_SAMPLES.names), ("node", "at"))
     minutes = rows.groupBy(minute("at"), "node").agg(

@@ -21,7 +21,7 @@ def outcomes_1m(messages: DataFrame) -> DataFrame:
         "out_of_order",
     )
     deliveries = F.col("deliveries")
-    # Null if no deliveries are expected; counts neither as missing nor as a duplicate.
+    # Null if no deliveries are expected: then the message counts neither as missing nor as a duplicate.
     missing = (F.col("outcome") == "acked") & (deliveries == 0)
     minutes = (
         distinct_messages(rows)

@@ -1,7 +1,7 @@
-"""Polls by number, so that the number of polls between two times is a difference.
+"""Number the polls in order of time, so that the count of polls between two times is a difference.
 
-The number of a poll is looked up by minute: the cost of a row does not grow with the number of polls, and Spark
-generates code for everything done per minute and object.
+The number of a poll is looked up by minute. So the cost of a row does not grow with the number of polls, and Spark can
+compile everything that is done per minute and object.
 """
 
 import numpy as np
@@ -19,14 +19,14 @@ Micros = npt.NDArray[np.int64]
 MINUTE = 60_000_000
 
 _HOLD_MICROS = round(HEARTBEAT * 1_000_000)
-# Whole minutes: no sample older than this before a poll holds at it.
+# The hold time rounded up to whole minutes: no older sample holds at a poll.
 _HOLD_MINUTES_MICROS = -(-_HOLD_MICROS // MINUTE) * MINUTE
 
 _NO_MINUTE = 1 << 62
 
 
 def number_polls(polls: DataFrame) -> DataFrame:
-    """The polls of each minute (`by_minute`), broadcast; there are few, collected here.
+    """The numbered polls of each minute (`by_minute`), broadcast. There are few, so they are numbered in the driver.
 
     Args:
         polls: `at`, and `whole`: objects without a row at this poll did not exist.
@@ -98,7 +98,7 @@ def count_polls_per_minute(spread: DataFrame, minutes: DataFrame) -> DataFrame:
     later = "greatest(least(high, end) - greatest(low, first), 0)"
     own = f"if(NOT gone AND at >= minute AND at < minute + {MINUTE}, 1, 0)"
     found = spread.join(minutes, "minute", "left")
-    # Minutes before its own contain its increases only.
+    # In minutes before its own, a sample does not hold: they only contain its increases.
     none = f"first IS NULL OR minute + {MINUTE} <= at"
     return found.selectExpr(*spread.columns, f"if({none}, 0, {later}) + {own} AS polls")
 

@@ -23,7 +23,7 @@ _SHOWN = 20
 
 
 def render(context: PageContext, cluster: str) -> None:
-    """Inputs for the time, and the rank_changes changes around it."""
+    """Inputs for the time, and the ranked changes around it."""
     section.heading(
         "What changed",
         "Change points of metrics, and findings that started. The earliest is on top: a cause changes before its "
@@ -101,7 +101,7 @@ def _who(it: ChangedObject) -> str:
 
 
 def _what(it: ChangedObject) -> str:
-    """All changes and findings of an object in one text: a phone has no room for more columns."""
+    """All changes and findings of an object in one text, because a phone has no room for more columns."""
     findings = [f"finding {one.rule} ({one.severity}){repeat_suffix(times)}" for one, times in it.first_findings()]
     return "; ".join(
         [*(describe_change(one) for one in it.shifts), *findings, *(what for _, what in describe_parts(it))]

@@ -9,7 +9,7 @@ from dashboard.ui import cache, elements, layout
 from dashboard.ui.layout import PageContext, range_heading
 from dashboard.views.history import bands, capacity, changes, recurrences, slo, weeks, worst
 
-# Seconds: the reports are updated every hour; after two hours an update was missed.
+# Seconds. The reports are updated every hour, so an older one means that an update was missed.
 _STALE_AFTER = 2 * 3600 + 600
 
 

@@ -10,7 +10,7 @@ from dashboard.ui import layout
 
 
 def render(state: ExporterState, cluster: str | None, now: Instant) -> None:
-    """Say what is unreachable, since when, why, and what to do; nothing if all is well."""
+    """Say what is unreachable, since when, why, and what to do. Shows nothing if everything is reachable."""
     outage = state.findings.outage
     if outage is not None:
         old = (

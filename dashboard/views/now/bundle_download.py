@@ -1,4 +1,4 @@
-"""Download of a diagnosis bundle, for somebody without access to the broker."""
+"""Download of a diagnosis bundle, for people without access to the broker."""
 
 import streamlit as st
 

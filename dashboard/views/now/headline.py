@@ -1,4 +1,4 @@
-"""The headline of a cluster: what is wrong, and how old the data is that it is based on."""
+"""The headline of a cluster: what is wrong, and how old the underlying data is."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from dashboard.ui.elements import BadgeStyle
 
 # Rules per severity named in the summary line.
 _MAX_RULES_PER_SEVERITY = 12
-# Up to this number inconclusive rules are named, beyond it counted.
+# Inconclusive rules are named up to this number; more of them are only counted.
 _MAX_INCONCLUSIVE_NAMED = 6
 # Seconds; the newest minute is at most 120 s old while probes and pipeline run.
 _HISTORY_STALE_AFTER = 240
@@ -102,7 +102,7 @@ def headline(found: ClusterFindings | None, data: DataAge) -> Headline:
 
 
 def rules_by_severity(found: ClusterFindings) -> str:
-    """All findings by rule in one line, the most severe first: the first card alone may fill a screen."""
+    """All findings by rule in one line, the most severe first, because the first card alone may fill a screen."""
     texts = []
     for severity in Severity:
         rules = Counter(each.rule for each in found.findings if each.severity is severity)
@@ -211,7 +211,7 @@ def _age(what: str, age: float | None, overdue: float | None = None) -> None:
 
 
 def scope(found: ClusterFindings, data: DataAge) -> None:
-    """What was checked, suppressed and inconclusive: an inconclusive rule does not mean healthy."""
+    """Show what was checked, suppressed and inconclusive. An inconclusive rule does not mean healthy."""
     if found.findings:
         elements.plain("checked", checked(found, data))
     open_gaps = [gap for gap in found.inconclusive if not gap.permanent]
@@ -245,7 +245,7 @@ def scope(found: ClusterFindings, data: DataAge) -> None:
 
 
 def _by_reason(gaps: Sequence[InconclusiveReport]) -> dict[tuple[str, str, bool], list[str]]:
-    """(reason, fix, permanent) -> rules: one endpoint that cannot be read makes many rules inconclusive."""
+    """Inconclusive rules by (reason, fix, permanent): one endpoint that cannot be read affects many rules."""
     found: dict[tuple[str, str, bool], list[str]] = {}
     for gap in gaps:
         rules = found.setdefault((gap.because, gap.needs, gap.permanent), [])

@@ -1,4 +1,4 @@
-"""Charts of the recent history: when did a problem start, and what changed at the same time?"""
+"""Charts of the recent history, to see when a problem started and what changed at the same time."""
 
 import streamlit as st
 
