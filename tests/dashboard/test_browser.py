@@ -89,7 +89,12 @@ def test_the_first_screen_answers_the_four_questions(watched: Watched, page: Pag
     page.screenshot(path=str(tmp_path / "first-screen.png"))
     height = page.viewport_size["height"]
 
-    for text in ("1 critical, 1 warning", "queue 'orders.invoices' in vhost '/'", " min ago", "List the consumers of the queue"):
+    for text in (
+        "1 critical, 1 warning",
+        "queue 'orders.invoices' in vhost '/'",
+        " min ago",
+        "List the consumers of the queue",
+    ):
         box = page.get_by_text(text).first.bounding_box()
         assert box["y"] + box["height"] < height, text
     assert page.get_by_text("rabbitmqctl list_consumers -p / | grep -F -- orders.invoices").is_visible()

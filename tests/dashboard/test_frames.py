@@ -5,7 +5,8 @@ import pytest
 
 from ackscope.latency import COLUMNS, bucket, quantile
 from ackscope.tables import LATENCY_1M
-from dashboard.data.rollups import MinuteHistory, schema
+from ackscope.tables.arrow import arrow_schema
+from dashboard.data.rollups import MinuteHistory
 from dashboard.frames import minute_frames
 from dashboard.frames.minute_frames import RANGES, Axis, Range
 from tests.dashboard.rollup_files import burst_row, latency_row, outcome_row, queue_row
@@ -143,4 +144,4 @@ def test_unknown_streams_come_last() -> None:
 
 def test_the_synthetic_rows_match_the_schema() -> None:
     """The rows of these tests have exactly the columns of the table."""
-    assert set(schema(LATENCY_1M).names) == set(latency_row(END, [0.1]))
+    assert set(arrow_schema(LATENCY_1M).names) == set(latency_row(END, [0.1]))
