@@ -76,7 +76,7 @@ class RecentValues:
         return self._closed[1]
 
     def buckets(self, now: float, edges: Sequence[float]) -> list[int]:
-        """Count values at or below each edge and above the previous one. The last count covers values above all edges."""
+        """Count values at or below each edge and above the previous one. The last count is for all larger values."""
         counts = [0] * (len(edges) + 1)
         live = self._live(now)
         for item in self._merged(live).get_recorded_iterator() if live else ():

@@ -1,6 +1,6 @@
-"""One-line errors of the management API: where, what happened, what to do.
+"""One-line errors of the management API: place, problem and advice.
 
-They name the host, port, path and user, never a password.
+They name the host, port, path and user, but never a password.
 """
 
 import http.client

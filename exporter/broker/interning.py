@@ -47,7 +47,7 @@ class Interner:
         """Replace the values of a queue that no reader has seen yet by equal ones that are already in memory.
 
         Args:
-            queue: changed in place; it stays equal to what it was.
+            queue: changed in place; it stays equal to its earlier value.
             previous: an earlier reading of the same queue, most of whose values are unchanged.
 
         Returns:
@@ -72,7 +72,7 @@ class Interner:
 
     def _document(self, value: Any) -> Any:
         try:
-            # The JSON text tells 1, 1.0 and true apart.
+            # The JSON text distinguishes 1, 1.0 and true.
             key = orjson.dumps(value)
         except TypeError:
             return value

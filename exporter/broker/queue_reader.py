@@ -135,7 +135,7 @@ class QueueReader:
         return self._store.coverage() if self.mode is QueueMode.TOTALS and self._statistics is not False else None
 
     def step(self, budget: QueueBudget, hints: QueueHints, version: Version | None) -> QueuesReading | None:
-        """Read what is due.
+        """Read the queues as far as they are due.
 
         Returns:
             a new reading of all queues; None if only some statistics were due, which the next reading contains.
@@ -214,7 +214,7 @@ class QueueReader:
                 return QueueMode.TOTALS if switch else QueueMode.FULL
 
     def _full_fits(self, budget: QueueBudget, hints: QueueHints, count: int) -> bool:
-        """Whether full readings of so many queues fit the budget."""
+        """Whether full readings of `count` queues fit the budget."""
         if hints.statistics is False:
             return False
         always = self.full_cost <= budget.share * budget.min_interval * (1 + 1e-9)

@@ -122,7 +122,7 @@ class PageCache:
             self._page = page
 
     def tick(self) -> None:
-        """Prerender what the scrapes of the next second need; call once a second."""
+        """Prerender the live part for the scrapes of the next second. Must be called once a second."""
         page, now = self._page, self._clock.now()
         if page is not None and now.since(self._last_scrape) <= IDLE_SECONDS:
             forms = [form for form, last_used in self._last_gzip.items() if last_used is not None]

@@ -65,7 +65,7 @@ class LandingWriter:
         self._thread.start()
 
     def stop(self, timeout: float = 3.0) -> None:
-        """Write what is buffered and stop; rows not written within `timeout` seconds are lost."""
+        """Write buffered rows and stop. Rows that are not written within `timeout` seconds are lost."""
         self._stopped.set()
         self._wake.set()
         if self._thread.is_alive():

@@ -27,7 +27,7 @@ TOTALS_MAX_SHARE = 1 / 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """What one family needs.
+    """Demand of one family.
 
     Attributes:
         cost: seconds of broker time for one reading; 0 before the first reading.

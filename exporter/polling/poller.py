@@ -114,7 +114,7 @@ class Poller:
 
     @property
     def stats(self) -> PollerStats:
-        """What polling has cost so far."""
+        """Statistics of polling so far."""
         with self._changed:
             spent = None
             if len(self._spending) > 1:

@@ -81,7 +81,7 @@ def amqp_targets(settings: ExporterSettings) -> dict[str, AmqpSettings]:
 
 
 def targets_document(settings: ExporterSettings) -> bytes | None:
-    """The line that tells the probe process what to probe, credentials included; None if nothing is to be probed.
+    """Return the line of targets for the probe process, with credentials; None if there is nothing to probe.
 
     Raises:
         ConfigError: a password file cannot be read.

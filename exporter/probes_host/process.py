@@ -39,7 +39,7 @@ _SWEEP, _END = 3.0, 1.0
 
 @dataclass(frozen=True, slots=True)
 class SupervisorHooks:
-    """Callbacks for what the child reports, called from the thread that reads it.
+    """Callbacks for reports of the child. They are called from the thread that reads its output.
 
     Attributes:
         on_batch: receives the records of one line.
@@ -54,7 +54,7 @@ class ProbeSupervisor:
     """Supervises the probe process.
 
     Args:
-        document: line that tells the child what to probe. It holds credentials and only goes through a pipe.
+        document: line with the targets of the child. It holds credentials and only goes through a pipe.
         hooks: receive what the child reports.
         clock: for ages and backoff.
         command: command to run; it speaks the protocol of `probes.ipc`.

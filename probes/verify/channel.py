@@ -209,7 +209,7 @@ class RawChannel:
         return [item for item in self.log if isinstance(item, kind)]
 
     async def until(self, done: Callable[[], bool], within: float = TIMEOUT) -> bool:
-        """Wait until `done()` is true, checked at each new frame. Returns False if timed out or the channel ended."""
+        """Wait until `done()` is true, the channel ends, or the timeout. Returns the last value of `done()`."""
         deadline = self._loop.time() + within
         while not done():
             left = deadline - self._loop.time()
