@@ -1,4 +1,4 @@
-"""The exporter, wired together: the only module that knows all its parts."""
+"""Wires the exporter together. Only this module knows all its parts."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -127,7 +127,7 @@ class App:
             self._landing.writer.stop(max(1.0, until - self._clock.now().mono))
 
     def _management(self, cluster: str) -> str:
-        """The URL that commands of findings name."""
+        """Return the management URL that the suggested commands of findings use."""
         watched = self._settings.clusters.get(cluster)
         return MANAGEMENT if watched is None else watched.management.address().url
 
@@ -136,7 +136,7 @@ class App:
         return is_ready(self._state)
 
     def is_healthy(self) -> bool:
-        """Whether every poller still produces snapshots, also of unreachable brokers. The systemd watchdog uses it."""
+        """Whether every poller still produces snapshots, even of unreachable brokers. The systemd watchdog uses it."""
         now, longest = self._clock.now(), _STALLED_SECONDS + 10 * self._settings.poll.interval
         known = [state.snapshot for state in self._state.clusters().values()]
         return all(snapshot is None or now.since(snapshot.taken) < longest for snapshot in known)
@@ -191,7 +191,7 @@ class App:
         return known.snapshot if known else None
 
     def _polling_sources(self) -> dict[str, dict[str, Source]]:
-        """Metrics of the pollers: counters change with the page, ages at every scrape; both of the same snapshots."""
+        """Metrics of the pollers: counters made with the page, ages made at every scrape from the same snapshots."""
         shown: list[dict[str, ClusterState]] = [{}]  # replaced as a whole: scrapes read it concurrently
 
         def counts() -> list[Metric]:

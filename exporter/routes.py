@@ -29,7 +29,7 @@ _States = dict[str, ClusterState]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouteContext:
-    """What the routes answer from.
+    """What the routes read from.
 
     Attributes:
         state: latest state of every cluster.
@@ -37,7 +37,7 @@ class RouteContext:
         status: status of the probe process; None if there is none.
         probe_page: handler of `/probe`.
         reload: reloads the configuration.
-        clock: for ages.
+        clock: tells the time that ages are relative to.
         thresholds: thresholds of diagnosis in force now.
         baselines: cluster name -> baselines of the current hour, None if unknown.
         management: cluster name -> URL of its management API, without credentials, for commands.
@@ -136,10 +136,10 @@ def _reload(context: RouteContext) -> Response:
 
 
 def _one(states: _States, request: Request) -> str:
-    """The one requested cluster.
+    """Return the name of the requested cluster.
 
     Raises:
-        UsageError: the name is unknown, or more than one cluster is meant.
+        UsageError: the name is unknown, or the request does not mean exactly one cluster.
     """
     names = parse_names("cluster", request.query.get("cluster"), states)
     if len(names) != 1:

@@ -1,4 +1,4 @@
 """Synthetic clients that measure a broker: one probe per file, each with its own measurement error.
 
-Knows no Prometheus, files or HTTP.
+The package does not use Prometheus, files or HTTP.
 """

@@ -1,6 +1,6 @@
-"""Maps exceptions of pika and the socket to errors of `ackscope.errors`, with text for people.
+"""Maps exceptions of pika and of sockets to errors of `ackscope.errors` with readable messages.
 
-Messages name host and port, and never a password.
+Messages name host and port, but never a password.
 """
 
 import re
@@ -20,7 +20,7 @@ _CODED = re.compile(r"\((\d{3})\) [\"'](.*)[\"']")
 
 
 def explain_open(error: BaseException, server: AmqpServer) -> BrokerError:
-    """The error for a connection that could not be opened."""
+    """Return the error for a connection that could not be opened."""
     where = server.address.where
     for cause in _causes(error):
         mapped = _system_error(cause, server) or _protocol_error(cause, server)
@@ -30,7 +30,7 @@ def explain_open(error: BaseException, server: AmqpServer) -> BrokerError:
 
 
 def explain_close(error: BaseException, server: AmqpServer, doing: str) -> BrokerError:
-    """The error for an open connection or channel that ended; `doing` is the operation: "declaring queue 'x'"."""
+    """Return the error for an open connection or channel that ended during `doing`, such as "declaring queue 'x'"."""
     where = server.address.where
     match error:
         case exceptions.ChannelClosedByBroker():
@@ -48,7 +48,7 @@ def explain_close(error: BaseException, server: AmqpServer, doing: str) -> Broke
 
 
 def shared(server: AmqpServer, doing: str) -> Refused:
-    """The error for a queue with another consumer: each would miss the messages of the other."""
+    """Return the error for a queue with another consumer, which would take messages away from the probe."""
     return Refused(
         f"{server.address.where}: {doing}: another client consumes from this queue; "
         "if two exporters monitor one cluster, set a different probes.prefix for each"
@@ -56,7 +56,7 @@ def shared(server: AmqpServer, doing: str) -> Refused:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """The error and its causes, the outermost first; of several attempts, the last."""
+    """Yield the error and its causes, the outermost first. Of several connection attempts only the last counts."""
     yield error
     if isinstance(error, connection_workflow.AMQPConnectionWorkflowFailed):
         yield from _causes(error.exceptions[-1])
@@ -127,7 +127,7 @@ def _channel_closed(code: int, text: str, server: AmqpServer, doing: str) -> Bro
     if code == 403 and "exclusive" in text:
         return shared(server, doing)
     if code == 403:
-        # Publishing to a queue by its name writes to the default exchange.
+        # To publish to a queue by its name is to write to the default exchange.
         hint = "; its write permission must match amq.default too" if "'amq.default'" in text else ""
         return Refused(f"{where}: {doing}: user {user!r} lacks a permission ({text}){hint}")
     if code == 406 and "inequivalent" in text:

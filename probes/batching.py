@@ -1,9 +1,14 @@
 """Estimates from bursts of acks how a broker writes to disk before it confirms.
 
-A broker that must sync its disk before it confirms gathers all that comes while one sync runs, writes it with the next
-one, and confirms it together. From outside these are bursts one sync time apart; each holds what was sent in that
-time (rate x interval); inside a burst a message waited as much longer as it was sent earlier (slope 1); and even the
-last one waited for a whole sync. A sync time is reported only if all of this is observed.
+A broker that must sync its disk before it confirms collects the messages that arrive during one sync, writes them with
+the next sync, and confirms them together. A client sees four effects:
+
+* Acks arrive in bursts that are one sync time apart.
+* Each burst confirms the messages that were sent in that time (rate x interval).
+* Within a burst, a message that was sent earlier waited longer by the same time (slope 1).
+* Even the last message of a burst waited for a whole sync.
+
+A sync time is reported only if all four are observed.
 """
 
 from collections import deque
@@ -21,7 +26,7 @@ LEAST_BURSTS = 30
 """Minimum number of bursts for a conclusion."""
 
 LEAST_INTERVAL = 0.02
-"""Minimum seconds between bursts for a sync time: busy machines and healthy disks show shorter ones."""
+"""Minimum seconds between bursts to report a sync time. Busy machines and healthy disks show shorter intervals."""
 
 _MOST, _AT_ONCE = 4000, 600
 _ALIKE = 2.0
@@ -47,7 +52,7 @@ class BurstWindow:
     """The latest bursts of one stream.
 
     Args:
-        span: length of the window in seconds; None for the whole run, of which the end is stored.
+        span: length of the window in seconds; None for the whole run, of which the last `_MOST` bursts are stored.
     """
 
     def __init__(self, span: float | None) -> None:
@@ -55,29 +60,32 @@ class BurstWindow:
         self._bursts: deque[Burst] = deque(maxlen=_MOST)
 
     def add(self, burst: Burst) -> None:
-        """Enter a burst."""
+        """Add a burst."""
         self._bursts.append(burst)
 
     def recent(self, now: float) -> list[Burst]:
-        """The latest bursts at `now` (monotonic seconds), few enough to evaluate without delaying the probe."""
+        """Return the latest bursts at `now` (monotonic seconds). They are few enough not to delay the probe."""
         while self._span is not None and self._bursts and self._bursts[0].at < now - self._span:
             self._bursts.popleft()
         return list(islice(reversed(self._bursts), _AT_ONCE))[::-1]
 
     def whole(self) -> list[Burst]:
-        """All stored bursts."""
+        """Return all stored bursts."""
         return list(self._bursts)
 
 
 class _Shape(NamedTuple):
-    """The measures of a sequence of bursts.
+    """Measures of a sequence of bursts.
 
     Attributes:
-        interval, group, floor, slope: medians over the bursts that are alike; None where none has one.
-        alike: bursts whose interval is near the one that most messages saw.
-        share: of all messages, those in the bursts that are alike.
-        scatter: how far the intervals lie from their median, as a share of it (median).
-        fit: messages of a burst beside what was sent in its interval.
+        interval: median interval of the similar bursts, in seconds.
+        group: median number of messages of the similar bursts.
+        floor: median of their shortest latencies, in seconds; None if no burst has one.
+        slope: median of their slopes (`Burst.slope`); None if no burst has one.
+        alike: number of similar bursts, whose interval is within a factor of `_ALIKE` of the message-weighted median.
+        share: share of all messages that are in similar bursts.
+        scatter: median deviation of the intervals from their median, as a share of it.
+        fit: messages in similar bursts, divided by the number scheduled in that time.
     """
 
     interval: float
@@ -98,9 +106,9 @@ def estimate(
     Args:
         bursts: bursts in order of time.
         rate: scheduled messages per second.
-        fsync: the broker calls fsync before it confirms these; see `syncs_first`.
-        writes: the broker writes these messages before it confirms them.
-        own_error: how late the probe's own clock loop wakes, seconds: it joins acks that lie closer together.
+        fsync: whether the broker calls fsync before it confirms these messages; see `syncs_first`.
+        writes: whether the broker writes these messages before it confirms them.
+        own_error: how late the event loop of the probe wakes up, in seconds. Acks closer together than that are joined.
     """
     timed = [burst for burst in bursts if burst.interval is not None and burst.messages]
     if len(timed) < LEAST_BURSTS:
@@ -126,7 +134,7 @@ def estimate(
 
 
 def _shape(bursts: Sequence[Burst], rate: float) -> _Shape:
-    # Weighted by messages: one flush may arrive in two bursts, and a small one must not count as much as a large one.
+    # Weighted by messages, because one flush may arrive in two bursts, of which a small one must count less.
     typical = _weighed_median([(burst.interval or 0.0, burst.messages) for burst in bursts])
     alike = [burst for burst in bursts if typical / _ALIKE <= (burst.interval or 0.0) <= typical * _ALIKE]
     interval = median(burst.interval or 0.0 for burst in alike)
@@ -179,7 +187,7 @@ def _kind(bursts: Sequence[Burst], shape: _Shape, rate: float, *, fsync: bool) -
 
 def _hardly_any(shape: _Shape, rate: float) -> tuple[BatchingKind, str]:
     waits = shape.floor or 0.0
-    # A batch as long as the gap between two messages holds one message, so at that rate batches cannot be seen.
+    # A batch that is as short as the time between two messages holds one message, so it cannot be seen at this rate.
     if shape.group < 2 and waits >= LEAST_INTERVAL and 0.2 < rate * waits < 3:
         because = f"each message waits {duration(waits)} and is confirmed alone: at {rate:g}/s batches cannot be seen"
         return BatchingKind.UNKNOWN, f"{because} that short; {max(1, round(5 / waits))}/s would"
@@ -190,7 +198,7 @@ def _hardly_any(shape: _Shape, rate: float) -> tuple[BatchingKind, str]:
 
 
 def _confidence(kind: BatchingKind, shape: _Shape) -> float:
-    """0..1: of enough bursts, that are regular, and whose sizes and waits fit."""
+    """Return the confidence from 0 to 1. It grows with the number and regularity of bursts and the fit of the model."""
     enough = shape.alike / (shape.alike + LEAST_BURSTS / 3)
     if kind is BatchingKind.UNKNOWN:
         return 0.0

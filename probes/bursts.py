@@ -1,9 +1,8 @@
-"""Ack frames that arrive together: how the broker batches its confirms.
+"""Joins ack frames that arrive together into bursts, which show how the broker batches its confirms.
 
-A broker that gathers messages for one write to disk confirms them together. Frames of one flush come in one or
-few reads, tens of microseconds apart; flushes are as far apart as the batches, milliseconds or more. So frames belong
-to one burst if less than `GAP` lies between them. Batches closer together than that cannot be distinguished from
-outside and count as one.
+A broker that collects messages for one write to disk confirms them together. The frames of one flush arrive in one or a
+few reads, tens of microseconds apart. Flushes are as far apart as the batches, milliseconds or more. So frames belong
+to one burst if they are less than `GAP` apart. Batches that are closer together count as one.
 """
 
 from collections.abc import Sequence
@@ -12,20 +11,20 @@ from typing import NamedTuple
 from probes.confirm_ledger import Settled
 
 GAP = 0.001
-"""Seconds without a frame that end a burst."""
+"""Seconds without a frame after which a burst ends."""
 
 
 class Burst(NamedTuple):
-    """One burst; times in seconds of the monotonic clock.
+    """One burst. Times are in seconds of the monotonic clock.
 
     Attributes:
         messages: number of messages that it confirmed.
         interval: seconds since the first frame of the previous burst on this channel; None for the first.
         span: seconds from its first to its last frame.
         least, most: shortest and longest latency of its messages, in seconds; None if it settled none.
-        slope: seconds of latency a message gains for each second it was sent earlier than another of this burst;
+        slope: additional seconds of latency of a message for each second that it was sent earlier, within the burst;
             None for fewer than `_FEWEST` messages, or if all were sent at once.
-        full: since the previous burst, messages were held back by the limit of outstanding messages.
+        full: whether the limit of outstanding messages held back messages since the previous burst.
     """
 
     at: float
@@ -69,14 +68,14 @@ class _Latencies:
 
     @property
     def slope(self) -> float | None:
-        """The slope of the least-squares line."""
+        """Slope of the least-squares line."""
         count = self._count
         spread = self._xx - self._x * self._x / count if count >= _FEWEST else 0.0
         return None if spread < _AT_ONCE else (self._xy - self._x * self._y / count) / spread
 
 
 class BurstJoiner:
-    """Joins the ack frames of one channel."""
+    """Joins the ack frames of one channel into bursts."""
 
     def __init__(self, gap: float = GAP) -> None:
         self._gap = gap
@@ -91,7 +90,7 @@ class BurstJoiner:
         self._full = True
 
     def frame(self, at: float, messages: int, *, multiple: bool, settled: Sequence[Settled] = ()) -> Burst | None:
-        """Add a frame and what it settled; returns the previous burst, if this frame begins a new one."""
+        """Add a frame and the messages that it settled. Returns the previous burst if this frame begins a new one."""
         ended = self.flush(at)
         if not self._frames:
             self._first = at
@@ -104,7 +103,7 @@ class BurstJoiner:
         return ended
 
     def flush(self, now: float) -> Burst | None:
-        """The burst that has ended by now, if any."""
+        """Return the burst that has ended by `now`, if any."""
         if not self._frames or now - self._last < self._gap:
             return None
         latencies = self._latencies

@@ -1,7 +1,8 @@
 """The probe process: `python -m probes.child`. It reads its targets from stdin and writes records to stdout.
 
-It is a separate process, so that work of the exporter (parsing ten thousand queues) does not delay the probes.
-It ends at the end of stdin (its parent has ended) or on SIGTERM; the long-lived queues remain until they expire.
+It is a separate process, so that work of the exporter (such as parsing 10,000 queues) does not delay the probes.
+It ends at the end of stdin, which means that its parent has ended, or on SIGTERM. The long-lived queues remain until
+they expire.
 """
 
 import asyncio
@@ -31,7 +32,7 @@ async def measure(targets: Sequence[ProbeTarget], source: int, sink: int) -> Non
 
     Args:
         targets: the clusters.
-        source: file descriptor whose end means stop.
+        source: file descriptor; the run stops when it reaches its end.
         sink: file descriptor for the records.
     """
     loop, stop, clock = asyncio.get_running_loop(), asyncio.Event(), SystemClock()

@@ -1,4 +1,4 @@
-"""`ackscope probe sweep`: delete the queues of the continuous probes of a prefix, only by their known names."""
+"""`ackscope probe sweep`: deletes the queues of the continuous probes with a prefix, only by their known names."""
 
 import argparse
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ _NOT_FOUND = 404
 
 @dataclass(frozen=True, slots=True)
 class CleanupResult:
-    """The deleted queues, and the remaining ones with the reason of each."""
+    """The deleted queues, and the remaining queues with the reason for each."""
 
     deleted: Sequence[str]
     left: dict[str, str]
 
 
 def run(args: argparse.Namespace, server: AmqpServer) -> int:
-    """Delete the queues and print the result; exit code 1 if some remain."""
+    """Delete the queues and print the result. Returns exit code 1 if some remain."""
     cleared = run_without_gc(clear(server, args.prefix, args.node or ()))
     if args.json:
         print_json({"prefix": args.prefix, "deleted": cleared.deleted, "left": cleared.left})
@@ -61,7 +61,10 @@ async def clear(server: AmqpServer, prefix: str, nodes: Sequence[str]) -> Cleanu
 
 
 def known_names(server: AmqpServer, prefix: str, nodes: Sequence[str]) -> list[str]:
-    """Names of all queues of continuous probes, and of the stream that one-shot runs share; needs a running loop."""
+    """Return the names of all queues of continuous probes, and of the stream that one-shot runs share.
+
+    Needs a running event loop.
+    """
     settings = ProbesSettings(prefix=prefix)
     context = replace(once_context(server, prefix), once=False)
     contexts = [replace(context, node=node) for node in ("", *nodes)]

@@ -1,4 +1,4 @@
-"""`ackscope probe`: run one probe now and print what a client experiences."""
+"""`ackscope probe`: runs one probe now and prints the measurements of a client."""
 
 import argparse
 from typing import get_args

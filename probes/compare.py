@@ -1,4 +1,4 @@
-"""`ackscope probe confirm --strategy ...`: compare the throughput of confirm strategies on one broker."""
+"""`ackscope probe confirm --strategy NAME`: compares the throughput of confirm strategies on one broker."""
 
 import argparse
 import asyncio
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace, settings: ConfirmSettings, server: AmqpServer)
 
 
 def text(address: str, product: str, payload_bytes: int, compared: Sequence[StrategyResult]) -> str:
-    """The report, at most 80 columns wide."""
+    """Return the report as text, at most 80 columns wide."""
     lines = [f"confirm strategies on {product} at {address}, {payload_bytes} bytes", ""]
     for stream, items in groupby(compared, lambda item: item.stream):
         lines.append(f"  {stream:<14}{'messages':>9}{'seconds':>9}{'msg/s':>9}{'p50':>10}{'p99':>10}{'max':>10}")

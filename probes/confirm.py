@@ -1,9 +1,9 @@
-"""The confirm probe: how long the broker takes to confirm a message, by layers of the broker.
+"""The confirm probe: measures how long the broker takes to confirm a message, by layers of the broker.
 
-Its streams run side by side and differ in one thing each, so that the difference of two is the cost of a layer of the
-broker (see `latency_layers.py`). Nothing consumes from its queues: a classic queue may confirm a message as soon as a
-consumer has acked it, before it is on disk, so with a consumer the path to disk would not be measured. Length limits
-keep the queues small.
+Its streams run in parallel. Compared streams differ in one layer, so that their difference is the cost of that layer
+(see `latency_layers.py`). Nothing consumes from its queues: a classic queue may confirm a message as soon as a consumer
+has acked it, before it is on disk, so with a consumer the path to disk would not be measured. Length limits keep the
+queues small.
 """
 
 import asyncio
@@ -33,8 +33,8 @@ class ConfirmPath(NamedTuple):
     Attributes:
         about: description in reports.
         queue_type: "none" without a queue.
-        control: it is for comparison only, with its own rate.
-        large: bodies have at least `LARGE` bytes.
+        control: whether the stream is only for comparison, with its own rate.
+        large: whether bodies have at least `LARGE` bytes.
     """
 
     about: str
@@ -52,11 +52,11 @@ PATHS: Mapping[str, ConfirmPath] = {
     "quorum": ConfirmPath("quorum queue", "quorum", control=False),
     "stream": ConfirmPath("stream", "stream"),
 }
-"""Every stream by its name."""
+"""Every path by the name of its stream."""
 
 
 class ConfirmStream(MessageStream):
-    """Publishes on one path and measures the confirm latency."""
+    """Stream that publishes on one path and measures the confirm latency."""
 
     def __init__(self, context: StreamContext, settings: ConfirmSettings, name: str) -> None:
         path = PATHS[name]
@@ -75,14 +75,14 @@ class ConfirmStream(MessageStream):
         super().__init__(context, settings, who, queue, key=key, watch=self._bursts.add)
 
     async def session(self) -> None:
-        """One session, with a final estimate of batching; see `ProbeStream.session`."""
+        """Run one session, with a final estimate of batching; see `ProbeStream.session`."""
         try:
             await super().session()
         finally:
             self._conclude(self._bursts.whole(), asyncio.get_running_loop().time())
 
     def tick(self, now: Instant) -> None:
-        """Time out and aggregate messages; about once a second, estimate how confirms are batched."""
+        """Time out and aggregate messages. About once a second, estimate how confirms are batched."""
         super().tick(now)
         if now.mono >= self._estimate_at:
             self._estimate_at = now.mono + _ESTIMATE_EVERY
@@ -100,5 +100,5 @@ class ConfirmStream(MessageStream):
 
 
 def streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:
-    """One stream for each configured path."""
+    """Create one stream for each configured path."""
     return [ConfirmStream(context, settings.confirm, name) for name in dict.fromkeys(settings.confirm.streams)]

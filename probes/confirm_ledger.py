@@ -1,4 +1,4 @@
-"""The messages of one epoch (one channel) and their outcomes: exactly one for each message.
+"""Records the messages of one epoch (one channel), each with exactly one outcome.
 
 Delivery tags restart with each channel, so a ledger is never used for a second one.
 """
@@ -9,10 +9,10 @@ from ackscope.records import Outcome
 
 
 class Settled(NamedTuple):
-    """One message with its outcome; times in seconds of the monotonic clock.
+    """One message with its outcome. Times are in seconds of the monotonic clock.
 
     Attributes:
-        seq: its delivery tag; negative (-1, -2, ...) if it was given up before it was sent.
+        seq: its delivery tag; a negative number if it was given up before it was sent.
         sent: when it was sent or given up.
         at: when the ack or nack arrived; None without one.
         multiple, group: fields of the frame that settled it; None without one.
@@ -31,7 +31,7 @@ class SettledFrame(NamedTuple):
     """The effect of one ack or nack frame.
 
     Attributes:
-        covered: number of messages that it answered, also those counted as undecided before.
+        covered: number of messages that it answered, including those already counted as undecided.
         settled: messages that got their outcome from it.
     """
 
@@ -42,8 +42,8 @@ class SettledFrame(NamedTuple):
 class ConfirmLedger:
     """Outstanding messages, by delivery tag.
 
-    Amortised cost is constant for each message: tags are given and mostly settled in order, so two
-    marks only ever move up: below `_lowest` every tag is answered, below `_aging` none can age out.
+    The amortised cost per message is constant, because tags are assigned and mostly settled in order. Two marks only
+    move up: all tags below `_lowest` are answered, and no tag below `_aging` can still time out.
     """
 
     def __init__(self, undecided_after: float) -> None:
@@ -72,7 +72,7 @@ class ConfirmLedger:
         return len(self._late)
 
     def publish(self, intended: float, sent: float) -> int:
-        """Add a published message; returns its delivery tag."""
+        """Add a published message. Returns its delivery tag."""
         seq = self._next
         self._next = seq + 1
         self._open[seq] = (intended, sent)
@@ -89,7 +89,7 @@ class ConfirmLedger:
             self._returned.add(seq)
 
     def settle(self, tag: int, at: float, *, multiple: bool, nacked: bool) -> SettledFrame:
-        """Process an ack or nack; tag 0 with `multiple` answers all.
+        """Process an ack or nack. Tag 0 with `multiple` answers all messages.
 
         A message that had timed out is marked as answered and not counted again.
         """
@@ -121,7 +121,7 @@ class ConfirmLedger:
         return SettledFrame(covered, settled)
 
     def expire(self, now: float) -> list[Settled]:
-        """Time out messages that were sent longer ago than the limit."""
+        """Time out messages that were sent longer ago than the limit, and return them."""
         expired = []
         while self._aging < self._next:
             times = self._open.get(self._aging)
@@ -137,7 +137,7 @@ class ConfirmLedger:
         return expired
 
     def close(self, outcome: Outcome = Outcome.LOST) -> list[Settled]:
-        """End the epoch: the channel has ended, so outstanding messages will not be answered."""
+        """End the epoch and return the outstanding messages, which get this outcome: no ack can arrive any more."""
         rest = [Settled(seq, intended, sent, None, outcome) for seq, (intended, sent) in self._open.items()]
         self._open.clear()
         self._returned.clear()

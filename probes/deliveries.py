@@ -7,7 +7,7 @@ from probes.confirm_ledger import Settled
 from probes.stream_stats import DeliveryCounts, MessageEntry
 
 _REMEMBERED = 20_000
-"""Completed messages that are remembered to detect duplicates."""
+"""Number of completed messages that are remembered to detect duplicates."""
 
 _Key = tuple[int, int]
 
@@ -25,8 +25,8 @@ class _Seen:
 class Matcher:
     """Waits for the confirm and the delivery of each message of a run, over all its epochs.
 
-    A confirmed message is complete when it is delivered, or `missing_after` seconds after it was sent. One that
-    was not confirmed is complete immediately, with the deliveries known by then.
+    A confirmed message is complete when it is delivered, or `missing_after` seconds after it was sent. A message with
+    another outcome is complete immediately, with the deliveries known by then.
     """
 
     def __init__(self, missing_after: float) -> None:
@@ -42,7 +42,7 @@ class Matcher:
         return len(self._confirmed)
 
     def settled(self, epoch: int, settled: Settled) -> MessageEntry | None:
-        """Add an outcome; returns the message if it is complete."""
+        """Add an outcome. Returns the message if it is complete."""
         key = (epoch, settled.seq)
         if settled.outcome is Outcome.ACKED and key not in self._seen:
             self._confirmed[key] = settled
@@ -50,7 +50,7 @@ class Matcher:
         return self._entry(key, settled)
 
     def delivered(self, epoch: int, seq: int, at: float, *, redelivered: bool) -> MessageEntry | None:
-        """Add a delivery; returns the message if it is complete."""
+        """Add a delivery. Returns the message if it is complete."""
         key = (epoch, seq)
         seen = self._seen.get(key)
         late = key < self._highest
@@ -70,7 +70,7 @@ class Matcher:
         return None if settled is None else self._entry(key, settled)
 
     def expire(self, now: float) -> list[MessageEntry]:
-        """Returns the messages that were confirmed and not delivered in time."""
+        """Return the messages that were confirmed but not delivered in time."""
         expired = []
         while self._confirmed:
             key, settled = next(iter(self._confirmed.items()))

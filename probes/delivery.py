@@ -1,7 +1,7 @@
-"""The delivery probe: time from publisher to consumer, and lost, duplicate and reordered messages.
+"""The delivery probe: measures the time from publisher to consumer, and lost, duplicate and reordered messages.
 
-Publisher and consumer live in this process, so one monotonic clock times both ends. They use two connections: on one,
-acks would queue up behind deliveries.
+Publisher and consumer are in this process, so one monotonic clock times both ends. They use two connections, because on
+one connection acks would wait behind deliveries.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ NAME = "delivery"
 
 
 class DeliveryStream(MessageStream):
-    """Publishes to a queue of one type, consumes from it, and matches confirms with deliveries."""
+    """Stream that publishes to a queue of one type, consumes from it, and matches confirms with deliveries."""
 
     def __init__(self, context: StreamContext, settings: DeliverySettings, queue_type: str) -> None:
         queue = context.queue(NAME, queue_type, queue_type)
@@ -38,7 +38,7 @@ class DeliveryStream(MessageStream):
         return super().idle and not self._matcher.pending
 
     async def session(self) -> None:
-        """One session; see `ProbeStream.session`. It ends when one of its two connections ends."""
+        """Run one session; see `ProbeStream.session`. It ends when one of its two connections ends."""
         self._epoch += 1
         name = f"ackscope-probe {NAME}"
         publisher = await ProbeConnection.open(self._context.server, name)
@@ -66,7 +66,7 @@ class DeliveryStream(MessageStream):
     async def _live(self, publisher: ProbeConnection, consumer: ProbeConnection) -> None:
         await consumer.consume(self._source.name, self._prefetch, self._delivered)
         if self._epoch == 1:
-            # Messages of an earlier run would be delivered first and delay ours. Safe: this is the only consumer.
+            # Messages of an earlier run would be delivered first and delay ours. Safe, as this is the only consumer.
             await consumer.purge(self._source.name)
         self._feed = self._new_feed(publisher, consumed=True)
         publishing: asyncio.Future[Any] = asyncio.ensure_future(self._feed.run())
@@ -99,5 +99,5 @@ class DeliveryStream(MessageStream):
 
 
 def streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:
-    """One stream for each queue type."""
+    """Create one stream for each queue type."""
     return [DeliveryStream(context, settings.delivery, kind) for kind in settings.delivery.queue_types]

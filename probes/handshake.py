@@ -1,7 +1,7 @@
-"""The handshake probe: the steps of a client from host name to open channel, each timed.
+"""The handshake probe: times each step of a client from host name to open channel.
 
-Name resolution, TCP, TLS, AMQP up to the open connection, and the channel are timed separately: for a failure, the
-step and the reason are known. Every connection is closed in order.
+Name resolution, TCP, TLS, AMQP up to the open connection, and the channel are timed separately, so that a failure names
+its step and its reason. Every connection is closed in order.
 """
 
 import asyncio
@@ -27,11 +27,11 @@ T = TypeVar("T")
 
 
 class _Over(Exception):
-    """A step has failed and is recorded: the handshake stops."""
+    """A step failed and was recorded, so the handshake stops."""
 
 
 class HandshakeStream(PeriodicStream):
-    """Opens and closes one connection per interval."""
+    """Stream that opens and closes one connection per interval."""
 
     def __init__(self, context: StreamContext, settings: HandshakeSettings) -> None:
         super().__init__(context, context.new_stats(context.identity(NAME, NAME, None)), settings.interval)
@@ -39,7 +39,7 @@ class HandshakeStream(PeriodicStream):
         self._trust: ssl.SSLContext | None = None
 
     async def session(self) -> None:
-        """One session, which no failure ends: a failure is one of a step. See `ProbeStream.session`."""
+        """Run one session; see `ProbeStream.session`. A failed step is recorded and does not end the session."""
         self.stats.running()
         await self.repeat(lambda _: self._shake())
 
@@ -78,7 +78,7 @@ class HandshakeStream(PeriodicStream):
         """Run a step and record its result.
 
         Raises:
-            _Over: it failed.
+            _Over: the step failed.
         """
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -100,9 +100,9 @@ class HandshakeStream(PeriodicStream):
         return explain_open(error, self._server)
 
     async def _trusted(self) -> ssl.SSLContext:
-        """The TLS context; loaded again after a handshake that failed."""
+        """Return the TLS context. It is loaded again after a failed TLS handshake."""
         if self._trust is None:
-            # Loading the system's CA certificates takes tens of milliseconds.
+            # In a thread, because loading the system's CA certificates takes tens of milliseconds.
             self._trust = await asyncio.to_thread(tls, self._server)
         return self._trust
 
@@ -111,7 +111,7 @@ async def _connect(found: Sequence[tuple[Any, ...]]) -> socket.socket:
     """Connect to the first address that accepts.
 
     Raises:
-        OSError: none does; the error of the last one.
+        OSError: none accepts; the error is that of the last address.
     """
     loop = asyncio.get_running_loop()
     last: OSError = OSError("the name resolves to no address")
@@ -133,5 +133,5 @@ async def _connect(found: Sequence[tuple[Any, ...]]) -> socket.socket:
 
 
 def streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:
-    """The only stream."""
+    """Create the only stream."""
     return [HandshakeStream(context, settings.handshake)]

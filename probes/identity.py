@@ -1,4 +1,4 @@
-"""The identity of a stream of a probe, and what it sends."""
+"""The identity of a probe stream, and the properties of its messages."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ class Identity:
 
     Attributes:
         queue_type: classic, quorum or stream; "none" without a queue.
-        queue: the queue that it publishes to; "" without one.
+        queue: the queue that it publishes to; "" without a queue.
         node: the node that it measures, if configured; "" for any node behind the address.
         rate: messages per second; 0 for a stream of timed steps.
         expected: outcome of a message on a healthy broker.

@@ -1,6 +1,7 @@
-"""The measurement error of the probes: how late the event loop wakes, and a loop with exact timers.
+"""Measures how late the event loop wakes up, and provides a loop with exact timers.
 
-Send delay, the other half of the error, is recorded with every message.
+Loop lag is one part of the measurement error of the probes. The other part, the send delay, is recorded with every
+message.
 """
 
 import asyncio
@@ -13,8 +14,10 @@ from typing import Any, TypeVar
 from probes.recent_values import RecentValues
 
 PERIOD, CALM_PERIOD = 0.01, 0.1
-"""Seconds between two ticks: of a one-shot run, and of a continuous one, which must be cheap (waking up a process costs
-some 0.1 ms)."""
+"""Seconds between two ticks of a one-shot run, and of a continuous run.
+
+A continuous run ticks less often, because each wake-up of a process costs about 0.1 ms.
+"""
 
 _MISSED_MOST = 1000
 
@@ -22,24 +25,24 @@ T = TypeVar("T")
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """An event loop whose timers are exact to tens of microseconds.
+    """Create an event loop whose timers are exact to tens of microseconds.
 
-    The usual epoll selector rounds every timer up to whole milliseconds, as much as a quick confirm takes;
-    select(2) does not. It serves the few dozen sockets of a probe process equally well.
+    The usual epoll selector rounds every timer up to whole milliseconds, as long as a fast confirm takes. select(2)
+    does not round, and serves the few dozen sockets of a probe process equally well.
     """
     return asyncio.SelectorEventLoop(selectors.SelectSelector())
 
 
 def run_without_gc(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on such a loop without garbage collection; Ctrl-C and SIGTERM cancel it, so that it can clean up.
+    """Run a coroutine on a `new_loop` without garbage collection. Ctrl-C and SIGTERM cancel it, so it can clean up.
 
     Raises:
-        KeyboardInterrupt: it was cancelled by a signal.
+        KeyboardInterrupt: a signal cancelled the coroutine.
     """
 
     async def watched() -> T:
         running = asyncio.ensure_future(work)
-        # Ctrl-C cancels by itself.
+        # Only SIGTERM needs a handler: Ctrl-C already cancels the coroutine.
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
         return await running
 
@@ -51,9 +54,9 @@ def run_without_gc(work: Coroutine[Any, Any, T]) -> T:
 
 
 def freeze_interpreter() -> None:
-    """Keep garbage collections short with gc.freeze; call once, after all imports.
+    """Keep garbage collections short with gc.freeze. Call this once, after all imports.
 
-    A full collection walks all imported objects: 19 ms measured, and below 1 us after gc.freeze.
+    A full collection visits all imported objects, which took 19 ms. After gc.freeze it took less than 1 us.
     """
     gc.collect()
     gc.freeze()
@@ -62,7 +65,7 @@ def freeze_interpreter() -> None:
 class LoopLag:
     """Measures how late the event loop wakes up.
 
-    After a stall every missed tick counts with its own lateness, so a long stall weighs as much as it lasted.
+    After a stall, every missed tick counts with its own lateness, so the weight of a stall grows with its duration.
 
     Args:
         span: seconds of the recent window; None for the whole run.

@@ -1,8 +1,8 @@
-"""The line protocol between the exporter and the probe process; both sides use this encoder and decoder.
+"""The line protocol between the exporter and the probe process. Both sides use this encoder and decoder.
 
-Down (stdin of the child), one line:
+To the child (its stdin), one line:
 `{"targets": [{"cluster", "amqp": {"url", "nodes", "ca_file", "verify"}, "probes": {...}}]}`.
-Up (its stdout), lines: `{"kind": "messages" | "bursts" | "steps" | "outcomes", "cluster", "rows": [...]}`.
+From the child (its stdout), lines: `{"kind": "messages" | "bursts" | "steps" | "outcomes", "cluster", "rows": [...]}`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -55,14 +55,14 @@ class RecordBatch:
 
 @dataclass(frozen=True, slots=True)
 class ProbeTarget:
-    """A cluster to measure."""
+    """A cluster that the probes measure."""
 
     cluster: str
     amqp: AmqpSettings
     probes: ProbesSettings
 
     def to_json(self) -> dict[str, Any]:
-        """The target as the child reads it, with its credentials resolved into the address.
+        """Convert the target for the child, with its credentials resolved into the address.
 
         Raises:
             ConfigError: the password file cannot be read.
@@ -81,7 +81,7 @@ class ProbeTarget:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "ProbeTarget":
-        """Read a target.
+        """Decode a target.
 
         Raises:
             DataError: unexpected format; the message contains no value, which might be a password.
@@ -103,15 +103,15 @@ class ProbeTarget:
 
 
 def encode_targets(targets: Sequence[ProbeTarget]) -> bytes:
-    """The line that starts the child; it holds credentials."""
+    """Encode the line that starts the child. It holds credentials."""
     return orjson.dumps({"targets": [target.to_json() for target in targets]}) + b"\n"
 
 
 def decode_targets(line: bytes) -> list[ProbeTarget]:
-    """Read that line.
+    """Decode the line that starts the child.
 
     Raises:
-        DataError: unexpected format; the message contains none of its text.
+        DataError: unexpected format; the message contains no text of the line.
     """
     try:
         return [ProbeTarget.from_json(item) for item in orjson.loads(line)["targets"]]
@@ -120,12 +120,12 @@ def decode_targets(line: bytes) -> list[ProbeTarget]:
 
 
 def encode(kind: str, cluster: str, rows: Sequence[_Row]) -> bytes:
-    """Encode a line to the exporter, with its newline."""
+    """Encode a line to the exporter, including its newline."""
     return orjson.dumps({"kind": kind, "cluster": cluster, "rows": rows}) + b"\n"
 
 
 def encode_batch(batch: RecordBatch) -> list[bytes]:
-    """The lines of a batch, one for each kind of record that it holds."""
+    """Encode a batch, with one line for each kind of record that it holds."""
     kinds: tuple[tuple[str, Sequence[_Row]], ...] = (
         ("messages", batch.messages),
         ("bursts", batch.bursts),
@@ -136,10 +136,10 @@ def encode_batch(batch: RecordBatch) -> list[bytes]:
 
 
 def decode(line: bytes) -> RecordBatch:
-    """Read one line from the child.
+    """Decode one line from the child.
 
     Raises:
-        DataError: it is not one.
+        DataError: unexpected format.
     """
     try:
         document = orjson.loads(line)

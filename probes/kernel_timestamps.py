@@ -1,7 +1,7 @@
 """A pika connection with exact times: it sends immediately, and takes receive times from the kernel.
 
-pika defers writes to the next turn of the loop, and calls back after it has decoded all earlier frames: under load
-each adds tens to thousands of microseconds that are not the broker's.
+pika delays writes to the next iteration of the loop, and calls back only after it has decoded all earlier frames. Under
+load each of these adds tens to thousands of microseconds that the broker did not cause.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ class TimestampedConnection(AsyncioConnection):  # type: ignore[misc]  # pika sh
     _kernel = False
 
     def use_kernel_times(self) -> None:
-        """Enable kernel timestamps of received packets; call once, when the connection is open."""
+        """Enable kernel timestamps of received packets. Call this once, when the connection is open."""
         transport = self._transport
         sock = getattr(transport, "_sock", None)
         if type(sock) is not socket.socket:
@@ -41,10 +41,10 @@ class TimestampedConnection(AsyncioConnection):  # type: ignore[misc]  # pika sh
         transport._sigint_safe_recv = self._receive  # noqa: SLF001  pika has no public way to read otherwise
 
     def send_now(self, data: bytes) -> float:
-        """Hand marshaled frames to the kernel now, not in the next turn of the loop.
+        """Hand marshaled frames to the kernel now, not in the next iteration of the loop.
 
         Returns:
-            When they were handed over, in monotonic seconds.
+            Time at which they were handed over, in monotonic seconds.
         """
         transport = self._transport
         self.bytes_sent += len(data)
@@ -58,7 +58,7 @@ class TimestampedConnection(AsyncioConnection):  # type: ignore[misc]  # pika sh
             transport._on_socket_writable()  # noqa: SLF001  as above
             return at
         if not transport.get_write_buffer_size():
-            # The error occurs again when pika writes, and pika handles it.
+            # Ignored: the error occurs again when pika writes, and pika handles it.
             with contextlib.suppress(OSError):
                 data = data[sock.send(data) :]
         if data:
@@ -71,7 +71,7 @@ class TimestampedConnection(AsyncioConnection):  # type: ignore[misc]  # pika sh
         for level, kind, value in ancillary:
             if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS:
                 seconds, nanoseconds = _TIMESPEC.unpack_from(value)
-                # If the wall clock is set in the meantime, this is at worst the time of reading.
+                # If the wall clock was set in the meantime, the result is at worst the time of reading.
                 at -= min(1.0, max(0.0, wall - seconds - nanoseconds / 1e9))
         self.read_at = at
         return data

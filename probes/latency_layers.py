@@ -1,4 +1,4 @@
-"""Where the time of a confirm goes: the difference of two streams of the confirm probe is the cost of one layer."""
+"""Latency breakdown of confirms: the difference of two streams of the confirm probe is the cost of one layer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,22 +11,22 @@ LEAST_MESSAGES = 30
 """Minimum number of confirmed messages in the window for a difference of medians."""
 
 _MIN_REPORTED = 0.01
-"""Seconds below which a layer is not a problem."""
+"""Minimum seconds of a layer to be reported as a problem."""
 
 _SMALL = 0.1
-"""A layer that takes no more than this share of the largest is not the cause."""
+"""A layer below this share of the largest layer is not the cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class LatencyLayer:
-    """What one layer of the broker adds to a confirm.
+    """Time that one layer of the broker adds to a confirm.
 
     Attributes:
-        seconds: difference of the medians of two streams over the same window, which may be below zero where the layer
-            costs less than the medians vary; None if it is withheld.
+        seconds: difference of the medians of two streams over the same window. It may be negative if the layer costs
+            less than the medians vary. None if it is withheld.
         node: the node that was measured; "" if unknown.
         because: the values that it is computed from, or why it is withheld.
-        error: the probe's own error (p99) if a stream is doubtful. A difference that is no larger is withheld.
+        error: the probe's own error (p99) if a stream is doubtful. A difference up to this value is withheld.
     """
 
     name: str
@@ -53,11 +53,11 @@ _DIFFERENCES = (
 )
 
 MEANINGS = {difference.name: difference.meaning for difference in _DIFFERENCES}
-"""Name of a layer -> its description."""
+"""Description of each layer by its name."""
 
 
 def decompose(outcomes: Sequence[ProbeOutcome]) -> list[LatencyLayer]:
-    """The layers of each node, in a fixed order; empty without streams of the confirm probe."""
+    """Return the layers of each node, in a fixed order; empty without streams of the confirm probe."""
     nodes: dict[str, dict[str, ProbeOutcome]] = {}
     for outcome in outcomes:
         if outcome.probe == "confirm":
@@ -66,7 +66,10 @@ def decompose(outcomes: Sequence[ProbeOutcome]) -> list[LatencyLayer]:
 
 
 def largest(layers: Sequence[LatencyLayer]) -> str | None:
-    """The layers that take most of the time, and whether a classic queue's writing is one; None if none stands out."""
+    """Describe the layers that take most of the time; None if no layer stands out.
+
+    The text also says if the writes of a classic queue are not the cause.
+    """
     known = sorted(((layer.seconds, layer.name) for layer in layers if layer.seconds is not None), reverse=True)
     if not known or known[0][0] < _MIN_REPORTED:
         return None
@@ -75,7 +78,7 @@ def largest(layers: Sequence[LatencyLayer]) -> str | None:
         f"{name} ({duration(seconds)})" for seconds, name in known if seconds > most / 2
     )
     persist = next((item for item in layers if item.name == "persist"), None)
-    # A layer withheld because it is below the probe's own error is small enough here as well.
+    # A layer that is withheld because it is below the probe's own error is small too, so use the error as its bound.
     bound = None if persist is None else persist.error if persist.seconds is None else persist.seconds
     if bound is not None and bound < _SMALL * most:
         text += f"; what a classic queue writes (persist, at most {duration(max(0.0, bound))}) is not the cause"
@@ -109,7 +112,7 @@ def _layer(difference: _Difference, streams: dict[str, ProbeOutcome], node: str)
 
 
 def _unfit(stream: str, outcome: ProbeOutcome | None) -> str | None:
-    """Why a stream cannot be compared with; None when it can."""
+    """Return why a stream cannot be used for a comparison; None if it can."""
     if outcome is None:
         return f"{stream} is not measured"
     if outcome.state is not ProbeState.RUNNING:

@@ -20,7 +20,7 @@ class MessageStream:
     """Publishes on one path and records the outcome of each message.
 
     Args:
-        queue: the target queue; None if only a routing key is needed.
+        queue: the target queue; None to publish only with a routing key.
         key: the routing key; default: the name of the queue.
         watch: called with every burst of acks.
     """
@@ -54,7 +54,7 @@ class MessageStream:
         return self._feed is None or self._feed.outstanding == 0
 
     async def session(self) -> None:
-        """One session; see `ProbeStream.session`."""
+        """Run one session; see `ProbeStream.session`."""
         self._epoch += 1
         link = await ProbeConnection.open(self._context.server, f"ackscope-probe {self.stats.who.probe}")
         try:
@@ -76,13 +76,13 @@ class MessageStream:
         self.stats.aggregate(now, aggregate_share(self.stats.waiting))
 
     def stop_sending(self) -> None:
-        """Stop sending, also in a session that is just starting."""
+        """Stop sending, even in a session that is just starting."""
         self._stopped = True
         if self._feed is not None:
             self._feed.stop_sending()
 
     def _new_feed(self, link: ProbeConnection, *, consumed: bool = False) -> PacedPublisher:
-        """A publisher for this epoch; `consumed`: the queue has a consumer, which prevents its expiry."""
+        """Create a publisher for this epoch. `consumed`: the queue has a consumer, which prevents its expiry."""
         feed = PacedPublisher(
             link,
             self._queue,

@@ -1,6 +1,6 @@
-"""The nack probe: a queue that must refuse every message, to check that basic.nack reaches publishers.
+"""The nack probe: publishes to a queue that must refuse every message, to check that basic.nack reaches publishers.
 
-Its length limit is 0 with overflow reject-publish, so nothing is stored. An ack is the failure.
+The length limit of the queue is 0 with overflow reject-publish, so nothing is stored. An ack is a failure.
 """
 
 from dataclasses import replace
@@ -15,7 +15,7 @@ _REFUSES = {"x-max-length": 0, "x-overflow": "reject-publish"}
 
 
 class NackStream(MessageStream):
-    """Publishes to a queue that is always full and measures the latency of nacks."""
+    """Stream that publishes to a queue that is always full and measures the latency of nacks."""
 
     def __init__(self, context: StreamContext, settings: NackSettings) -> None:
         # Quorum queues accept some messages before they refuse.
@@ -25,5 +25,5 @@ class NackStream(MessageStream):
 
 
 def streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:
-    """The only stream."""
+    """Create the only stream."""
     return [NackStream(context, settings.nack)]

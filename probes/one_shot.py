@@ -1,4 +1,4 @@
-"""A one-shot run of a probe: measure for some seconds, print the report, delete the queues."""
+"""A one-shot run of a probe: measures for some seconds, prints the report, and deletes the queues."""
 
 import argparse
 import asyncio
@@ -45,14 +45,14 @@ def run(args: argparse.Namespace, settings: ProbesSettings, server: AmqpServer) 
 
 
 def exit_code(reports: Sequence[StreamReport]) -> int:
-    """3 if nothing was measured, 0 if everything succeeded, else 1."""
+    """Return 3 if nothing was measured, 0 if everything succeeded, else 1."""
     if not any(report.measured for report in reports):
         return 3
     return 0 if all(report.clean for report in reports) else 1
 
 
 def once_context(server: AmqpServer, prefix: str) -> StreamContext:
-    """The context of a one-shot run."""
+    """Create the context of a one-shot run."""
     return StreamContext(
         cluster=server.address.where,
         server=server,
@@ -67,10 +67,10 @@ def once_context(server: AmqpServer, prefix: str) -> StreamContext:
 async def _measure(
     args: argparse.Namespace, settings: ProbesSettings, server: AmqpServer
 ) -> tuple[list[StreamReport], list[str]]:
-    """Run the streams and delete their queues; returns a report per stream, and what could not be deleted."""
+    """Run the streams and delete their queues. Returns a report per stream, and a sentence per remaining queue."""
     loop, stop, clock = asyncio.get_running_loop(), asyncio.Event(), SystemClock()
     if args.name != handshake.NAME:
-        # Fail early if there is nothing to measure; for a handshake the failure is the measurement.
+        # Fail early if the broker cannot be used. A handshake does not, because the failure is what it measures.
         await (await ProbeConnection.open(server, f"ackscope-probe {args.name}")).close()
     context = once_context(server, settings.prefix)
     streams = PROBES[args.name](settings, context)
@@ -97,7 +97,7 @@ class _Progress:
         self._on = os.isatty(sys.stderr.fileno())
 
     def show(self, batch: RecordBatch) -> None:
-        """Print the line, once a stream has reported its state."""
+        """Print the progress line, once a stream has reported its state."""
         if self._on and batch.outcomes:
             states = [stream.stats.state for stream in self._streams]
             counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
@@ -105,6 +105,6 @@ class _Progress:
             print(f"\r{gone:4.0f} of {self._duration:g} s: {counts}\033[K", end="", file=sys.stderr, flush=True)
 
     def clear(self) -> None:
-        """Erase the line."""
+        """Erase the progress line."""
         if self._on:
             print("\r\033[K", end="", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""Opens an AMQP connection frame by frame, so that each part can be timed; uses only the frame codec of pika."""
+"""Opens an AMQP connection frame by frame, so that each part can be timed. Uses only the frame codec of pika."""
 
 import asyncio
 import struct
@@ -16,13 +16,13 @@ _CHANNEL = 1
 _LOCALE = "en_US"
 
 Refusal = exceptions.AMQPError
-"""Exceptions if the broker refuses the connection."""
+"""Base class of the exceptions if the broker refuses the connection."""
 
 M = TypeVar("M")
 
 
 class Opening:
-    """A connection that is opened, gets one channel, and is closed again.
+    """Opens a connection and one channel, and closes them again.
 
     Args:
         name: shown by the broker as the connection's name.
@@ -37,10 +37,10 @@ class Opening:
         self.product = ""
 
     async def connection(self) -> None:
-        """Everything from the protocol header to connection.open-ok.
+        """Open the connection, from the protocol header to connection.open-ok.
 
         Raises:
-            AMQPError: the broker refuses it.
+            AMQPError: the broker refuses the connection.
             OSError: the connection was lost.
         """
         address = self._server.address
@@ -60,12 +60,12 @@ class Opening:
         self._open = True
 
     async def channel(self) -> None:
-        """Open a channel; raises as `connection` does."""
+        """Open a channel. Raises the same errors as `connection`."""
         self._send(spec.Channel.Open(), _CHANNEL)
         await self._expect(spec.Channel.OpenOk, exceptions.ConnectionClosed)
 
     async def close(self, timeout: float) -> None:  # noqa: ASYNC109  bounds the close for every caller
-        """Close the connection in order if it is open; one that does not respond is aborted."""
+        """Close the connection in order if it is open. If the broker does not respond, abort it."""
         try:
             async with asyncio.timeout(timeout):
                 if self._open:
@@ -83,7 +83,7 @@ class Opening:
         """Read the next method, which must be of this type.
 
         Raises:
-            AMQPError: the broker closes the connection instead; `otherwise` where it gives no reason.
+            AMQPError: the broker closes the connection instead; `otherwise` if it gives no reason.
         """
         method = await self._next(otherwise)
         if isinstance(method, kind):

@@ -1,4 +1,4 @@
-"""The options of `ackscope probe`: their defaults for each probe, and which ones apply to it."""
+"""The options of `ackscope probe`: defaults of each probe, and the options that apply to it."""
 
 import argparse
 from collections.abc import Mapping
@@ -22,10 +22,10 @@ class OneShot(NamedTuple):
     """Defaults of a one-shot run of a probe.
 
     Attributes:
-        duration: seconds; the default of --for.
-        takes: options that apply to it, besides those of all probes.
+        duration: default of --for, in seconds.
+        takes: options that apply to it, in addition to those of all probes.
         settings: settings that differ from continuous probes.
-        every: seconds between rounds; 0 if it sends at a rate.
+        every: seconds between rounds; 0 if the probe sends at a rate.
     """
 
     duration: float
@@ -51,7 +51,7 @@ ONE_SHOTS: Mapping[str, OneShot] = {
     prefetch.NAME: OneShot(40.0, frozenset({"queue_type", "processing", "prefetch"}), {}),
     nack.NAME: OneShot(10.0, frozenset(_MESSAGES), {"undecided_after": UNDECIDED}),
 }
-"""Every probe by its name."""
+"""Defaults of every probe by its name."""
 
 _CHECKED = ("rate", "every", "payload", "queue_type", "stream", "strategy", "processing", "prefetch")
 _KEYS = {"rate": "--rate", "control_rate": "--rate", "payload_bytes": "--payload", "prefix": "--prefix"}
@@ -62,7 +62,7 @@ def refuse_useless(args: argparse.Namespace) -> None:
     """Reject an option that the probe would ignore.
 
     Raises:
-        UsageError: names the option and the probes that it applies to.
+        UsageError: the message names the option and the probes that it applies to.
     """
     takes = ONE_SHOTS[args.name].takes
     for option in _CHECKED:
@@ -74,10 +74,10 @@ def refuse_useless(args: argparse.Namespace) -> None:
 
 
 def settings_of(args: argparse.Namespace) -> ProbesSettings:
-    """The settings of the requested probe.
+    """Return the settings of the requested probe.
 
     Raises:
-        UsageError: names the invalid option.
+        UsageError: the message names the invalid option.
     """
     shot = ONE_SHOTS[args.name]
     own: dict[str, Any] = dict(shot.settings)

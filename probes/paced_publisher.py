@@ -1,4 +1,4 @@
-"""The publisher of one epoch: sends on schedule, records the outcomes, and pauses while the broker blocks it."""
+"""The publisher of one epoch: sends on schedule, records outcomes, and pauses while the broker blocks it."""
 
 import asyncio
 import math
@@ -27,13 +27,13 @@ _RENEW_MOST = 300.0
 class PacedPublisher:
     """Publishes on one channel, from `run` until the connection ends or `finish` is called.
 
-    Rate, size and delivery mode are those of the stream's identity.
+    Rate, size and delivery mode come from the identity of the stream.
 
     Args:
-        queue: the target queue; None without one: then messages are not mandatory.
+        queue: the target queue. If None, messages are not mandatory.
         key: the routing key; default: the name of the queue.
-        consumed: the queue has a consumer, which prevents its expiry.
-        sink: called with every message that has its outcome.
+        consumed: whether the queue has a consumer, which prevents its expiry.
+        sink: called with messages when they have their outcome.
         watch: called with every burst of acks.
     """
 
@@ -100,12 +100,12 @@ class PacedPublisher:
                 renew_at = self._next_renewal()
 
     def stop_sending(self) -> None:
-        """Send no more; what is out may still be settled."""
+        """Send no more messages. Outstanding messages may still be settled."""
         self._stopping = True
         self._cancel_timer()
 
     def tick(self, now: float) -> None:
-        """Time out messages, and close a burst that has ended; call it regularly."""
+        """Time out messages, and close a burst that has ended. Must be called regularly."""
         if now < self._tick_at:
             return
         self._tick_at = now + _TICK
@@ -121,7 +121,7 @@ class PacedPublisher:
         self._set_timer()
 
     def finish(self, now: float) -> None:
-        """End the epoch: outstanding messages are lost, or undecided if the probe itself was stopped."""
+        """End the epoch. Outstanding messages are lost, or undecided if the probe itself was stopped."""
         self._cancel_timer()
         outcome = Outcome.TIMED_OUT if self._stopping else Outcome.LOST
         rest = self._ledger.close(outcome)
@@ -133,11 +133,11 @@ class PacedPublisher:
 
     @property
     def outstanding(self) -> int:
-        """Messages without an outcome."""
+        """Number of messages without an outcome."""
         return self._ledger.outstanding
 
     def _next_renewal(self) -> float:
-        # Publishing does not count as use of a queue, which would otherwise expire during the measurement.
+        # Publishing does not count as use of a queue, so without this it would expire during the measurement.
         return math.inf if self._queue is None else self._loop.time() + min(self._queue.expires / 6, _RENEW_MOST)
 
     def _send_due(self) -> None:

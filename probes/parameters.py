@@ -10,11 +10,11 @@ from ackscope.errors import ConfigError
 from probes.settings import AmqpServer
 
 HEARTBEAT = 15
-"""Heartbeat in seconds: a dead peer is noticed within two of them."""
+"""Heartbeat in seconds. A dead peer is noticed within two heartbeats."""
 
 
 def parameters(server: AmqpServer, name: str, timeout: float) -> Any:
-    """Connection parameters of pika; `timeout` is for the socket, and again for everything up to the open connection.
+    """Return connection parameters for pika. `timeout` applies to the socket, and again to the whole opening.
 
     Raises:
         ConfigError: the CA file cannot be read.
@@ -35,7 +35,7 @@ def parameters(server: AmqpServer, name: str, timeout: float) -> Any:
 
 
 def client_properties(name: str) -> dict[str, Any]:
-    """The client properties that the broker shows for the connection; `name` is its name."""
+    """Return the client properties that the broker shows for the connection; `name` is the connection name."""
     return {
         "connection_name": name,
         "product": "ackscope",
@@ -45,7 +45,7 @@ def client_properties(name: str) -> dict[str, Any]:
 
 
 def tls(server: AmqpServer) -> ssl.SSLContext:
-    """The TLS options: how the broker's certificate is verified.
+    """Create the TLS context, which decides how the certificate of the broker is verified.
 
     Raises:
         ConfigError: the CA file cannot be read.

@@ -16,8 +16,8 @@ class PeriodicStream:
     """A stream of timed rounds.
 
     Args:
-        interval: seconds between rounds; each begins at a random time in its slot of that length.
-        queues: its queues.
+        interval: seconds between rounds. Each round begins at a random time in a slot of that length.
+        queues: names of its queues.
     """
 
     def __init__(
@@ -30,11 +30,11 @@ class PeriodicStream:
 
     @property
     def idle(self) -> bool:
-        """Whether no round is under way."""
+        """Whether no round is running."""
         return not self._busy
 
     def tick(self, now: Instant) -> None:
-        """Digest what came in."""
+        """Aggregate pending records."""
         self.stats.aggregate(now, aggregate_share(self.stats.waiting))
 
     def stop_sending(self) -> None:
@@ -45,8 +45,8 @@ class PeriodicStream:
         """Run a round in every slot until an exception is raised; the first one immediately.
 
         Args:
-            once: one round; is given when it was meant to begin, and all those that could not because the one before
-                took so long (monotonic seconds).
+            once: runs one round. It gets the scheduled start times (monotonic seconds) of this round, and of rounds
+                that were skipped because the previous one took too long.
         """
         loop = asyncio.get_running_loop()
         due: Sequence[float] = [loop.time()]

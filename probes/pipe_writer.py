@@ -1,4 +1,4 @@
-"""Writes lines to a pipe from its own thread, so that a slow reader never delays a probe."""
+"""Writes lines to a pipe in its own thread, so that a slow reader never delays a probe."""
 
 import os
 import queue
@@ -10,17 +10,17 @@ from ackscope.log import get_logger
 _LINES = 200
 
 GATHER = 0.2
-"""Seconds that a line waits for others, because each write wakes up two processes."""
+"""Seconds that a line waits to be written together with others, because each write wakes up two processes."""
 
 _log = get_logger(__name__)
 
 
 class PipeWriter:
-    """A bounded queue of lines to the reader. If it is full, new lines are dropped, counted and logged.
+    """Writes lines from a bounded queue to a pipe. If the queue is full, new lines are dropped, counted and logged.
 
     Args:
         descriptor: the pipe.
-        broken: called once, from the thread, when the pipe is closed by the reader.
+        broken: called once, from the thread, when the reader closes the pipe.
     """
 
     def __init__(self, descriptor: int, broken: Callable[[], None]) -> None:

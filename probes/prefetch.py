@@ -1,8 +1,8 @@
-"""The prefetch probe: a consumer at its prefetch limit, to check that the broker respects the limit.
+"""The prefetch probe: keeps a consumer at its prefetch limit, to check that the broker respects the limit.
 
-Each round a queue of its own gets twice as many messages as the consumer allows unacknowledged. The consumer fills up
-(step `fill`), then acknowledges one by one; each ack must bring exactly one more (step `refill`: the time for which a
-consumer with prefetch 1 would have nothing to do).
+In each round its queue gets twice as many messages as the prefetch limit. The consumer receives messages up to the
+limit (step `fill`), then acknowledges them one by one. Each ack must bring exactly one more message (step `refill`: the
+time for which a consumer with prefetch 1 would be idle).
 """
 
 import asyncio
@@ -21,7 +21,7 @@ _BYTES = 64
 
 
 class PrefetchStream(ScriptedStream):
-    """One queue type."""
+    """Stream of one queue type."""
 
     def __init__(self, context: StreamContext, settings: PrefetchSettings, queue_type: str) -> None:
         queue = context.queue(NAME, queue_type, queue_type)
@@ -31,11 +31,11 @@ class PrefetchStream(ScriptedStream):
         self._queue, self._prefetch = queue.name, settings.prefetch
 
     async def prepare(self, pair: PublisherConsumerPair) -> None:
-        """Set the limit."""
+        """Set the prefetch limit."""
         await pair.taker.qos(self._prefetch)
 
     async def work(self, pair: PublisherConsumerPair) -> None:
-        """Fill, then acknowledge one by one."""
+        """Run the step `fill`, then the step `refill` for each message up to the limit."""
         writer = PayloadWriter(self._context.run_id, self._epoch, _BYTES)
         pair.taker.log.clear()
         await pair.publish(self._queue, [writer.write(number) for number in range(1, 2 * self._prefetch + 1)])
@@ -50,7 +50,7 @@ class PrefetchStream(ScriptedStream):
         began = asyncio.get_running_loop().time()
         await pair.taker.consume(self._queue)
         last = await pair.delivery(pair.taker, self._prefetch, f"message {self._prefetch}")
-        # Deliveries that the queue has already sent arrive before its answer.
+        # A round trip to the queue: deliveries that it has already sent arrive before the answer.
         await pair.taker.look(self._queue)
         return TimedStep(began, last.at - began, self._look(pair, acked=0))
 
@@ -62,19 +62,19 @@ class PrefetchStream(ScriptedStream):
         return TimedStep(began, came.at - began, self._look(pair, acked=number))
 
     def _look(self, pair: PublisherConsumerPair, acked: int) -> str | None:
-        """Enter how many deliveries are unacknowledged; what is wrong with that."""
+        """Record the number of unacked deliveries. Returns the error text if it is above the limit, else None."""
         unacked = len(pair.taker.frames(Delivery)) - acked
         self.stats.unacked.record(unacked, asyncio.get_running_loop().time())
         return over(unacked, self._prefetch)
 
 
 def over(unacked: int, prefetch: int) -> str | None:
-    """The error text if a consumer has this many unacked deliveries; None if that is allowed."""
+    """Return the error text for a consumer with this many unacked deliveries; None if that is allowed."""
     if unacked <= prefetch:
         return None
     return f"the broker sent {unacked} deliveries without an ack; the prefetch limit is {prefetch}"
 
 
 def streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:
-    """One stream for each queue type."""
+    """Create one stream for each queue type."""
     return [PrefetchStream(context, settings.prefetch, kind) for kind in dict.fromkeys(settings.prefetch.queue_types)]

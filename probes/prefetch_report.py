@@ -1,4 +1,4 @@
-"""`ackscope probe prefetch`: the report of a sweep over prefetch values, as text (80 columns) and JSON."""
+"""`ackscope probe prefetch`: reports a sweep over prefetch values as text (80 columns) and JSON."""
 
 import argparse
 import os
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace, settings: ProbesSettings, server: AmqpServer) 
 
 
 def text(product: str, address: str, processing: float, sweeps: Sequence[Sweep]) -> str:
-    """The report as text."""
+    """Return the report as text."""
     lines = [f"prefetch sweep of {product} at {address}", f"{duration(processing)} of work per message", ""]
     for found in sweeps:
         lines += [f"{found.queue_type}: round trip {duration(found.round_trip)}"]
@@ -77,7 +77,7 @@ def text(product: str, address: str, processing: float, sweeps: Sequence[Sweep])
 
 
 def document(product: str, address: str, processing: float, sweeps: Sequence[Sweep]) -> dict[str, Any]:
-    """The report as JSON; a prefetch of 0 means unlimited."""
+    """Return the report as JSON; a prefetch of 0 means unlimited."""
     return {
         "probe": PROBE,
         "broker": product,

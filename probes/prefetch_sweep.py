@@ -1,7 +1,7 @@
-"""The prefetch sweep: throughput of a consumer with a given processing time at several prefetch values.
+"""The prefetch sweep: measures a consumer with a given processing time at several prefetch values.
 
-The consumer works as a single thread would, on one message at a time; the time of the work is waited for, so that the
-loop stays free. Every value begins with a queue that holds more than can be processed.
+The consumer processes one message at a time, like a single thread. It simulates work by waiting, so that the event loop
+stays free. For every value the queue starts with more messages than can be processed.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ _CONFIRM_TIMEOUT = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """All values for one queue type; `round_trip` in seconds."""
+    """Results of all prefetch values for one queue type; `round_trip` is in seconds."""
 
     queue_type: str
     round_trip: float
@@ -52,7 +52,7 @@ class _Worker:
         self.done = 0
 
     def deliver(self, tag: int, body: bytes, at: float, *, redelivered: bool) -> None:  # noqa: ARG002  a link's contract
-        """Enqueue a delivery."""
+        """Add a delivery to the messages to process."""
         self._held.append((tag, at))
         if self.began is None:
             self.began = at
@@ -60,7 +60,7 @@ class _Worker:
             self._next()
 
     def stop(self) -> None:
-        """Start no more work."""
+        """Process no more messages."""
         self._stopped = True
 
     def _next(self) -> None:
@@ -163,7 +163,7 @@ class _Fill:
         self._link.prepare(self._queue.name, _BYTES)
 
     async def add(self, count: int) -> None:
-        """Publish so many messages and wait until all are confirmed.
+        """Publish `count` messages and wait until all are confirmed.
 
         Raises:
             BrokerError: the connection ended, or the broker accepts no messages.

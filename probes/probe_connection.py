@@ -1,6 +1,6 @@
-"""An AMQP connection with one channel for probes: raw frames, exact times, no hidden retries.
+"""An AMQP connection with one channel for probes, with raw frames, exact times and no hidden retries.
 
-Publisher and consumer of a probe use separate connections, or deliveries would delay the acks that are measured.
+Publisher and consumer of a probe use separate connections. On a shared one, deliveries would delay the measured acks.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ class ProbeConnection:
     """A connection to one broker; made by `ProbeConnection.open`.
 
     Attributes:
-        closed: its result is why the connection ended.
+        closed: future whose result is the reason why the connection ended.
         product: product and version of the broker, such as "RabbitMQ 3.10.8".
     """
 
@@ -68,10 +68,10 @@ class ProbeConnection:
 
     @classmethod
     async def open(cls, server: AmqpServer, name: str) -> "ProbeConnection":
-        """Connect and open a channel; `name` is shown by the broker as the connection's name.
+        """Connect and open a channel. The broker shows `name` as the name of the connection.
 
         Raises:
-            BrokerError: it failed; the message says why.
+            BrokerError: the connection failed; the message says why.
             ConfigError: the CA file cannot be read.
         """
         link = cls(server)
@@ -115,7 +115,7 @@ class ProbeConnection:
         return self._blocked
 
     def on_blocked(self, blocked: Callable[[str], None], unblocked: Callable[[], None]) -> None:
-        """Register callbacks: `blocked` with the broker's reason when it blocks publishers, `unblocked` at the end."""
+        """Register callbacks for the start and the end of a block. `blocked` gets the reason of the broker."""
 
         def block(_: Any, method: Any) -> None:
             self._blocked = True
@@ -142,7 +142,7 @@ class ProbeConnection:
         )
 
     async def round_trip(self, queue: str) -> float:
-        """Declare a queue passively, which changes nothing; returns the seconds until its response was read."""
+        """Declare a queue passively, which changes nothing. Returns the seconds until the response was read."""
         at = 0.0
 
         def answered(done: Callable[[Any], None], answer: Any) -> None:
@@ -161,7 +161,7 @@ class ProbeConnection:
         """Prevent the expiry of a queue without consumers: get one message and discard it.
 
         Observed on 3.10.8 and 4.3.6: neither publishing nor declaring a quorum queue again counts as use; get does.
-        A stream does not expire, and a get from it would be refused.
+        A stream does not expire, and the broker would refuse a get from it.
         """
         if not queue.is_stream:
             await self._ask(f"getting from queue {queue.name!r}", lambda done: self._get(queue.name, done))
@@ -175,7 +175,7 @@ class ProbeConnection:
         await self._ask(f"deleting queue {queue!r}", lambda done: self._channel.queue_delete(queue, callback=done))
 
     async def confirms(self, settle: SettleCallback, returned: Callable[[bytes], None]) -> None:
-        """Enable publisher confirms; `returned` is called with the body of every unroutable message."""
+        """Enable publisher confirms. `returned` is called with the body of every unroutable message."""
         nack = spec.Basic.Nack
 
         def answered(method: Any) -> None:
@@ -204,7 +204,7 @@ class ProbeConnection:
             self._hang_up()
 
         doing = f"consuming from queue {queue!r}"
-        # Quorum queues ignore `exclusive`, so existing consumers are counted.
+        # Quorum queues ignore `exclusive`, so check the number of existing consumers.
         there = await self._ask(doing, lambda done: self._channel.queue_declare(queue, passive=True, callback=done))
         if there.method.consumer_count:
             raise shared(self._server, doing)
@@ -220,7 +220,7 @@ class ProbeConnection:
     ) -> None:
         """Prepare to publish bodies of `size` bytes to an exchange (default: the default exchange).
 
-        Messages differ only in their body, so the frames before it are encoded once: a publish is then one
+        Messages differ only in their body, so the frames before it are encoded once. A publish is then one
         concatenation and one write instead of three.
         """
         self._doing = f"publishing with routing key {key!r}"
@@ -231,17 +231,17 @@ class ProbeConnection:
         self._chunk = self._connection.params.frame_max - 8
 
     def publish(self, body: bytes) -> float:
-        """Publish a body; only after `prepare`, and while `alive`.
+        """Publish a body. Allowed only after `prepare`, and while `alive`.
 
         Returns:
-            When it was handed to the kernel, in monotonic seconds.
+            Time at which it was handed to the kernel, in monotonic seconds.
         """
         number = self._channel.channel_number
         parts = [self._head]
         for start in range(0, len(body), self._chunk):
             piece = body[start : start + self._chunk]
             parts += (_BODY.pack(3, number, len(piece)), piece, _END)
-        # The public basic_publish marshals and writes three frames for each message.
+        # Not basic_publish, which marshals and writes three frames for each message.
         return float(self._connection.send_now(b"".join(parts)))
 
     def ack(self, tag: int) -> None:
@@ -250,13 +250,13 @@ class ProbeConnection:
             self._channel.basic_ack(tag)
 
     async def close(self) -> None:
-        """Close the connection in order; one that does not respond in time is aborted."""
+        """Close the connection in order. If the broker does not respond in time, abort it."""
         connection, self._closing = self._connection, True
         if not (connection.is_closed or connection.is_closing):
             connection.close()
         await asyncio.wait({self._over}, timeout=_FAREWELL)
         if not self._over.done():
-            # A broker that blocks reads nothing, not even a close; pika has no public way to abort the stream.
+            # A broker that blocks publishers reads nothing, not even a close. pika has no public method to abort.
             connection._terminate_stream(ConnectionError("closed by this program"))  # noqa: SLF001  see above
 
     async def _ask(self, doing: str, call: Callable[[Callable[[Any], None]], Any]) -> Any:
@@ -283,7 +283,7 @@ class ProbeConnection:
 
     def _get(self, queue: str, done: Callable[[Any], None]) -> None:
         if self._got is None:
-            # pika calls back for a message only, not for an empty queue.
+            # pika calls back only for a message, not for an empty queue.
             self._channel.add_callback(self._got_nothing, [spec.Basic.GetEmpty], one_shot=False)
         self._got = done
         self._channel.basic_get(queue, lambda *_: done(None), auto_ack=True)
@@ -311,7 +311,7 @@ class ProbeConnection:
         _resolve(self._over, None)
 
     def _hang_up(self) -> None:
-        """Close the connection after its channel has ended: the two end together."""
+        """Close the connection after its channel has ended, because both must end together."""
         if self._connection.is_open:
             self._connection.close()
 

@@ -1,4 +1,4 @@
-"""The contract of a stream: one queue type of one probe, in successive sessions."""
+"""The contract of a probe stream, which runs in successive sessions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from probes.stream_stats import StreamStats
 
 
 class ProbeStream(Protocol):
-    """The contract of a stream. The runner starts its sessions, handles its errors and delivers its records."""
+    """A stream of a probe. The runner starts its sessions, handles its errors and delivers its records."""
 
     @property
     def cluster(self) -> str:
-        """The cluster that it measures."""
+        """Name of the cluster that it measures."""
         ...
 
     @property
@@ -34,14 +34,14 @@ class ProbeStream(Protocol):
 
     @property
     def idle(self) -> bool:
-        """Whether it waits for no response."""
+        """Whether no response is outstanding."""
         ...
 
     async def session(self) -> None:
         """Connect, declare the queue, and measure until an error: one epoch.
 
         Raises:
-            BrokerError: why it ended.
+            BrokerError: the reason why the session ended.
         """
         ...
 
@@ -50,7 +50,7 @@ class ProbeStream(Protocol):
         ...
 
     def stop_sending(self) -> None:
-        """Stop sending; outstanding messages may still be settled."""
+        """Stop sending. Outstanding messages may still be settled."""
         ...
 
 
@@ -61,7 +61,8 @@ class StreamContext:
     Attributes:
         run_id: 16 hexadecimal digits, new at each start.
         node: the node at `server`, if configured; "" if the address may lead to any node.
-        once: a one-shot run: its own queues, and statistics of the whole run instead of the last minute.
+        once: whether this is a one-shot run, with its own queues and statistics of the whole run instead of the last
+            minute.
     """
 
     cluster: str
@@ -79,7 +80,7 @@ class StreamContext:
         return None if self.once else 60.0
 
     def queue(self, probe: str, stream: str, queue_type: str) -> QueueSpec:
-        """The queue of a stream."""
+        """Return the queue of a stream."""
         if self.once:
             return one_shot(self.prefix, self.run_id, probe, stream, queue_type)
         return long_lived(queue_name(self.prefix, probe, stream, self.node), queue_type)
@@ -94,7 +95,7 @@ class StreamContext:
         payload_bytes: int = 0,
         delivery_mode: int = PERSISTENT,
     ) -> Identity:
-        """The identity of a stream; `queue` is None if it needs none."""
+        """Return the identity of a stream; `queue` is None if it needs no queue."""
         return Identity(
             probe=probe,
             stream=stream,
@@ -110,10 +111,10 @@ class StreamContext:
         )
 
     def new_stats(self, who: Identity) -> StreamStats:
-        """Empty statistics for a stream."""
+        """Create empty statistics for a stream."""
         return StreamStats(who, lag=self.lag.recent, span=self.span)
 
 
 def aggregate_share(waiting: int) -> int:
-    """Number of messages to aggregate in one tick: a third of a millisecond of work, more if they accumulate."""
+    """Return the number of messages to aggregate in one tick: about 0.3 ms of work, more if messages accumulate."""
     return 32 + waiting // 16

@@ -1,6 +1,6 @@
-"""The two connections of a scripted probe: one only publishes, the other one only consumes.
+"""The two connections of a scripted probe: one only publishes, the other only consumes.
 
-A broker that blocks publishers reads nothing from a publishing connection, so acks on it would be blocked as well.
+A broker that blocks publishers reads nothing from a publishing connection, so acks on it would be blocked too.
 """
 
 import asyncio
@@ -18,11 +18,11 @@ _LOOK = 0.2
 
 
 class PublisherBlocked(Exception):
-    """The broker blocks publishers: the round is abandoned without a failure."""
+    """The broker blocks publishers. The round is abandoned and does not count as a failure."""
 
 
 class StepFailed(Exception):
-    """A step failed; the text says why."""
+    """A step failed; the message says why."""
 
 
 class PublisherConsumerPair:
@@ -45,10 +45,10 @@ class PublisherConsumerPair:
 
     @classmethod
     async def open(cls, server: AmqpServer, name: str, within: float) -> Self:
-        """Connect twice; `within` is the timeout of each step, seconds.
+        """Open both connections; `within` is the timeout of each step in seconds.
 
         Raises:
-            BrokerError: it failed; the message says why.
+            BrokerError: a connection failed; the message says why.
         """
         first = await Client.open(server, name)
         try:
@@ -63,20 +63,20 @@ class PublisherConsumerPair:
 
     @property
     def blocked(self) -> str | None:
-        """Why the broker blocks publishers; None while it does not."""
+        """Reason why the broker blocks publishers; None while it does not."""
         return self._publishing.blocked
 
     async def new_channel(self) -> RawChannel:
-        """Another consuming channel on the same connection."""
+        """Open another consuming channel on the same connection."""
         return await self._consuming.channel()
 
     async def renew(self) -> None:
-        """Replace the consuming channel: its unacked messages are requeued, and its consumers end."""
+        """Replace the consuming channel, which requeues its unacked messages and ends its consumers."""
         await self.taker.close()
         self.taker = await self.new_channel()
 
     async def third(self) -> Client:
-        """A third connection, which will be cut."""
+        """Open a third connection, which the probe will cut."""
         return await Client.open(self._server, f"{self._name} (closed on purpose)")
 
     async def ready(self, queues: Sequence[QueueSpec]) -> None:
@@ -85,9 +85,9 @@ class PublisherConsumerPair:
         Raises:
             Refused: another client consumes from one of them.
             PublisherBlocked: the broker blocks publishers.
-            StepFailed: messages of a round that was interrupted were not confirmed.
+            StepFailed: messages of an interrupted round were not confirmed.
         """
-        # Messages in flight when the broker blocked are read later, and would mix with those of this round.
+        # The broker reads messages that were in flight at a block later. They would mix with those of this round.
         await self.until(
             self.sender,
             self._settled,
@@ -99,7 +99,7 @@ class PublisherConsumerPair:
             if found.consumers:
                 raise shared(self._server, f"consuming from queue {queue.name!r}")
             while found.messages and await self.taker.get(queue.name, auto_ack=True) is not None:
-                continue  # of a round that was interrupted
+                continue  # discard messages of an interrupted round
 
     async def publish(self, queue: str, bodies: Sequence[bytes]) -> None:
         """Publish and wait until all messages are confirmed.
@@ -120,7 +120,7 @@ class PublisherConsumerPair:
             raise StepFailed("the broker nacked a message (basic.nack)")
 
     async def delivery(self, channel: RawChannel, number: int, what: str) -> Delivery:
-        """The delivery with this number (from 1) since the channel's log was cleared.
+        """Wait for the delivery with this number (from 1) since the log of the channel was cleared.
 
         Raises:
             PublisherBlocked: the broker blocks publishers.
@@ -153,7 +153,7 @@ class PublisherConsumerPair:
                 raise StepFailed(f"{what} within {within:g} s")
 
     async def close(self) -> None:
-        """Close both in order."""
+        """Close both connections in order."""
         await asyncio.gather(self._publishing.close(), self._consuming.close())
 
     def _settled(self) -> bool:

@@ -25,7 +25,7 @@ class _Slice:
 
 
 class RecentValues:
-    """Values of a sliding window, as a ring of histograms; the oldest one is dropped as a whole.
+    """Values of a sliding window, stored as a ring of histograms. The oldest histogram is dropped as a whole.
 
     Args:
         unit: resolution of the values; durations in microseconds.
@@ -51,11 +51,11 @@ class RecentValues:
         last.histogram.record_value(min(_HIGHEST, int(value / self._unit + 0.5)))
 
     def summary(self, now: float, *, age: float = 0.0) -> Quantiles:
-        """The summary of the window, at most `age` seconds old."""
+        """Return the summary of the window, at most `age` seconds old."""
         live = self._live(now)
         if not live:
             return Quantiles()
-        # A summary costs 0.1 ms, so it is computed once for an idle stream.
+        # A summary costs 0.1 ms, so it is cached while no values arrive.
         if self._cached is not None and (self._cached_slices == len(live) or now - self._cached_at < age):
             return self._cached
         self._cached, self._cached_at, self._cached_slices = self._summarise(live), now, len(live)
@@ -69,14 +69,14 @@ class RecentValues:
         return Quantiles(count=count, p50=p50, p90=p90, p99=p99, max=maximum)
 
     def _past(self, closed: list[_Slice]) -> Any:
-        """The closed slices merged into one; recomputed when a slice is closed or dropped."""
+        """Return the closed slices merged into one. It is recomputed only when a slice is closed or dropped."""
         known = (closed[0].ends, closed[-1].ends)
         if self._closed is None or self._closed[0] != known:
             self._closed = (known, self._merged(closed))
         return self._closed[1]
 
     def buckets(self, now: float, edges: Sequence[float]) -> list[int]:
-        """Number of values at or below each edge and above the previous one; the last: above all edges."""
+        """Count values at or below each edge and above the previous one. The last count is for all larger values."""
         counts = [0] * (len(edges) + 1)
         live = self._live(now)
         for item in self._merged(live).get_recorded_iterator() if live else ():
@@ -98,7 +98,7 @@ class RecentValues:
 
 
 def _percentiles(parts: Sequence[Any], count: int) -> list[float]:
-    """The 50th, 90th and 99th percentiles of one or two histograms; same result as the histogram's own, but faster."""
+    """Return p50, p90 and p99 of one or two histograms. Same result as the method of HdrHistogram, but faster."""
     any_part = parts[0]
     highest = max(part.max_value for part in parts)
     filled = any_part._counts_index_for(highest) + 1  # noqa: SLF001  the rest of the array is long and empty
@@ -125,7 +125,7 @@ class RecentCounts:
         self._ring[-1][1][name] += 1
 
     def total(self, now: float) -> Counter[str]:
-        """Counts of the window."""
+        """Return the counts of the window."""
         total: Counter[str] = Counter()
         for ends, counts in self._ring:
             if self._span == float("inf") or ends - self._step > now - self._span:

@@ -1,9 +1,9 @@
-"""The redelivery probe: messages that are redelivered on purpose, and how long that takes.
+"""The redelivery probe: causes redeliveries on purpose, checks them, and measures how long they take.
 
-Each round, on its own queues: a message requeued with basic.nack, one requeued because its channel closed, one that
-is dead-lettered; sometimes one requeued because its connection was lost. Redeliveries must have the redelivered flag
-and keep their position before later messages. A quorum queue counts deliveries and drops a message after
-20 by default: none is delivered more than twice here.
+In each round, on its own queues, it requeues a message with basic.nack, requeues one by closing its channel, and
+dead-letters one. In some rounds it also requeues a message by cutting its connection. Redeliveries must have the
+redelivered flag and stay before later messages. A quorum queue counts deliveries and drops a message after 20 by
+default; here no message is delivered more than twice.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ REQUEUE, CHANNEL_CLOSE, CONNECTION_LOSS, DEAD_LETTER = "requeue", "channel-close
 
 _BYTES = 64
 _DELIVERY_LIMIT = 20
-"""The default of 4.x, set explicitly for 3.x, where a quorum queue without a limit requeues at its end."""
+"""The default of 4.x. It is set explicitly for 3.x, where a quorum queue without a limit requeues at its tail."""
 
 
 class RedeliveryStream(ScriptedStream):
@@ -147,7 +147,7 @@ def _wrong_message(delivery: Delivery, number: int) -> str | None:
 
 
 def wrong_order(came: Sequence[int], count: int) -> str | None:
-    """The error text for the order of deliveries, numbered from 1; the second was requeued. None if correct."""
+    """Return the error text for this order of deliveries, of which message 2 was requeued; None if it is correct."""
     expected = [1, 2, *range(2, count + 1)]
     if list(came) == expected:
         return None
@@ -156,7 +156,7 @@ def wrong_order(came: Sequence[int], count: int) -> str | None:
 
 
 def wrong_flags(came: Sequence[int], flags: Sequence[bool]) -> str | None:
-    """The error text for the redelivered flags of deliveries in this order; None if correct."""
+    """Return the error text for the redelivered flags of deliveries in this order; None if they are correct."""
     for place, (number, flag) in enumerate(zip(came, flags, strict=True)):
         again = number in came[:place]
         if flag is not again:
@@ -165,7 +165,7 @@ def wrong_flags(came: Sequence[int], flags: Sequence[bool]) -> str | None:
 
 
 def wrong_death(headers: dict[str, object], queue: str) -> str | None:
-    """The error text for the x-death header of a message rejected once from `queue`; None if correct."""
+    """Return the error text for the x-death header of a message rejected once from `queue`; None if it is correct."""
     deaths = headers.get("x-death")
     if not isinstance(deaths, list) or len(deaths) != 1 or not isinstance(deaths[0], dict):
         return "the dead letter has no x-death header with one entry"
@@ -177,7 +177,7 @@ def wrong_death(headers: dict[str, object], queue: str) -> str | None:
 
 
 def streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:
-    """One stream for each queue type."""
+    """Create one stream for each queue type."""
     return [
         RedeliveryStream(context, settings.redelivery, kind) for kind in dict.fromkeys(settings.redelivery.queue_types)
     ]

@@ -43,7 +43,7 @@ class StreamReport:
         return self.measured and expected == self.messages and not failed and not self.outcome.missing
 
     def document(self) -> dict[str, Any]:
-        """For `--json`: the outcome, the histogram as counts below each edge, and the run over time."""
+        """Return the JSON of the stream: outcome, histogram as counts below each edge, and the run over time."""
         edges = [*_EDGES, None]
         histogram = [
             {"up_to_seconds": edge, "count": count} for edge, count in zip(edges, self.buckets, strict=True) if count
@@ -57,7 +57,7 @@ class StreamReport:
         }
 
     def lines(self) -> list[str]:
-        """The report as text lines."""
+        """Return the report as lines of text."""
         head = self._head()
         if not self.measured:
             return [*head, *wrap(f"NOT MEASURED: {self.outcome.reason or 'nothing was sent'}", "verdict")]
@@ -168,7 +168,7 @@ EXPLANATION = (
 
 
 def document(reports: Sequence[StreamReport]) -> dict[str, Any]:
-    """The JSON document of `--json`: all streams and, for the confirm probe, the layers."""
+    """Return the JSON document of `--json`: all streams and, for the confirm probe, the layers."""
     layers = decompose([report.outcome for report in reports])
     return {
         "streams": [report.document() for report in reports],
@@ -178,7 +178,7 @@ def document(reports: Sequence[StreamReport]) -> dict[str, Any]:
 
 
 def text(address: str, product: str, probe: str, reports: Sequence[StreamReport]) -> str:
-    """The whole report."""
+    """Return the whole report as text."""
     lines = [f"{probe} probe of {product} at {address}", ""]
     for report in reports:
         lines += [*report.lines(), ""]
@@ -224,6 +224,6 @@ def _short(quantiles: Quantiles) -> str:
 
 
 def wrap(sentence: str, label: str = "", width: int = 78) -> list[str]:
-    """Wrap a sentence into indented lines, the first one after its label."""
+    """Wrap a sentence into indented lines. The first line begins with the label."""
     lines = textwrap.wrap(sentence, width - len(f"  {'':<{_LABEL}} ")) or [""]
     return [f"  {label if not index else '':<{_LABEL}} {line}".rstrip() for index, line in enumerate(lines)]

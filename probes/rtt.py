@@ -1,6 +1,7 @@
-"""The rtt probe: the round trip of a request that changes nothing, a passive declare of its own queue.
+"""The rtt probe: measures the round trip of a request that changes nothing, a passive declare of its own queue.
 
-It passes the connection, the channel and the queue: the minimum latency of every other operation.
+The request passes the connection, the channel and the queue, so its round trip is the minimum latency of every other
+operation.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ _LATE = 0.01
 
 
 class RttStream(PeriodicStream):
-    """Sends one request per interval."""
+    """Stream that sends one request per interval."""
 
     def __init__(self, context: StreamContext, settings: RttSettings) -> None:
         self._queue = context.queue(NAME, NAME, "classic")
@@ -33,7 +34,7 @@ class RttStream(PeriodicStream):
         self._use_at = 0.0
 
     async def session(self) -> None:
-        """One session; see `ProbeStream.session`."""
+        """Run one session; see `ProbeStream.session`."""
         link = await ProbeConnection.open(self._context.server, f"ackscope-probe {NAME}")
         try:
             self.stats.connected(link.product)
@@ -57,11 +58,11 @@ class RttStream(PeriodicStream):
             self.stats.steps.failed(STEP, began, reason)
             raise Unreachable(reason) from None
         for at in due:
-            # A request that was due while the previous one was outstanding has waited for that as well.
+            # A request that was due while the previous one was outstanding waited for that response too.
             begin = at if began - at > _LATE else began
             self.stats.steps.ok(STEP, begin, began + seconds - begin)
 
 
 def streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:
-    """The only stream."""
+    """Create the only stream."""
     return [RttStream(context, settings.rtt)]

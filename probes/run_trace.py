@@ -1,4 +1,4 @@
-"""A run over time as a text chart: the longest response of each time slice, and messages that were not acked."""
+"""Draws a run over time as a text chart: longest response of each time slice, and messages that were not acked."""
 
 import math
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class TraceSlice:
 
     Attributes:
         longest: longest response of a message scheduled in it, in seconds; None if none was settled.
-        marks: letters of other outcomes in it.
+        marks: letters of outcomes other than ack, and of blocked time.
     """
 
     longest: float | None = None
@@ -38,7 +38,7 @@ class TraceSlice:
 
 
 class RunTrace:
-    """A run in at most `COLUMNS` time slices of equal width, which doubles as the run continues."""
+    """A run in at most `COLUMNS` time slices of equal width. The width doubles when they are full."""
 
     def __init__(self) -> None:
         self.width = _FIRST_WIDTH
@@ -47,7 +47,7 @@ class RunTrace:
 
     @property
     def stretches(self) -> Sequence[TraceSlice]:
-        """All slices from the start."""
+        """All slices since the start."""
         return self._stretches
 
     def message(self, intended: float, response: float | None, outcome: Outcome) -> None:
@@ -65,7 +65,7 @@ class RunTrace:
             self._get(index).marks.add(_BLOCKED)
 
     def document(self) -> list[dict[str, Any]]:
-        """Slices with data: seconds since the start, the longest response, other outcomes."""
+        """Return the slices with data as JSON: seconds since the start, longest response, other outcomes."""
         return [
             {"at": index * self.width, "longest": stretch.longest, "marks": "".join(sorted(stretch.marks))}
             for index, stretch in enumerate(self._stretches)
@@ -73,7 +73,7 @@ class RunTrace:
         ]
 
     def lines(self, indent: int = 2) -> list[str]:
-        """The chart; empty if nothing was settled."""
+        """Return the lines of the chart; empty if nothing was settled."""
         values = [stretch.longest for stretch in self._stretches]
         known = [value for value in values if value is not None]
         if len(values) < 2 or not known:
@@ -122,7 +122,7 @@ def _letter(marks: set[str]) -> str:
 
 
 def _edges(least: float, most: float) -> list[float]:
-    """Upper edges of the rows, on a logarithmic scale if the values differ much."""
+    """Return the upper edges of the rows. The scale is logarithmic if the values differ much."""
     low, high = max(least, 1e-6), max(most, 2e-6)
     if high < 1.5 * low:
         return [high]

@@ -29,12 +29,12 @@ PROBES: Mapping[str, Factory] = {
 """Probes by name."""
 
 FIRST_WAIT, LONGEST_WAIT = 0.5, 4.0
-"""Seconds between connection attempts: doubled from first to longest, each shortened at random by up to half."""
+"""Seconds between connection attempts, first and longest. They double, and are randomly shortened by up to half."""
 
 _EVERY, _QUIET = 1.0, 3
-"""Seconds between two summaries of a stream; a running one without news emits only every third."""
+"""Seconds between two summaries of a stream. A running stream without news emits only every third summary."""
 _BUSY, _SELDOM = 20.0, 3
-"""Below this rate (messages per second) a stream has only every third tick and half as many summaries, to save CPU."""
+"""Below this rate (messages per second) a stream gets every third tick and half as many summaries, to save CPU."""
 _ROWS_AT_ONCE = 256
 _log = get_logger(__name__)
 
@@ -42,16 +42,16 @@ Emit = Callable[[RecordBatch], None]
 
 
 def make_streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:
-    """The streams of all enabled probes; for a node, only of those that measure each node."""
+    """Create the streams of all enabled probes; for a single node only of probes that measure node by node."""
     wanted = [name for name in dict.fromkeys(settings.enabled) if not context.node or name in NODE_NAMES]
     return [stream for name in wanted for stream in PROBES[name](settings, context)]
 
 
 class Runner:
-    """Runs streams until it is stopped.
+    """Runs streams until they are stopped.
 
     Args:
-        emit: called with the records of the streams on the event loop, so it must not block.
+        emit: receives the records of the streams. It is called on the event loop, so it must not block.
         grace: seconds to wait for outstanding messages at the end.
     """
 
@@ -70,17 +70,17 @@ class Runner:
         now = clock.now().mono
         self._reported_states = [stream.stats.state for stream in streams]
         self._skipped = [0] * len(streams)
-        # Staggered, so that not all summaries are made in the same millisecond.
+        # The summaries are staggered, so that not all are made in the same millisecond.
         self._every = [_EVERY if stream.stats.who.rate >= _BUSY else 2 * _EVERY for stream in streams]
         self._report_at = [now + every * index / len(streams) for index, every in enumerate(self._every)]
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Run every stream until `stop` is set, then end all in order and emit the remaining records."""
+        """Run every stream until `stop` is set. Then stop all in order and emit the remaining records."""
         tasks = [asyncio.ensure_future(self._keep(stream)) for stream in self._streams]
         ticking = asyncio.ensure_future(self._tick())
         try:
             stopped = asyncio.ensure_future(stop.wait())
-            # A tick task that ends has failed: raise its error.
+            # If the tick task ends, it has failed, and its error is raised below.
             await asyncio.wait({stopped, ticking}, return_when=asyncio.FIRST_COMPLETED)
             stopped.cancel()
             await self._wind_down()
@@ -136,7 +136,7 @@ class Runner:
                 if due:
                     self._report_at[index] = max(self._report_at[index] + self._every[index], now.mono)
                     due = self._has_news(index, stream)
-                # A change of state is emitted immediately: a lost connection is often back within a second.
+                # Emit a change of state immediately, because a lost connection is often back within a second.
                 if due or stream.stats.state is not self._reported_states[index]:
                     self._reported_states[index] = stream.stats.state
                     self._report(stream, now, with_outcome=True)

@@ -1,7 +1,7 @@
-"""Evaluates a sweep over prefetch values: the saturation point, and the value to recommend.
+"""Evaluates a sweep over prefetch values: finds the saturation point and recommends a prefetch.
 
-A consumer that works on one message at a time is never idle if the next one has arrived when it acks one:
-prefetch >= round trip / processing time + 1.
+A consumer that works on one message at a time is never idle if the next message has arrived when it acks the current
+one: prefetch >= round trip / processing time + 1.
 Source: https://www.rabbitmq.com/blog/2012/05/11/some-queuing-theory-throughput-latency-and-bandwidth
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from probes.self_error import duration
 
 ENOUGH = 0.95
-"""The saturation point is the smallest prefetch that reaches this share of the best."""
+"""The saturation point is the smallest prefetch that reaches this share of the best result."""
 
 SAFETY = 1.5
 """Safety factor on the formula, because round trips and processing times fluctuate."""
@@ -31,8 +31,8 @@ class SweepPoint:
         prefetch: 0 for unlimited.
         messages: processed messages.
         seconds: duration of the measurement.
-        busy: share of that time in which the consumer worked.
-        unacked_p50, unacked_max: unacked deliveries, counted whenever it finished one.
+        busy: share of that time during which the consumer worked.
+        unacked_p50, unacked_max: number of unacked deliveries, sampled whenever the consumer finished one.
         wait_p50, wait_p99: seconds from delivery until work on it began.
         work: average measured seconds of work per message.
     """
@@ -61,7 +61,7 @@ class PrefetchAdvice:
         knee: the measured saturation point; None if nothing was processed.
         formula: round trip / processing time + 1, rounded up; None without processing time.
         recommended: the value to set; None without a recommendation.
-        because: the reason, in a sentence.
+        because: the reason as a sentence.
     """
 
     knee: int | None
@@ -71,9 +71,9 @@ class PrefetchAdvice:
 
 
 def saturation_point(points: Sequence[SweepPoint], processing: float) -> int | None:
-    """The smallest prefetch close to the best result; 0 if only unlimited is; None without messages.
+    """Return the smallest prefetch whose result is close to the best; 0 for unlimited; None without messages.
 
-    Results are compared by the busy share, which unlike throughput does not drop if the machine is slow for a while.
+    Results are compared by the busy share. Unlike throughput it does not drop if the machine is slow for a while.
     If the work takes no time, throughput decides.
     """
     scores = {point.prefetch: point.busy if processing else point.throughput for point in points if point.messages}
@@ -85,7 +85,7 @@ def saturation_point(points: Sequence[SweepPoint], processing: float) -> int | N
 
 
 def advise(points: Sequence[SweepPoint], round_trip: float, processing: float) -> PrefetchAdvice:
-    """The prefetch to set, and why; times in seconds."""
+    """Recommend a prefetch, with the reason. Times are in seconds."""
     measured = saturation_point(points, processing)
     if measured is None:
         return PrefetchAdvice(knee=None, formula=None, recommended=None, because="nothing was processed")

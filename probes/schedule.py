@@ -1,15 +1,16 @@
-"""The send times of messages: fixed in advance, independent of the broker (open loop).
+"""Schedules the send times of messages in advance, independent of the broker (open loop).
 
-Time is divided into slots of 1/rate, with one message at a random time in each. The rate is exact over any period, and
-sending cannot synchronise with timers of the broker (200 ms store timer, 5 s statistics).
+Time is divided into slots of 1/rate seconds, with one message at a random time in each slot. The rate is exact over any
+period, and sending cannot synchronise with timers of the broker (200 ms store timer, 5 s statistics).
 
 Three things can prevent a message from being sent on time, and each is reported differently:
 
 * The client was late, or the limit of outstanding messages was reached: the message is sent later with its original
   scheduled time, so the wait is part of its send delay and response time.
-* It waited so long that an application would have timed out (`give_up`): it is never sent, and counts as undecided.
-* The broker blocks publishers, or there is no connection (`pause`, or no schedule): nothing is scheduled in that
-  time. The gap is reported as state and blocked seconds; it is not filled afterwards.
+* The message waited so long that an application would have timed out (`give_up`): it is never sent, and counts as
+  undecided.
+* The broker blocks publishers, or there is no connection (`pause`, or no schedule): nothing is scheduled during that
+  time. The gap is reported as state and blocked seconds, and messages are not sent later to make up for it.
 """
 
 import math
@@ -32,7 +33,7 @@ class Schedule:
 
     @property
     def next_at(self) -> float:
-        """Scheduled time of the next message, which may be in the past; infinity while paused with nothing due."""
+        """Scheduled time of the next message, which may be in the past; infinity if paused and nothing is due."""
         if self._held:
             return self._held[0]
         return math.inf if self._paused else self._coming
@@ -53,7 +54,7 @@ class Schedule:
         return self.take(before, _HELD_MOST)
 
     def pause(self, now: float) -> None:
-        """Schedule nothing from `now` on; messages due before remain due."""
+        """Schedule nothing from `now` on. Messages that were due before remain due."""
         if not self._paused:
             self._held.extend(self.take(now, _HELD_MOST))
             self._paused = True

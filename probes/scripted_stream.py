@@ -1,4 +1,4 @@
-"""Base class of streams that run a script on their own queues in rounds, and time its steps."""
+"""Base class of streams that run a script of timed steps on their own queues in each round."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -21,8 +21,8 @@ class TimedStep(NamedTuple):
     """A completed step.
 
     Attributes:
-        began, seconds: its start (monotonic seconds) and duration.
-        wrong: what was wrong; None if nothing was.
+        began, seconds: its start (monotonic seconds) and its duration.
+        wrong: error text; None if the step succeeded.
     """
 
     began: float
@@ -31,7 +31,7 @@ class TimedStep(NamedTuple):
 
 
 class ScriptedStream(PeriodicStream, ABC):
-    """A stream; a subclass implements the round."""
+    """A stream whose rounds a subclass implements."""
 
     def __init__(
         self, context: StreamContext, stats: StreamStats, settings: RoundSettings, queues: Sequence[QueueSpec]
@@ -42,7 +42,7 @@ class ScriptedStream(PeriodicStream, ABC):
         self._epoch = 0
 
     async def session(self) -> None:
-        """One session; see `ProbeStream.session`."""
+        """Run one session; see `ProbeStream.session`."""
         self._epoch += 1
         server = self._context.server
         pair = await PublisherConsumerPair.open(server, f"ackscope-probe {self.stats.who.probe}", self._timeout)
@@ -69,17 +69,17 @@ class ScriptedStream(PeriodicStream, ABC):
 
     @abstractmethod
     async def prepare(self, pair: PublisherConsumerPair) -> None:
-        """Called before the first round, and for a new consuming channel."""
+        """Prepare the channels. Called before the first round, and for each new consuming channel."""
 
     @abstractmethod
     async def work(self, pair: PublisherConsumerPair) -> None:
-        """One round; the queues exist and are empty."""
+        """Run one round. The queues exist and are empty."""
 
     async def step(self, name: str, do: Callable[[], Awaitable[TimedStep]]) -> None:
         """Run a step and record its result.
 
         Raises:
-            Unreachable: it failed, so the session must be restarted.
+            Unreachable: the step failed, so the session must be restarted.
         """
         began = asyncio.get_running_loop().time()
         try:
@@ -102,7 +102,7 @@ class ScriptedStream(PeriodicStream, ABC):
         except StepFailed as error:
             raise Unreachable(f"{self._context.server.address.where}: {error}") from None
         except PublisherBlocked:
-            # The round may have stopped anywhere: with a consumer, with unacked messages.
+            # The round may have stopped at any step, so a consumer and unacked messages may remain.
             await pair.renew()
             await self.prepare(pair)
 

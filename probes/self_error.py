@@ -1,19 +1,19 @@
-"""Decides when the probe's own error makes a measurement doubtful."""
+"""Decides whether the error of the probe itself makes a measurement doubtful."""
 
 from collections.abc import Sequence
 
 from ackscope.records import Quantiles
 
 LEAST_MESSAGES = 20
-"""Minimum number of messages: with fewer, the p99 equals the maximum."""
+"""Minimum number of messages. With fewer, the p99 equals the maximum."""
 
 SHARE = 0.10
 FLOOR = 0.001
-"""The probe's own delay is too large above 10 % of the median confirm, and above 1 ms."""
+"""The delay of the probe itself is too large if it is above 10 % (`SHARE`) of the median and above 1 ms (`FLOOR`)."""
 
 
 def doubt_of_messages(*, confirm: Quantiles, send_delay: Quantiles, loop_lag: Quantiles) -> str | None:
-    """Why the measurement is doubtful, as a sentence with its values; None if it is good."""
+    """Return why the measurement is doubtful, as a sentence with its values; None if it is good."""
     if confirm.count < LEAST_MESSAGES or confirm.p50 is None:
         return f"only {confirm.count} messages were settled; at least {LEAST_MESSAGES} are needed"
     bearable = max(FLOOR, SHARE * confirm.p50)
@@ -27,7 +27,7 @@ def doubt_of_messages(*, confirm: Quantiles, send_delay: Quantiles, loop_lag: Qu
 
 
 def doubt_of_steps(*, steps: Sequence[Quantiles], loop_lag: Quantiles) -> str | None:
-    """As `doubt_of_messages`, for a stream of timed steps."""
+    """Like `doubt_of_messages`, for a stream of timed steps."""
     medians = [step.p50 for step in steps if step.p50 is not None]
     if not medians:
         return "no step completed"
@@ -41,7 +41,7 @@ def doubt_of_steps(*, steps: Sequence[Quantiles], loop_lag: Quantiles) -> str | 
 
 
 def duration(seconds: float | None) -> str:
-    """A duration as text: three digits and a suitable unit."""
+    """Format a duration with three digits and a suitable unit."""
     if seconds is None:
         return "-"
     for scale, unit in ((1e-6, "us"), (1e-3, "ms"), (1.0, "s")):

@@ -20,7 +20,7 @@ def add_server_options(parser: argparse.ArgumentParser) -> None:
 
 
 def server_of(args: argparse.Namespace) -> AmqpServer:
-    """The broker of the options, with its credentials resolved.
+    """Return the broker that the options name, with its credentials resolved.
 
     Raises:
         UsageError: an option is invalid, or conflicts with another.

@@ -40,7 +40,7 @@ class Steps:
         return len(self._waiting)
 
     def ok(self, step: str, at: float, seconds: float) -> None:
-        """Record a successful step; `at` is its start, in monotonic seconds."""
+        """Record a successful step; `at` is its start in monotonic seconds."""
         self._enter(step, at, seconds, None)
 
     def failed(self, step: str, at: float, reason: str, seconds: float | None = None) -> None:
@@ -48,12 +48,12 @@ class Steps:
         self._enter(step, at, seconds, reason)
 
     def clean(self, now: float) -> bool | None:
-        """Whether every recent step succeeded; None without steps."""
+        """Return whether every recent step succeeded; None without steps."""
         counts = self._recent.total(now)
         return None if not counts else not counts[_FAILED]
 
     def summary(self, now: float) -> dict[str, ProbeStep]:
-        """Summaries of all steps by name, in the order of first use."""
+        """Return summaries of all steps by name, in the order of first use."""
         return {
             step: ProbeStep(
                 attempts=attempts,

@@ -1,7 +1,7 @@
-"""Comparison of three confirm strategies: wait for each message, wait for each batch, never wait.
+"""Compares three confirm strategies: wait for each message, wait for each batch, or never wait.
 
-Unlike the probes these are closed loops: each sends as fast as its strategy allows, to measure throughput. That is a
-load, so a run is limited in messages and time, and only done on demand.
+Unlike the probes these are closed loops: each sends as fast as its strategy allows, to measure throughput. This puts
+load on the broker, so a run is limited in messages and time, and only starts on demand.
 """
 
 import asyncio
@@ -39,10 +39,10 @@ class StrategyResult:
 
     Attributes:
         batch: messages per batch; 0 for other strategies.
-        outcomes: Outcome -> messages.
+        outcomes: number of messages by Outcome.
         seconds: from the first publish to the last confirm.
         confirm: latency from sent to settled.
-        reason: why it ended early; None if it did not.
+        reason: why the run ended early; None if it did not.
     """
 
     stream: str
@@ -60,18 +60,18 @@ class StrategyResult:
 
     @property
     def throughput(self) -> float | None:
-        """Acked messages per second; None without any."""
+        """Acked messages per second; None without acks."""
         acked = self.outcomes.get(Outcome.ACKED, 0)
         return acked / self.seconds if acked and self.seconds else None
 
     @property
     def clean(self) -> bool:
-        """Whether it completed and every message was acked."""
+        """Whether the run completed and every message was acked."""
         return self.reason is None and 0 < self.messages == self.outcomes.get(Outcome.ACKED)
 
 
 class _Publisher:
-    """Publishes up to `high` messages, waits until at most `low` are out, and so on."""
+    """Publishes until `high` messages are outstanding, waits until at most `low` are, and repeats."""
 
     def __init__(self, link: ProbeConnection, writer: PayloadWriter, high: int, low: int) -> None:
         self._link, self._writer, self._high, self._low = link, writer, high, low
@@ -84,7 +84,7 @@ class _Publisher:
         self.last = 0.0
 
     async def run(self, until: float, most: int) -> str | None:
-        """Publish until a time (of the loop) or a number of messages is reached; why it ended before, if it did."""
+        """Publish until a loop time or a message count is reached. Returns the reason if it ended early, else None."""
         self._link.on_blocked(lambda _: None, lambda: None)
         self._link.closed.add_done_callback(lambda _: self._news.set())
         try:
@@ -100,7 +100,7 @@ class _Publisher:
             self.outcomes[rest] += self._ledger.outstanding
 
     async def _round(self, most: int) -> str | None:
-        # A full window is refilled in steps, and arriving acks are read between them.
+        # Refill the window in steps, so that arriving acks are read between the steps.
         step = MAX_BATCH if self._low else self._high
         room = min(step, self._high - self._ledger.outstanding, most - self.published)
         for _ in range(room):
@@ -111,7 +111,7 @@ class _Publisher:
         return await self._until(self._low)
 
     async def _until(self, low: int) -> str | None:
-        """Wait until at most `low` messages are out; why that cannot be waited for, if so."""
+        """Wait until at most `low` messages are outstanding. Returns the reason if that failed, else None."""
         while self._ledger.outstanding > low:
             self._news.clear()
             try:
@@ -137,7 +137,7 @@ class _Publisher:
 
 
 def queue_of(context: StreamContext, stream: str, strategy: str) -> QueueSpec | None:
-    """The queue of one strategy on one stream: each has its own, so that all start with an empty one."""
+    """Return the queue of one strategy on one stream. Each has its own, so that all start with an empty queue."""
     path = PATHS[stream]
     if path.queue_type == "none":
         return None
@@ -160,7 +160,7 @@ async def compare(
 ) -> list[StrategyResult]:
     """Run every strategy on every stream in turn, each for `seconds` or `MOST_MESSAGES`, whichever ends first.
 
-    The caller deletes the queues, whose names are those of `queue_of`.
+    The caller deletes the queues, whose names `queue_of` returns.
     """
     return [
         await _run(context, stream, strategy, seconds, payload_bytes, batch)
@@ -210,7 +210,7 @@ async def _run(
 
 
 def ratio(compared: Sequence[StrategyResult]) -> str | None:
-    """Throughputs of one stream relative to the slowest, such as "individual : batch : async = 1 : 4.2 : 9.8"."""
+    """Format throughputs relative to the slowest, such as "individual : batch : async = 1 : 4.2 : 9.8"."""
     speeds = [item.throughput for item in compared]
     known = [speed for speed in speeds if speed is not None]
     if len(speeds) < 2 or len(known) < len(speeds):

@@ -15,11 +15,11 @@ from probes.step_stats import Steps
 
 _MISSING = "missing"
 _LAG_AGE = 0.5
-"""Seconds that a summary of the loop lag is cached: it is the same for all streams, which query it every second."""
+"""Seconds for which a summary of the loop lag is cached. All streams share it and query it every second."""
 
 
 class MessageEntry(NamedTuple):
-    """A completed message; `deliveries` is None if none were expected.
+    """A completed message; `deliveries` is None if no deliveries were expected.
 
     Attributes:
         delivery: seconds from sent to first delivery.
@@ -34,7 +34,7 @@ class MessageEntry(NamedTuple):
 
 
 class DeliveryCounts(NamedTuple):
-    """Deliveries since the start."""
+    """Counts of deliveries since the start."""
 
     redeliveries: int = 0
     duplicates: int = 0
@@ -42,7 +42,7 @@ class DeliveryCounts(NamedTuple):
 
 
 class Drained(NamedTuple):
-    """Records removed from the statistics."""
+    """Records that were removed from the statistics."""
 
     messages: list[MessageRecord]
     bursts: list[AckBurst]
@@ -52,7 +52,7 @@ class Drained(NamedTuple):
 class StreamStats:
     """The statistics of one stream.
 
-    Recording a message costs one append. `aggregate` does the work on it later, in slices, so that it delays no timing.
+    Recording a message costs one append. `aggregate` does the rest later, in slices, so that it delays no measurement.
 
     Args:
         lag: loop lag, shared by all streams of the process.
@@ -101,21 +101,21 @@ class StreamStats:
         return self._state
 
     def connected(self, product: str) -> None:
-        """A connection was opened to `product`, such as "RabbitMQ 4.3.6"."""
+        """Record that a connection was opened to `product`, such as "RabbitMQ 4.3.6"."""
         self._connects += 1
         self.broker = product
 
     def running(self) -> None:
-        """The stream measures."""
+        """Record that the stream measures."""
         self._set(ProbeState.RUNNING, None)
 
     def failed(self, reason: str, now: float) -> None:
-        """The stream cannot measure."""
+        """Record that the stream cannot measure."""
         self._unblock(now)
         self._set(ProbeState.FAILED, reason)
 
     def blocked(self, reason: str, now: float) -> None:
-        """The broker blocks publishers."""
+        """Record that the broker blocks publishers."""
         self._blocked_since = now if self._blocked_since is None else self._blocked_since
         self._blocked_reason = reason
         self._set(
@@ -123,7 +123,7 @@ class StreamStats:
         )
 
     def unblocked(self, now: float) -> None:
-        """The broker unblocked publishers."""
+        """Record that the broker unblocked publishers."""
         self._unblock(now)
         self.running()
 
@@ -168,14 +168,14 @@ class StreamStats:
         return Drained(records, joined, self.steps.take(now))
 
     def outcome(self, now: Instant) -> ProbeOutcome:
-        """The current outcome of the stream."""
+        """Return the current outcome of the stream."""
         mono, who = now.mono, self.who
         confirm, send_delay = self.confirm.summary(mono), self.send_delay.summary(mono)
         lag = self._lag.summary(mono, age=_LAG_AGE)
         window = self._recent_outcomes.total(mono)
         steps, timed = self.steps.clean(mono), self.steps.summary(mono)
         measured = window[who.expected] > 0 or bool(steps)
-        # A stream without a rate sends no individually timed messages.
+        # A stream without a rate times steps instead of messages.
         doubtful = (
             doubt_of_messages(confirm=confirm, send_delay=send_delay, loop_lag=lag)
             if who.rate

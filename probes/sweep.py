@@ -9,9 +9,9 @@ from probes.settings import AmqpServer
 
 
 async def sweep(server: AmqpServer, queues: Sequence[str], *, prefix: str, run_id: str) -> list[str]:
-    """Delete queues of one run; those that cannot be deleted expire.
+    """Delete queues of one run. Queues that cannot be deleted expire.
 
-    Uses its own connection, which has never published, so that an alarm does not block it.
+    It uses its own connection, which has never published, so that an alarm does not block it.
 
     Returns:
         A sentence for each queue that remains.

@@ -1,4 +1,4 @@
-"""Diagnosis bundles: what diagnosis saw of one cluster in one file, to diagnose it without access to the broker.
+"""Diagnosis bundles: one file with the input of a diagnosis, to repeat it without access to the broker.
 
 A gzipped JSON document. It has names (queues, users, hosts, clients) and numbers, never messages, passwords or tokens:
 snapshots hold no credentials, and anything that looks like one in a name or setting is removed here again.
@@ -44,7 +44,7 @@ class DiagnosisBundle:
         outcomes: probe summaries.
         now: time of the diagnosis; ages are relative to it.
         thresholds: thresholds of the diagnosis.
-        version: version of ackscope that made it.
+        version: version of ackscope that made the bundle.
         baselines: the baselines that the diagnosis used; None without history.
     """
 
@@ -106,7 +106,7 @@ def unpack_bundle(content: bytes) -> DiagnosisBundle:
 
 
 def _usual(seen: DiagnosisBundle) -> Baselines | None:
-    """The baselines that its diagnosis uses, found by running it once more."""
+    """Return only the baselines that the diagnosis looks up. Runs the diagnosis once to find out."""
     return record_lookups(
         seen.baselines,
         lambda bands: diagnose(seen.window, seen.outcomes, seen.now, seen.thresholds, baselines=bands),
@@ -142,7 +142,7 @@ _SECRET = re.compile(r'("[^"\\]*(?:password|passwd|secret|token|credential)[^"\\
 
 
 def _clean(text: str) -> str:
-    """Remove what looks like a secret, string by string: one regex over all would match across strings."""
+    """Remove what looks like a secret. Works string by string: one regex over all would match across strings."""
     return _SECRET.sub(r'\1"***"', _ADDRESS.sub(lambda found: redact(found[0]), text))
 
 

@@ -1,4 +1,4 @@
-"""Object lists as columns: 10,000 queues are a few arrays, not 10,000 objects. Pure."""
+"""Object lists as columns, so that 10,000 queues are a few arrays instead of 10,000 objects. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -62,13 +62,13 @@ LISTS: Mapping[str, _List] = {
 
 
 def columns(window: Window, name: str, requested: str | None, now: Instant) -> Document:
-    """One list of one cluster.
+    """Return one list of one cluster as columns.
 
     Args:
         window: snapshots of the cluster.
         name: one of `LISTS`.
         requested: comma-separated column names; None means all.
-        now: for ages.
+        now: time that ages are relative to.
 
     Returns:
         `{"now", "cluster", "list", "age_seconds", "error", "rows", "columns": {name: [value, ...]}}`. `rows` is null
@@ -109,7 +109,7 @@ def _column(objects: Sequence[Any], name: str, at: Instant | None, now: Instant,
 
 @dataclass(frozen=True, slots=True)
 class _Before:
-    """The list about `_RATE_SECONDS` ago.
+    """The state of the list about `_RATE_SECONDS` ago.
 
     Attributes:
         each: for each object, its earlier state (None if unknown) and the seconds between the readings of its counters.
@@ -140,7 +140,7 @@ def _before(window: Window, kind: _List, objects: Sequence[Any]) -> _Before:
 
 
 def _moved(now: Any, before: Any, name: str, seconds: float) -> float | None:
-    """Change of a gauge per second; None if a value is missing."""
+    """Return the change of a gauge per second; None if a value is missing."""
     last_value: float | None = getattr(now, name)
     first_value: float | None = getattr(before, name, None)
     if seconds <= 0 or last_value is None or first_value is None:
@@ -149,7 +149,7 @@ def _moved(now: Any, before: Any, name: str, seconds: float) -> float | None:
 
 
 def _grown(now: Any, before: Any, name: str, seconds: float) -> float | None:
-    """Increase of a counter per second; None if it is unknown, was not read again, or was reset.
+    """Return the increase of a counter per second; None if it is unknown, was not read again, or was reset.
 
     The broker omits a counter before its first event: if it reports others, a missing one is 0.
     """

@@ -24,10 +24,10 @@ Document = dict[str, Any]
 def findings(
     states: Mapping[str, ClusterState], now: Instant, management: Callable[[str], str] = lambda _: MANAGEMENT
 ) -> Document:
-    """What is wrong, a cluster each; `management` gives the URL of a cluster's management API.
+    """Return the findings of each cluster; `management` gives the URL of a cluster's management API.
 
-    `age_seconds` is the age of the oldest reading that it rests on, `overdue_seconds` for how long the one that is most
-    behind its plan has been due: queues of a large or calm broker are old by design.
+    `age_seconds` is the age of the oldest reading among the `FAST` families. `overdue_seconds` is how far the most
+    delayed of them is behind its planned interval: queues of a large or idle broker are read less often by design.
     """
     return {
         "now": now.iso(),
@@ -45,9 +45,9 @@ def cluster_findings(
     now: Instant,
     management: str = MANAGEMENT,
 ) -> Document:
-    """One cluster's entry; before the first diagnosis its lists are empty, `checked` too."""
+    """Return the entry of one cluster. Before the first diagnosis all its lists are empty, including `checked`."""
     cluster = Cluster(version=snapshot.version if snapshot else None, management=management)
-    # What is read less often is older by design.
+    # Only families that are read in every round: the others are older by design.
     parts = {} if snapshot is None else snapshot.parts
     ages = {name: age for name in FAST if name in parts and (age := parts[name].age(now)) is not None}
     overdue = (max(0.0, age - (parts[name].every or 0.0)) for name, age in ages.items())
@@ -64,7 +64,7 @@ def cluster_findings(
 
 
 def probes(states: Mapping[str, ClusterState], status: SupervisedProcess | None, now: Instant) -> Document:
-    """Probe results; all clusters share one probe process.
+    """Return the probe results of each cluster. All clusters share one probe process.
 
     `probes` of a cluster are `ProbeOutcome`s, `layers` are `Layer`s (name, seconds, node, because): the latency
     breakdown of confirms, from recent summaries. Durations are in seconds; unknown values are null.

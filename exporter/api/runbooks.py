@@ -1,4 +1,4 @@
-"""The runbooks, served by the exporter itself: the link of an alert must lead somewhere, without a wiki too."""
+"""Serves the runbooks, so that the links of alerts work without a wiki."""
 
 import re
 from collections.abc import Mapping
@@ -15,12 +15,12 @@ _NAME = re.compile(r"[a-z0-9-]+")
 
 
 def runbooks() -> dict[str, str]:
-    """Rule -> runbook, all of them; the overview under ""."""
+    """Return the runbook of each rule by its name; the overview has the name ""."""
     return {"": README.read_text(), **{name: page.body for name, page in sorted(pages().items())}}
 
 
 def runbook_page(texts: Mapping[str, str], request: Request) -> Response:
-    """The page of `rule=NAME`; the overview without one."""
+    """Return the runbook of `rule=NAME`, or the overview if no rule is given."""
     rule = request.query.get("rule", "")
     page = texts.get(rule)
     if page is not None:

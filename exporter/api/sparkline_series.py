@@ -22,13 +22,13 @@ _GAP = 240.0
 
 
 def recent_readings(window: Window, family: str) -> Series[Any]:
-    """Readings of overview or nodes: dense for the last minutes, one per minute before."""
+    """Readings of overview or nodes: all of the last minutes, and one per minute before."""
     found = {seen.at.mono: seen for seen in (*window.trend(family), *window.readings(family))}
     return tuple(found[moment] for moment in sorted(found))
 
 
 def gauge_points(series: Series[T], read: Callable[[T], float | None], now: Instant) -> list[Point]:
-    """A gauge at each reading, oldest first; a gap adds a point without a value."""
+    """Return a gauge at each reading, oldest first; a gap adds a point without a value."""
     points: list[Point] = []
     before: Timestamped[T] | None = None
     for seen in _marks(series, now):
@@ -40,7 +40,7 @@ def gauge_points(series: Series[T], read: Callable[[T], float | None], now: Inst
 
 
 def rate_points(series: Series[T], count: Callable[[T], int | None], now: Instant) -> list[Point]:
-    """Increase of a counter per second up to each reading; None after a reset and over a gap."""
+    """Return the rate of a counter, per second, at each reading; None after a reset and across a gap."""
     points: list[Point] = []
     marks = _marks(series, now)
     for older, newer in pairwise(marks):
@@ -52,15 +52,15 @@ def rate_points(series: Series[T], count: Callable[[T], int | None], now: Instan
 
 
 def counter_value(stats: MessageStats, name: str) -> int | None:
-    """A counter; a missing one is 0 if the broker reports others: it omits counters before their first event."""
+    """Return a counter. A missing one is 0 if others exist: the broker omits counters before their first event."""
     value: int | None = getattr(stats, name)
     return value if value is not None or stats == MessageStats() else 0
 
 
 def queue_series(window: Window, vhost: str | None, name: str) -> Series[Queue]:
-    """A queue at the latest consecutive readings that contain it, oldest first."""
+    """Return a queue in the latest consecutive readings that contain it, oldest first."""
     found: list[Timestamped[Queue]] = []
-    # Its position hardly ever changes: one list in 16 is searched.
+    # The position of a queue in the list rarely changes: in practice only one list in 16 is searched.
     place = 0
     for seen in reversed(window.readings("queues")):
         at = _find(seen.value, vhost, name, place)
@@ -72,7 +72,7 @@ def queue_series(window: Window, vhost: str | None, name: str) -> Series[Queue]:
 
 
 def by_details_time(series: Series[Queue]) -> Series[Queue]:
-    """The readings at the times when details were read, which may be less often than totals."""
+    """Return the readings dated by their details, without repeats: details may be read less often than totals."""
     found: list[Timestamped[Queue]] = []
     for seen in series:
         at = seen.value.details_at or seen.at
@@ -88,7 +88,7 @@ def _find(queues: Sequence[Queue], vhost: str | None, name: str, guess: int) -> 
 
 
 def _marks(series: Series[T], now: Instant) -> Series[T]:
-    """The newest reading and earlier ones at least a step apart."""
+    """Return the newest reading, and earlier ones at least `_STEP` apart, up to `REACH` ago."""
     marks: list[Timestamped[T]] = []
     for seen in reversed(series):
         if now.since(seen.at) > REACH:

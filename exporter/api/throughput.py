@@ -1,6 +1,6 @@
 """Current throughput and backlog of all application queues, comparable to the baselines of a cluster. Pure.
 
-Only complete sums are reported: a partial one looks like a drained cluster.
+Only complete sums are reported: a partial sum would look like a drained cluster.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,16 +21,16 @@ _counters = attrgetter(*COUNTERS.values())
 _BORN = (0,) * len(COUNTERS)
 
 _SPAN = 50.0
-"""Minimum seconds of a rate; the bands account for the variance of one minute."""
+"""Minimum seconds over which a rate is computed; the bands describe the variance of one minute."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterTotal:
-    """One total.
+    """The total of one measure.
 
     Attributes:
         value: None if it would be incomplete.
-        because: the reason then.
+        because: why it would be incomplete; "" if `value` is set.
     """
 
     value: float | None = None
@@ -38,7 +38,7 @@ class ClusterTotal:
 
 
 def cluster_throughput(window: Window, own: tuple[str, ...]) -> Mapping[str, ClusterTotal]:
-    """Every measure of `LEVELS` and `COUNTERS`, rates per second.
+    """Return the total of every measure in `LEVELS` and `COUNTERS`; rates are per second.
 
     Args:
         window: snapshots of the cluster.
@@ -62,7 +62,7 @@ def _level(queues: Sequence[Queue], field: str) -> ClusterTotal:
 
 def _rates(readings: Series[Sequence[Queue]], queues: Sequence[Queue]) -> dict[str, ClusterTotal]:
     latest, oldest, recent = readings[-1], readings[0], last(readings, _SPAN)
-    # A queue whose details were never read only has totals. One without any event reports no counter: it is 0.
+    # A queue without a consumer count has totals only: its details were never read. After that a missing counter is 0.
     unread = sum(queue.consumers is None for queue in queues)
     why = ""
     if span(recent) < _SPAN:
@@ -76,7 +76,7 @@ def _rates(readings: Series[Sequence[Queue]], queues: Sequence[Queue]) -> dict[s
     sums = dict.fromkeys(COUNTERS, 0.0)
     again = _add(sums, queues, latest.at, recent[0])
     if again:
-        # Details read in rotation: these were read before that, so use a longer interval.
+        # Details are read in rotation. Those of these queues were not read since `recent`, so use a longer interval.
         lost = _add(sums, again, latest.at, oldest)
         if lost:
             why = f"the details of {len(lost):,} of {len(queues):,} queues are read less often than every 10 minutes"
@@ -87,7 +87,7 @@ def _rates(readings: Series[Sequence[Queue]], queues: Sequence[Queue]) -> dict[s
 def _add(
     sums: dict[str, float], queues: Sequence[Queue], at: Instant, then: Timestamped[Sequence[Queue]]
 ) -> list[Queue]:
-    """Add the rates since then; returns the queues that have not been read again."""
+    """Add the rates since `then` to `sums`. Returns the queues that have not been read again since."""
     held, here = set(map(id, then.value)), set(map(id, queues))
     known = {queue.key: queue for queue in then.value if id(queue) not in here}
     again, grown = [], [0.0] * len(COUNTERS)
@@ -105,7 +105,7 @@ def _add(
         counted = _counters(before.stats) if before else _BORN
         for place, (old, new) in enumerate(zip(counted, _counters(queue.stats), strict=True)):
             if new:
-                # A counter that fell was reset, and one of a new queue started at 0: its value is its increase.
+                # A counter that fell was reset, and one of a new queue started at 0: the increase is the new value.
                 grown[place] += (new - (old or 0) if new >= (old or 0) else new) / seconds
     for name, value in zip(COUNTERS, grown, strict=True):
         sums[name] += value

@@ -51,14 +51,13 @@ def vitals(
     usual: Callable[[str], Baselines | None],
     thresholds: Thresholds,
 ) -> Document:
-    """Throughput and backlog of each cluster.
+    """Return throughput and backlog of each cluster.
 
     Returns:
         `{"now", "clusters": [{"cluster", "age_seconds", "signs", "subjects"}]}`. A sign is `{"name", "unit", "value",
         "line": [[seconds ago, value]], "usual", "because"}`: `usual` is a baseline band with the `value` to compare, or
-        null, and `because` is the reason then. A subject of a finding has `kind`, `vhost`, `name` and `lines`, each
-        like a
-        sign. Rates are per second, "messages" and "bytes" are gauges; null is unknown.
+        null with the reason in `because`. A subject of a finding has `kind`, `vhost`, `name` and `lines`, each like a
+        sign. Rates are per second; "messages" and "bytes" are gauges; null means unknown.
     """
     return {
         "now": now.iso(),
@@ -122,7 +121,7 @@ def _line(name: str, unit: str, points: Sequence[Point]) -> Document:
 
 
 def _subjects(window: Window, now: Instant, findings: Sequence[Finding]) -> Iterator[Document]:
-    """Sparklines of the subjects of the first findings, each subject once."""
+    """Yield sparklines of the subjects of the first `_MOST` findings, each subject once."""
     subjects = {(it.subject.kind, it.subject.vhost, it.subject.name): None for it in findings[:_MOST]}
     for kind, vhost, name in subjects:
         lines = [*_queue(window, now, vhost, name)] if kind == "queue" else []

@@ -1,1 +1,1 @@
-"""Reads a broker through its management API: JSON in, kernel dataclasses out. Draws no conclusions."""
+"""Reads a broker through its management API and decodes the JSON into kernel dataclasses. Draws no conclusions."""

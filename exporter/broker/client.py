@@ -1,4 +1,4 @@
-"""HTTP client of one management API: GET, JSON, and errors on one line."""
+"""HTTP client of one management API: GET requests, JSON answers, one-line errors."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ from exporter.broker.settings import ManagementSettings
 from exporter.broker.transport import DeadlineAdapter
 
 MAX_BYTES = 256 * 1024 * 1024
-"""Largest answer that is read: a bound on our memory. 10,000 queues are 11 MB."""
+"""Largest answer that is read, to bound our memory. The list of 10,000 queues has 11 MB."""
 
 _RawResponse = tuple[int, Mapping[str, str], bytearray]
 """Status, headers and body."""
@@ -27,7 +27,7 @@ _RawResponse = tuple[int, Mapping[str, str], bytearray]
 
 @dataclass(frozen=True, slots=True)
 class JsonResponse:
-    """An accepted status and its JSON body."""
+    """An accepted response: its status and JSON body."""
 
     status: int
     body: Any
@@ -40,8 +40,8 @@ class ManagementClient:
         settings: address and credentials.
         what: name of the settings in error messages, such as `clusters.shop.management`.
         credentials: shared with other clients of the same settings; by default its own.
-        rtt: round-trip estimate, shared likewise.
-        connections: connection pool, shared likewise.
+        rtt: round-trip estimate, shared with the same clients; by default its own.
+        connections: connection pool, shared with the same clients; by default its own.
 
     Raises:
         UsageError: invalid address.
@@ -71,17 +71,17 @@ class ManagementClient:
         self._credentials = credentials_from(settings, what) if credentials is None else credentials
         self._user = None if settings.bearer else self.address.username
         self._session = open_session(settings, what, connections)
-        # Accept any type, JSON is the default: with "application/json" 4.0 answers 406 instead of 404.
+        # Accept any type; JSON is the default. With "application/json", 4.0 answers 406 instead of 404.
         self._session.headers.update({"Accept": "*/*", "Accept-Encoding": "identity"})
         self._base = f"{self.address.scheme}://{self.address.where}{self.address.path}"
 
     def get(self, path: str, params: Mapping[str, str | int] | None = None, *, adaptive: bool = False) -> Any:
-        """The JSON at a path.
+        """Return the JSON at a path.
 
         Args:
             path: starts with `/api/`.
             params: query parameters.
-            adaptive: wait longer than the configured timeout if that was too short before (`AdaptiveTimeout`).
+            adaptive: whether to wait longer if the configured timeout was too short before (`AdaptiveTimeout`).
 
         Raises:
             Unreachable: no connection, or no complete answer in time.
@@ -125,7 +125,7 @@ class ManagementClient:
             raise not_json_error(self.address, path, headers.get("content-type", ""), body) from None
 
     def stream_list(self, path: str, params: Mapping[str, str | int] | None = None) -> Iterator[Any] | None:
-        """The items of a long list, decoded incrementally; None if the answer is not a list.
+        """Return the items of a long list, decoded incrementally; None if the answer is not a list.
 
         The timeout is adaptive.
 
@@ -203,7 +203,7 @@ class ManagementClient:
             allow_redirects=False,
             stream=True,
         ) as response:
-            # Grows in place: joining chunks at the end would need twice the memory for a moment.
+            # The buffer grows in place: joining chunks at the end would briefly need twice the memory.
             body = bytearray()
             for chunk in response.iter_content(65536):
                 body += chunk

@@ -1,4 +1,4 @@
-"""Estimates for one broker: what a poll costs it, the round-trip time to it, and how long to wait for an answer.
+"""Estimates for one broker: the cost of a poll, the round-trip time, and the timeout of a request.
 
 Costs are measured from here, as elapsed time. A busy machine, a long network path and an overloaded broker all make an
 answer slower without making it more expensive for the broker, so the estimates rest on the fastest recent samples.
@@ -16,10 +16,10 @@ Measured: 0.6 to 1.4 ms and 0.08 to 0.23 us (3.10.8 and 4.3.6 with 30 queues, 4.
 """
 
 MIN_REQUEST_SECONDS = 0.001
-"""Time a nearby broker takes for the smallest request; it is not part of the round trip."""
+"""Seconds that a nearby broker takes for the smallest request. They are not part of the round trip."""
 
 MAX_RTT_SECONDS = 0.3
-"""Once around the world and back. A broker whose every answer takes longer is slow and is polled less often."""
+"""Longest plausible round trip, once around the world. If every answer takes longer, the broker itself is slow."""
 
 MAX_TIMEOUT_SECONDS = 60.0
 
@@ -55,7 +55,7 @@ class SlidingMin:
 
     @property
     def value(self) -> float:
-        """The minimum; infinite without a sample."""
+        """Minimum of the samples; infinite without a sample."""
         return min(self._current, self._previous)
 
 
@@ -66,7 +66,7 @@ class CostBaseline:
     overloaded and fresh data matters most.
 
     Args:
-        cost_follows_size: whether a short answer is cheap for the broker. False where it counts much for few bytes.
+        cost_follows_size: whether a short answer is cheap for the broker. False if it computes much for few bytes.
     """
 
     def __init__(self, *, cost_follows_size: bool = True) -> None:
@@ -149,6 +149,6 @@ class AdaptiveTimeout:
         self._timeouts[path] = max(self._minimum, min(self._maximum, _TIMEOUT_FACTOR * seconds))
 
     def record_failure(self, path: str, seconds: float) -> None:
-        """Adapt to a request that failed after `seconds`; after a timeout the next one gets the maximum."""
+        """Adapt to a request that failed after `seconds`. After a timeout the next request gets the longest timeout."""
         if seconds >= _TIMEOUT_REACHED * self.timeout_for(path):
             self._timeouts[path] = self._maximum

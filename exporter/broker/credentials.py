@@ -34,7 +34,7 @@ class Credentials(Protocol):
     """Source of the `Authorization` header. Thread-safe; shared by the connections of one cluster."""
 
     def header(self) -> str:
-        """The value of `Authorization`.
+        """Return the value of the `Authorization` header.
 
         Raises:
             BrokerError: no token could be obtained.
@@ -42,14 +42,14 @@ class Credentials(Protocol):
         ...
 
     def renew(self, refused: str) -> bool:
-        """Renew a header that the broker refused; True if there is a different one now, worth a retry."""
+        """Renew a header that the broker refused. Returns True if there is a different one now, worth a retry."""
         ...
 
 
 def credentials_from(
     settings: ManagementSettings, what: str = "management", now: Callable[[], float] = time.monotonic
 ) -> Credentials:
-    """The credentials that the settings describe.
+    """Create the credentials that the settings describe.
 
     Args:
         settings: user and password, token or OAuth 2.
@@ -82,7 +82,7 @@ def _basic(username: str, password: str) -> str:
 
 
 def _bearer(token: str, place: str) -> str:
-    """The header with a token. Anything else would break the request or inject a second header."""
+    """Return the header for a valid token. An invalid one could break the request or inject a second header."""
     if not is_valid_token(token.strip()):
         raise ConfigError(f"{place}: invalid token; use a single word of printable ASCII characters")
     return f"Bearer {token.strip()}"
@@ -94,10 +94,12 @@ def is_valid_token(text: str) -> bool:
 
 
 class SecretFile:
-    """The first line of a file, re-read when the file changes.
+    """The secret in the first line of a file, re-read when the file changes.
+
+    If a changed file cannot be read, the last valid secret stays.
 
     Raises:
-        ConfigError: the file cannot be read or is empty when this is created; later the last valid secret stays.
+        ConfigError: the file cannot be read or is empty when the object is created.
     """
 
     def __init__(self, path: Path, what: str) -> None:
@@ -107,7 +109,7 @@ class SecretFile:
         self._secret = self._load()
 
     def read(self) -> str:
-        """The current secret."""
+        """Return the current secret."""
         version = self._file_version()
         if version != self._version:
             self._reload()
@@ -115,7 +117,7 @@ class SecretFile:
         return self._secret
 
     def reload(self) -> str:
-        """The current secret, re-read unconditionally: a file may change twice within its timestamp resolution."""
+        """Re-read the secret unconditionally: a file may change twice within the resolution of its timestamp."""
         self._reload()
         return self._secret
 
@@ -205,7 +207,7 @@ class _OAuth2Credentials:
         with self._lock:
             if refused != f"Bearer {self._token}":
                 return True
-            # Refused before it expired: the token was revoked, or the server changed its signing keys.
+            # A token refused before it expires was revoked, or the server changed its signing keys.
             self._token = None
             try:
                 self._refresh(self._now())
@@ -214,7 +216,7 @@ class _OAuth2Credentials:
             return refused != f"Bearer {self._token}"
 
     def _refresh(self, now: float) -> None:
-        """Request a token; on failure the current one stays in use until it expires."""
+        """Request a token. On failure the current token stays in use until it expires."""
         if self._failure is not None and now < self._failure[0]:
             failure: BrokerError | None = self._failure[1]
         else:
@@ -225,7 +227,7 @@ class _OAuth2Credentials:
                 self._failure = (self._now() + _RETRY_SECONDS, error)
             else:
                 self._failure = failure = None
-                # A tenth of its lifetime early, at most a minute: time for several attempts.
+                # Renew a tenth of the lifetime early, at most a minute, which leaves time for several attempts.
                 self._renew_at, self._expires_at = now + lifetime - min(60.0, lifetime / 10), now + lifetime
         if failure is not None and (self._token is None or now >= self._expires_at):
             raise type(failure)(str(failure))
@@ -267,7 +269,7 @@ class _OAuth2Credentials:
 
 
 def _parse_token(body: bytes, status: int, address: Address, client: str) -> tuple[str, float]:
-    """The token and its lifetime in seconds.
+    """Return the token in an answer and its lifetime in seconds.
 
     Raises:
         BrokerError: the answer contains no token.

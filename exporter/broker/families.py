@@ -27,7 +27,7 @@ from exporter.broker.fields import Gaps, Version
 T = TypeVar("T")
 
 Decode = Callable[[object, Version | None], tuple[Any, Gaps]]
-"""Pure function from payload and version to kernel objects and gaps. Never raises, whatever the payload is."""
+"""Pure function from payload and version to kernel objects and gaps. Never raises, for any payload."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class FamilyReading(Generic[T]):
     """One successful reading of a family.
 
     Attributes:
-        at: when it was complete.
-        seconds: how long it took, including decoding.
+        at: when the reading was complete.
+        seconds: duration of the reading, including decoding.
     """
 
     value: T
@@ -46,7 +46,7 @@ class FamilyReading(Generic[T]):
 
 
 class FetchMode(StrEnum):
-    """How a payload is fetched, and so what it is.
+    """How a payload is fetched, which determines its form.
 
     SINGLE: the answer of one endpoint. PAGED: all objects of a paged list. HEALTH_CHECKS: check name -> answer.
     MULTIPLE: endpoint -> answer, without endpoints that the broker does not have (404).
@@ -65,8 +65,8 @@ class EndpointFamily(NamedTuple):
 
     Attributes:
         paths: its endpoints; exactly one unless MULTIPLE.
-        min_interval: shortest time between two readings, in seconds; longer for what rarely changes.
-        weight: relative weight when the budget is shared out; highest for what most rules depend on.
+        min_interval: shortest time between two readings, in seconds; longer for families that rarely change.
+        weight: relative weight when the budget is divided; highest for families that most rules depend on.
         min_share: guaranteed part of the budget (0 to 1), however expensive the other families are.
         cost_follows_size: whether a short answer is cheap for the broker.
         idle_interval: shortest time between two readings of an idle broker, in seconds. A cheap family is read at
@@ -83,11 +83,11 @@ class EndpointFamily(NamedTuple):
     idle_interval: float = 0.0
 
 
-# One eighth remains for the rest: configuration changes rarely and says little about what goes wrong now.
+# One eighth remains for the rest: configuration rarely changes and rarely explains current problems.
 _QUEUES_MIN_SHARE, _CLIENTS_MIN_SHARE = 3 / 8, 1 / 6
 
 _15_S, _30_S, _1_MIN = 15.0, 30.0, 60.0
-# Not longer: no rule uses a reading that is older than five minutes.
+# No longer than this, because no rule uses a reading that is older than five minutes.
 _4_MIN = 240.0
 
 FAMILIES = {
@@ -133,7 +133,7 @@ FAMILIES = {
     "auth": EndpointFamily(
         ("/api/auth/attempts/{node}",), FetchMode.PER_NODE, decode_auth, _15_S, idle_interval=_1_MIN
     ),
-    # 22 ms at 1,000 queues and 0.1 s at 10,000 (4.3): ten times as much as everything that is polled every round.
+    # Costs 22 ms at 1,000 queues and 0.1 s at 10,000 (4.3), ten times as much as all families of every round.
     "memory": EndpointFamily(
         ("/api/nodes/{node}/memory",),
         FetchMode.PER_NODE,

@@ -1,4 +1,4 @@
-"""Fetching a payload: a paged list, several endpoints, node by node, or queue totals."""
+"""Fetches payloads: a paged list, several endpoints, an endpoint node by node, or queue totals."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -32,9 +32,9 @@ class ListPage(NamedTuple):
 
 
 def fetch_pages(client: ManagementClient, path: str, columns: str = "") -> list[Any]:
-    """All objects of a list, page by page, so that each request is cheap for the broker however long the list is.
+    """Fetch all objects of a list, page by page, so that each request is cheap even if the list is long.
 
-    The pages are not one consistent view: while others are created or deleted, an object may be on two pages or none.
+    The pages are not one consistent view: while queues are created or deleted, one may be on two pages or on none.
 
     Args:
         client: sends the requests.
@@ -54,12 +54,12 @@ def fetch_pages(client: ManagementClient, path: str, columns: str = "") -> list[
 
 
 def fetch_page(client: ManagementClient, path: str, number: int, columns: str = "") -> ListPage:
-    """One page of a list, numbered from 1; an empty one beyond the end. See `fetch_pages`.
+    """Fetch one page of a list, numbered from 1; it is empty beyond the end. See `fetch_pages`.
 
     Raises:
         BrokerError: as the client does; BadAnswer if the answer is not a page.
     """
-    # 400 for a later page: the list has become shorter since the page before.
+    # 400 for a later page means that the list has become shorter since the previous page.
     accepted = (200,) if number == 1 else (200, 400)
     selection = {"columns": columns} if columns else {}
     answer = client.request(path, {"page": number, "page_size": PAGE_SIZE, **selection}, accepted)
@@ -73,7 +73,7 @@ def fetch_page(client: ManagementClient, path: str, number: int, columns: str = 
 
 
 def fetch_totals(client: ManagementClient) -> Iterator[Any]:
-    """All queues with their totals only, at about a tenth of what their statistics cost the broker.
+    """Fetch all queues with their totals only, which costs about a tenth of their statistics.
 
     Items are decoded as they are consumed, so that 100,000 of them are never in memory together.
 
@@ -91,7 +91,7 @@ def fetch_totals(client: ManagementClient) -> Iterator[Any]:
 
 
 def fetch_queue(client: ManagementClient, vhost: str, name: str) -> dict[str, Any] | None:
-    """One queue with all its statistics; None if it no longer exists.
+    """Fetch one queue with all its statistics; None if it no longer exists.
 
     Raises:
         BrokerError: as the client does; BadAnswer if the answer is not an object.
@@ -113,12 +113,12 @@ PLUGIN_PATHS = frozenset({"/api/shovels", "/api/federation-links"})
 
 
 def fetch_multiple(client: ManagementClient, paths: Sequence[str]) -> dict[str, Any]:
-    """Path -> answer, without paths that the broker does not have (404: a disabled plugin, an older version).
+    """Fetch the answer of each path, without paths that the broker lacks (404: a disabled plugin, an older version).
 
-    A path for administrators only has {"error": text} instead: the tag `monitoring` is enough for the others.
+    A path for administrators only has {"error": text} instead. The tag `monitoring` suffices for the others.
 
     Raises:
-        BrokerError: one of them could not be read: the answers of the others would look complete.
+        BrokerError: a path could not be read. The answers of the others would look complete without it.
     """
     answers: dict[str, Any] = {}
     for path in paths:
@@ -130,18 +130,18 @@ def fetch_multiple(client: ManagementClient, paths: Sequence[str]) -> dict[str, 
         if answer.status == 200:
             answers[path] = answer.body
     if not answers and not PLUGIN_PATHS.issuperset(paths):
-        # Every version has at least one of them, so this is not a broker. Fails with the usual error for a 404.
+        # Every version has at least one of these paths, so this is not a broker. Request one for the usual 404 error.
         client.get(paths[0])
     return answers
 
 
 def fetch_per_node(client: ManagementClient, path: str, nodes: Sequence[str]) -> dict[str, Any]:
-    """Node -> answer, for a path that contains `{node}`; without nodes that the broker does not know (404).
+    """Fetch the answer of each node for a path with `{node}`, without nodes that the broker does not know (404).
 
-    A node that could not be read has {"error": text} instead, so that one that hangs does not hide the others.
+    A node that could not be read has {"error": text} instead, so that a hanging node does not hide the others.
 
     Raises:
-        BrokerError: no node could be read, or none is known.
+        BrokerError: no node could be read, or no node is known.
     """
     if not nodes:
         where = f"{client.address.where}{client.address.path}"

@@ -22,7 +22,7 @@ Cast = Callable[[Any], Any]
 
 
 class Field(NamedTuple):
-    """Where one attribute comes from.
+    """Source of one attribute.
 
     Attributes:
         path: keys from the outside in, joined by dots; "" means the name of the attribute.
@@ -46,7 +46,7 @@ class FieldTable:
         self._empty: dict[str, Any] = dict.fromkeys(field.attribute for field in fields)
 
     def plan(self, version: Version | None) -> "_Plan":
-        """The fields to read in this version; for an unknown version only those that all versions fill."""
+        """Return the fields to read in this version; for an unknown version only those that all versions fill."""
         plan = self._plans.get(version)
         if plan is None:
             plan = self._plans[version] = tuple(
@@ -57,7 +57,7 @@ class FieldTable:
         return plan
 
     def empty(self) -> dict[str, Any]:
-        """Every attribute, all None."""
+        """Return all attributes with the value None."""
         return self._empty.copy()
 
 
@@ -73,7 +73,7 @@ _Plan = tuple[_Step, ...]
 
 
 def read(table: FieldTable, item: Mapping[str, Any], version: Version | None, gaps: Gaps) -> dict[str, Any]:
-    """Every attribute of the table for one object; None where there is no usable value.
+    """Read every attribute of the table from one object; None where there is no usable value.
 
     Args:
         table: the fields.
@@ -95,10 +95,10 @@ def read(table: FieldTable, item: Mapping[str, Any], version: Version | None, ga
 
 
 def counts(item: Mapping[str, Any], key: str, gaps: Gaps, *, skip_suffix: str = "") -> dict[str, int]:
-    """The counters in the object under `key`, by the broker's names; an unusable one is a gap of `key`.
+    """Read the counters in the object under `key`, by the names of the broker; an unusable one is a gap of `key`.
 
     Args:
-        item: the object that contains it.
+        item: the object that contains the field.
         key: name of the field.
         gaps: incremented in place.
         skip_suffix: names with this suffix are ignored; "" ignores none.
@@ -120,7 +120,7 @@ def counts(item: Mapping[str, Any], key: str, gaps: Gaps, *, skip_suffix: str = 
 
 
 def objects(payload: object, gap: str, gaps: Gaps) -> Iterator[dict[str, Any]]:
-    """The objects of a list, or of one page of it; anything else is counted as a gap named `gap`."""
+    """Yield the objects of a list or of one page; anything else is counted as a gap named `gap`."""
     items = payload.get("items") if isinstance(payload, dict) else payload
     if not isinstance(items, list):
         gaps[gap] += 1
@@ -133,7 +133,7 @@ def objects(payload: object, gap: str, gaps: Gaps) -> Iterator[dict[str, Any]]:
 
 
 def by_key(payload: object, gap: str, gaps: Gaps) -> Iterator[tuple[str, Any]]:
-    """The answers of several endpoints or nodes with their keys; anything else is counted as a gap named `gap`."""
+    """Yield the answers of several endpoints or nodes by key; anything else is counted as a gap named `gap`."""
     if not isinstance(payload, dict):
         gaps[gap] += 1
         return
@@ -141,7 +141,7 @@ def by_key(payload: object, gap: str, gaps: Gaps) -> Iterator[tuple[str, Any]]:
 
 
 def version_of(text: object) -> Version | None:
-    """Major and minor of "4.3.6"; None for anything else."""
+    """Parse major and minor from a version such as "4.3.6"; None for anything else."""
     parts = text.split(".") if isinstance(text, str) else []
     if len(parts) < 2 or not (parts[0].isdecimal() and parts[1].isdecimal()):
         return None
@@ -152,7 +152,7 @@ _ABSENT = object()
 
 
 def _at(item: Mapping[str, Any], path: tuple[str, ...]) -> Any:
-    """The value at a path; _ABSENT if there is none; ValueError if something on the path is not an object."""
+    """Return the value at a path, or _ABSENT. Raises ValueError if a value on the path is not an object."""
     inner: Any = item
     for key in path:
         if inner is _ABSENT:
@@ -166,7 +166,7 @@ def _at(item: Mapping[str, Any], path: tuple[str, ...]) -> Any:
 # ---------------------------------------------------------------- casts
 
 _NO_VALUE = ("undefined", "unknown")
-"""What Erlang sends if it has no value."""
+"""Texts that Erlang sends instead of a missing value."""
 
 
 def count(value: Any) -> int:
@@ -196,7 +196,7 @@ def number(value: Any) -> float:
 
 
 def flag(value: Any) -> bool:
-    """True or false; nothing that is merely truthy."""
+    """True or false; other truthy values are rejected."""
     if not isinstance(value, bool):
         raise ValueError(value)  # noqa: TRY004  as in _at
     return value
@@ -217,14 +217,14 @@ def title(value: Any) -> str:
 
 
 def text(value: Any) -> str:
-    """A term chosen by the broker, where "undefined" and "unknown" mean that it has none."""
+    """A text chosen by the broker, in which "undefined" and "unknown" mean no value."""
     if name(value) in _NO_VALUE:
         raise ValueError(value)
     return str(value)
 
 
 def interned(cast: Cast) -> Cast:
-    """The same cast with its text interned, for values that many objects share."""
+    """Return the cast with its result interned, for texts that many objects share."""
 
     def read_interned(value: Any) -> Any:
         word = cast(value)
@@ -257,7 +257,7 @@ def milliseconds(value: Any) -> float:
 def moment(value: Any) -> float:
     """A timestamp as text, converted to seconds since 1970.
 
-    3.10 to 4.3 send "2026-11-21T08:12:24.339+00:00" (`rabbit_mgmt_format`); "2026-11-21 8:12:24" of older ones is UTC.
+    3.10 to 4.3 send "2026-11-21T08:12:24.339+00:00" (`rabbit_mgmt_format`). Older ones send UTC: "2026-11-21 8:12:24".
     """
     if not isinstance(value, str):
         raise ValueError(value)  # noqa: TRY004  as in _at
@@ -267,7 +267,7 @@ def moment(value: Any) -> float:
 
 
 def if_set(cast: Cast) -> Cast:
-    """The same cast, where null and "" mean "not set"."""
+    """Return the cast with null and "" meaning "not set"."""
 
     def read_if_set(value: Any) -> Any:
         return None if value is None or value == "" else cast(value)
@@ -276,7 +276,7 @@ def if_set(cast: Cast) -> Cast:
 
 
 def if_defined(cast: Cast) -> Cast:
-    """The same cast, where null, "" and "undefined" mean "not set"."""
+    """Return the cast with null, "" and "undefined" meaning "not set"."""
 
     def read_if_defined(value: Any) -> Any:
         return None if value is None or value in ("", "undefined") else cast(value)

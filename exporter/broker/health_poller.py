@@ -1,4 +1,4 @@
-"""Polls the health checks one by one, so that one that hangs neither hides the others nor delays them for long."""
+"""Polls the health checks one by one, so that a hanging check neither hides the others nor delays them for long."""
 
 import time
 from collections.abc import Callable
@@ -13,22 +13,22 @@ from exporter.broker.fetch import UNRESPONSIVE_RETRY_SECONDS
 from exporter.broker.fields import Version
 
 CERTIFICATES_MAX_AGE_SECONDS = 600.0
-"""How long the list of all certificates is reused: the broker reads their files for it."""
+"""Seconds for which the list of all certificates is reused, because the broker reads files to make it."""
 
 _ALWAYS_POLLED = "alarms"
 """The check that is polled every time: alarms block publishers, and its answer shows that the node responds."""
 
 _IMMEDIATE_SECONDS = 0.5
-"""A connection error that came sooner is not a hang."""
+"""Seconds. An earlier connection error is not a hang."""
 
 _FIRST_TIMEOUT_SECONDS = 2.0
-"""Timeout of a check when others have answered, doubled at every retry; checks take milliseconds."""
+"""Timeout in seconds of a check if others have answered, doubled at every retry. Checks take milliseconds."""
 
 _SLOWDOWN_FACTOR = 4.0
 """A check always gets at least this multiple of its latest response time."""
 
 _POLL_HANG_SECONDS = 3.0
-"""Time for all hanging checks of one poll; after that each gets `_MIN_TIMEOUT_SECONDS`, so the others stay fresh."""
+"""Seconds for all hanging checks of a poll. After them each gets `_MIN_TIMEOUT_SECONDS`, so that others stay fresh."""
 
 _MIN_TIMEOUT_SECONDS = 0.5
 
@@ -38,14 +38,14 @@ _MAX_CONSECUTIVE_HANGS = 3
 
 @dataclass(frozen=True, slots=True)
 class _Hang:
-    """A check without an answer: its latest timeout in seconds, and when it is retried (monotonic clock)."""
+    """A hanging check: its latest timeout in seconds, and when it is retried (monotonic clock)."""
 
     timeout: float
     retry_at: float
 
 
 class _CachedAnswer(NamedTuple):
-    """An answer and when it was requested (monotonic clock)."""
+    """An answer, and the time of its request (monotonic clock)."""
 
     requested_at: float
     answer: dict[str, Any]
@@ -72,7 +72,7 @@ class HealthPoller:
     def poll(
         self, client: ManagementClient, path: str, version: Version | None, max_age: float = 0.0
     ) -> dict[str, Any]:
-        """Check name -> {"status", "body"}, with "age" if the answer is reused, or {"error"}.
+        """Return the answer of each check by name: {"status", "body"}, with "age" if it is reused, or {"error"}.
 
         Args:
             client: sends the requests.
@@ -99,7 +99,7 @@ class HealthPoller:
                 continue
             self._cache.pop(check.name, None)
             hang = self._hanging.get(check.name)
-            # One retry per poll: with all of them it would take as long as the poll in which they started to hang.
+            # Retry one hanging check per poll. Retrying all would take as long as the poll in which they first hung.
             if hang is not None and (retried or began < hang.retry_at):
                 answers[check.name] = _hang_error(hang)
                 continue
@@ -113,7 +113,7 @@ class HealthPoller:
                 consecutive_hangs, hang_seconds = consecutive_hangs + 1, hang_seconds + seconds
                 if seconds < _IMMEDIATE_SECONDS or not answered:
                     raise
-                # If one node of a cluster hangs, some checks hang and most do not: those must stay visible.
+                # If one node of a cluster hangs, some checks hang and most do not. The latter must stay visible.
                 hang = _Hang(seconds, began + seconds + UNRESPONSIVE_RETRY_SECONDS)
                 self._hanging[check.name] = hang
                 if consecutive_hangs == _MAX_CONSECUTIVE_HANGS and check is not CERTIFICATES:
@@ -132,7 +132,7 @@ class HealthPoller:
                 continue
             consecutive_hangs = 0
             if self._hanging.pop(check.name, None) is not None:
-                # Whatever blocked it may be over for the others too.
+                # The cause of the hang may be over for the other checks too.
                 retried = False
                 self._hanging = {name: replace(each, retry_at=began) for name, each in self._hanging.items()}
             self._response_seconds[check.name] = self._now() - began
@@ -151,7 +151,7 @@ class HealthPoller:
         return answers
 
     def _timeout(self, check: HealthEndpoint, hang_seconds: float) -> float:
-        """Timeout of a check in seconds; `hang_seconds` were lost to hanging checks in this poll already."""
+        """Return the timeout of a check in seconds. This poll has already lost `hang_seconds` to hanging checks."""
         hang, response_seconds = self._hanging.get(check.name), self._response_seconds.get(check.name)
         required = _SLOWDOWN_FACTOR * (response_seconds or 0.0)
         if hang is None:
@@ -162,7 +162,7 @@ class HealthPoller:
 
 
 def _max_age(check: HealthEndpoint, passed: float) -> float:
-    """Seconds for which an answer of this check is reused; `passed` applies to checks that passed."""
+    """Return the seconds for which an answer of this check is reused; `passed` is the limit for passed checks."""
     if check is CERTIFICATES:
         return CERTIFICATES_MAX_AGE_SECONDS
     return 0.0 if check.name == _ALWAYS_POLLED else passed

@@ -1,6 +1,6 @@
-"""Errors of the management API as one line each: where, what, what to do.
+"""One-line errors of the management API: place, problem and advice.
 
-They name the host, port, path and user, never a password.
+They name the host, port, path and user, but never a password.
 """
 
 import http.client
@@ -31,7 +31,7 @@ class NoStatistics(BadAnswer):
 def map_status_error(
     address: Address, path: str, status: int, headers: Mapping[str, str], body: bytes | bytearray, user: str | None
 ) -> BrokerError:
-    """The error for a status other than 200; `user` is None if a token was sent."""
+    """Return the error for a status other than 200; `user` is None if a token was sent."""
     who = "of this token" if user is None else repr(user)
     place = f"{address.where}{address.path}{path}"
     reason = _reason(body)
@@ -75,7 +75,7 @@ def map_status_error(
 
 
 def not_json_error(address: Address, path: str, content_type: str, body: bytes | bytearray) -> BadAnswer:
-    """The error for an answer that should have been JSON."""
+    """Return the error for an answer that should have been JSON."""
     place = f"{address.where}{address.path}{path}"
     if "html" in content_type.lower() or body.lstrip()[:1] == b"<":
         return BadAnswer(f"{place}: a web page instead of JSON; is this the management API, or a proxy's login page?")
@@ -85,7 +85,7 @@ def not_json_error(address: Address, path: str, content_type: str, body: bytes |
 def map_transport_error(
     address: Address, path: str, error: Exception, timeout: float, server: str = _NODE
 ) -> BrokerError:
-    """The error for an exception of requests, classified by its causes and not by its text."""
+    """Return the error for an exception of requests, classified by its causes and not by its text."""
     place = f"{address.where}{address.path}{path}"
     causes = list(_chain(error))
 
@@ -135,7 +135,7 @@ def map_transport_error(
 
 
 def _unauthorised(username: str | None, reason: str) -> str:
-    """The meaning of a 401 of RabbitMQ (`rabbit_mgmt_util:is_authorized`)."""
+    """Explain a 401 of RabbitMQ (`rabbit_mgmt_util:is_authorized`)."""
     if username is None:
         return (
             f"the token is refused{_in_brackets(reason)}; check that it has not expired, that its audience is the "
@@ -180,7 +180,7 @@ def _tls_reason(causes: list[BaseException]) -> str:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error and everything inside it: causes, contexts, wrapped reasons and arguments."""
+    """Yield the error and all errors inside it: causes, contexts, wrapped reasons and arguments."""
     visited: set[int] = set()
     pending: list[object] = [error]
     while pending:

@@ -1,4 +1,4 @@
-"""Interning of equal values: of 100,000 queues most have the same arguments, and many the same numbers."""
+"""Interns equal values to save memory: most of 100,000 queues have the same arguments, and many the same numbers."""
 
 from collections.abc import Callable
 from dataclasses import fields
@@ -12,7 +12,7 @@ from ackscope.counters import MessageStats
 from ackscope.snapshot import Queue
 
 MAX_VALUES = 5000
-"""Distinct values remembered of one kind. With more of them interning does not pay, and the memory is cleared."""
+"""Maximum number of distinct values to remember. With more, interning does not pay, and all are forgotten."""
 
 _DOCUMENTS = ("arguments", "effective_policy", "garbage_collection", "rates")
 _TUPLES = ("members", "online", "mirrors", "synchronised_mirrors")
@@ -20,7 +20,7 @@ _NUMBERS = ("memory", "consumer_capacity", "consumer_utilisation")
 
 _NO_STATS = MessageStats()
 
-# Queue is frozen: its slots are set directly, on objects that no reader has seen yet.
+# Queue is frozen, so its slots are set directly, and only on objects that no reader has seen yet.
 _NAMES = tuple(field.name for field in fields(Queue))
 _SETTERS: dict[str, Callable[[Queue, Any], None]] = {name: getattr(Queue, name).__set__ for name in _NAMES}
 _ALL_SETTERS = tuple(_SETTERS.values())
@@ -37,7 +37,7 @@ _DOCUMENT_ACCESSORS, _HASHABLE_ACCESSORS = _accessors(_DOCUMENTS), _accessors((*
 
 
 class Interner:
-    """Lets equal values of many queues be one object. Not thread-safe."""
+    """Makes equal values of many queues share one object. Not thread-safe."""
 
     def __init__(self) -> None:
         self._documents: dict[bytes, Any] = {}
@@ -47,7 +47,7 @@ class Interner:
         """Replace the values of a queue that no reader has seen yet by equal ones that are already in memory.
 
         Args:
-            queue: changed in place; it stays equal to what it was.
+            queue: changed in place; it stays equal to its earlier value.
             previous: an earlier reading of the same queue, most of whose values are unchanged.
 
         Returns:
@@ -72,7 +72,7 @@ class Interner:
 
     def _document(self, value: Any) -> Any:
         try:
-            # The JSON text tells 1, 1.0 and true apart.
+            # The JSON text distinguishes 1, 1.0 and true.
             key = orjson.dumps(value)
         except TypeError:
             return value
@@ -87,6 +87,6 @@ class Interner:
 
 
 def set_details_at(queue: Queue, at: Instant) -> Queue:
-    """The same object with `details_at` replaced in place; only for one that no reader has seen yet."""
+    """Replace `details_at` in place and return the queue. Only for a queue that no reader has seen yet."""
     _SETTERS["details_at"](queue, at)
     return queue

@@ -18,7 +18,7 @@ def is_list(body: bytes | bytearray) -> bool:
 
 
 def iter_items(body: bytes | bytearray, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Any]:
-    """The items of a JSON list, decoded chunk by chunk.
+    """Yield the items of a JSON list, decoded chunk by chunk.
 
     The list is cut where one object seems to end and the next to start. The same bytes may occur inside a string or a
     nested list, but a chunk cut there is not valid JSON, so the next position is tried. If none fits, the rest is
@@ -38,7 +38,7 @@ def iter_items(body: bytes | bytearray, chunk_bytes: int = CHUNK_BYTES) -> Itera
 
 
 def _next_chunk(body: bytes | bytearray, start: int, chunk_bytes: int) -> tuple[list[Any], int]:
-    """The items of one chunk and the start of the next; -1 after the last."""
+    """Return the items of one chunk and the start of the next chunk; -1 after the last."""
     end = start + chunk_bytes
     for _ in range(_MAX_CUTS):
         end = body.find(_SEPARATOR, end)

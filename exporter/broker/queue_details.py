@@ -1,7 +1,7 @@
-"""Statistics of single queues of a large broker: suspicious queues one by one, the rest page by page, within a budget.
+"""Reads statistics of single queues of a large broker within a budget: suspicious queues one by one, others by page.
 
-Unused budget accumulates over time, half for suspicious queues and half for pages. One request may overdraw it; later
-ones pay the debt back. So polling never exceeds its share, however expensive a request turns out to be.
+Unused budget accumulates over time, half for suspicious queues and half for pages. One request may overdraw it, and
+later ones wait until the debt is paid back. So polling does not exceed its share even if a request is expensive.
 """
 
 import statistics
@@ -17,18 +17,18 @@ from exporter.broker.queue_priority import suspicious_queues
 from exporter.broker.queue_store import QueueStore
 
 MAX_SUSPECTS = 50
-"""Single queues that are read after one reading of the totals, at most."""
+"""Maximum number of single queues that are read after one reading of the totals."""
 
 _INITIAL_SECONDS = 0.1
-"""Budget for suspicious queues after the first totals, before any could accumulate."""
+"""Seconds of broker time for suspicious queues after the first totals, when no budget has accumulated yet."""
 
 _ACCRUAL_SECONDS = 30.0
-"""Budget accumulates for at least this long; more would only lead to bursts."""
+"""Minimum seconds over which budget accumulates. It is capped because more would only lead to bursts."""
 
 _MAX_PAUSE_SECONDS = 60.0
 
 _NO_PATH_NAMES = (".", "..")
-"""Names that are relative path segments: such queues are only read with their page."""
+"""Queue names that are relative path segments. Such queues cannot be read singly, only with their page."""
 
 
 class QueueDetailPoller:
@@ -56,7 +56,7 @@ class QueueDetailPoller:
 
     @property
     def sweep_cost(self) -> float:
-        """Seconds of broker time for a pass over all pages; 0 before the first page."""
+        """Seconds of broker time for one pass over all pages; 0 before the first page."""
         if self._sweep_costs:
             return statistics.median_low(self._sweep_costs)
         costs = tuple(self._page_costs)
@@ -74,7 +74,7 @@ class QueueDetailPoller:
         self.sweeps, self._page, self._page_costs = 0, 1, []
 
     def accrue(self, share: float, period: float, now: Instant) -> None:
-        """Add the budget for the time since the last call.
+        """Add the budget that accumulated since the last call.
 
         Args:
             share: share of one core of the broker.
@@ -130,7 +130,7 @@ class QueueDetailPoller:
                 self._pause_after(error)
                 return
             except BrokerError as error:
-                # A problem with one queue says nothing about the others.
+                # A problem with one queue does not affect the others.
                 self.error = str(error)
                 continue
             finally:
@@ -143,7 +143,7 @@ class QueueDetailPoller:
             self._gaps |= gaps
             if queue is not None:
                 self._store.put_details([queue], self._clock.now())
-        # No suspicious queue remains: pages get the rest of the budget.
+        # No suspicious queue remains, so pages get the rest of the budget.
         self._page_budget, self._suspect_budget = self._page_budget + self._suspect_budget, 0.0
 
     def sweep(self, version: Version | None, deadline: float) -> None:
@@ -180,7 +180,7 @@ class QueueDetailPoller:
         self.error, self._failures = None, 0
 
     def _pause_after(self, error: BrokerError) -> None:
-        """Pause, longer after every consecutive failure; the totals are not affected."""
+        """Pause reading statistics, longer after every consecutive failure. Totals are not affected."""
         self.error = str(error)
         self._failures += 1
         pause = min(_MAX_PAUSE_SECONDS, max(1.0, self._min_sweep_seconds) * 2 ** min(self._failures - 1, 6))

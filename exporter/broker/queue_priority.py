@@ -1,4 +1,4 @@
-"""Which queues of a large broker get their statistics read first. Pure."""
+"""Decides which queues of a large broker get their statistics read first. Pure."""
 
 import heapq
 import math
@@ -24,21 +24,22 @@ def suspicious_queues(
     include_unread: bool = True,
     first: int = 0,
 ) -> list[QueueKey]:
-    """The suspicious queues, most urgent first.
+    """Return the suspicious queues, most urgent first.
 
     There are five signs: a backlog, unacknowledged messages, changed totals, redelivery, and statistics that were never
-    read. They take turns in this order. Among queues with the same sign the one read longest ago comes first, at equal
-    age the largest.
+    read. They take turns in this order. Among queues with the same sign, urgency grows with the age of the
+    statistics and with the number of messages.
 
     Args:
         queues: all queues with their latest totals.
-        read_at: when the statistics of each were read, in seconds of the monotonic clock; without those never read.
+        read_at: when the statistics of each queue were read, in seconds of the monotonic clock; those never read are
+            missing.
         changed: queues whose totals changed.
         redelivering: queues whose channels redelivered messages.
         now: reference time for ages.
         limit: maximum number of queues to return.
-        first: index of the sign that starts; lets a caller that polls only a few go on where it stopped.
-        include_unread: whether never having been read is a sign; not useful while that is true of most queues.
+        first: index of the sign that starts. A caller that reads only a few queues can go on where it stopped.
+        include_unread: whether unread statistics are a sign. Not useful while most queues are unread.
     """
     backlog, unacked, moved, redelivered, unread = signs = tuple[list[_Entry], ...]([] for _ in range(5))
     for queue in queues:
@@ -62,7 +63,7 @@ def suspicious_queues(
 
 
 def _entry(age: float, messages: int, key: QueueKey) -> _Entry:
-    """Urgency grows with age; ten times the messages weigh as much as one more age."""
+    """Return the entry of a queue. Its urgency is its age, plus once its age for every factor of ten in messages."""
     return (age * (1 + math.log10(1 + messages)), messages, key)
 
 

@@ -1,8 +1,8 @@
 """Reads the queues of one broker within a budget: all in full, or totals of all and statistics of a rotating subset.
 
 FULL: every queue with all its statistics, page by page, in every reading.
-TOTALS: totals of all queues in one answer, and statistics of the suspicious queues one by one and of the rest page by
-page, as fast as the budget allows. Chosen if a full reading exceeds the budget and there are many queues.
+TOTALS: totals of all queues in one answer. Statistics are read as fast as the budget allows: suspicious queues one by
+one, the rest page by page. This mode is chosen if a full reading exceeds the budget and there are many queues.
 """
 
 import statistics
@@ -26,16 +26,16 @@ MANY_QUEUES = 2000
 """A broker with at least this many queues starts in mode TOTALS, and `QueueBudget.full_interval` does not apply."""
 
 _FULL_COST_MARGIN = 1.25
-"""Back to FULL only if a full reading fits with this margin, so that the mode does not flap."""
+"""The mode returns to FULL only if a full reading fits with this margin, so that it does not flap."""
 
 _FULL_COST_IN_TOTALS = 4
-"""Assumed cost of a full reading, in readings of the totals, until it was measured (4.0: 5 to 7 times)."""
+"""Assumed cost of a full reading as a multiple of the totals, until it is measured (on 4.0: 5 to 7)."""
 
 _MAX_DETAIL_SECONDS = 15.0
-"""Time for statistics after the totals; the totals are published only after it."""
+"""Longest time in seconds for statistics after the totals, which are published only afterwards."""
 
 _SAMPLE_SIZE = 20
-"""Items that are inspected to see whether the broker ignored the parameters for totals."""
+"""Number of items that are inspected to detect a broker that ignores the parameters for totals."""
 
 TOTALS_UNSUPPORTED = (
     "the broker does not support queue totals (disable_stats and enable_queue_totals of /api/queues); "
@@ -54,14 +54,14 @@ class QueueMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueBudget:
-    """What reading the queues may cost.
+    """Limits on the cost of reading the queues.
 
     Attributes:
-        share: share of one core of the broker, for everything about queues.
+        share: share of one core of the broker for all readings of queues.
         min_interval: seconds between two readings if the budget does not limit them.
         totals_interval: seconds between two readings of the totals.
         details_share: part of `share` for statistics of single queues and pages.
-        full_interval: seconds between two full readings that are acceptable with fewer than `MANY_QUEUES` queues; 0 if
+        full_interval: longest acceptable seconds between two full readings with fewer than `MANY_QUEUES` queues; 0 if
             totals are preferred because they are fresher.
         full_max_share: share of one core that those full readings may take, even if it exceeds `share`.
     """
@@ -80,11 +80,11 @@ class QueueBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueHints:
-    """What other families say about the queues.
+    """Information about the queues from other families.
 
     Attributes:
         queue_count: number of queues in the overview; None if unknown.
-        statistics: False if the broker collects none: the full list then lacks even the totals.
+        statistics: False if the broker collects none. The full list then lacks even the totals.
         redelivering: queues whose channels redelivered messages.
     """
 
@@ -98,7 +98,7 @@ class QueueReader:
 
     Attributes:
         mode: None before the first step.
-        totals_unsupported: whether the broker gives no totals; it is then read in full, however large.
+        totals_unsupported: whether the broker gives no totals. It is then read in full, however large it is.
         details: reads the statistics in mode TOTALS.
     """
 
@@ -120,14 +120,14 @@ class QueueReader:
     def full_cost(self) -> float:
         """Seconds of broker time for a full reading, measured or estimated; 0 before the first reading."""
         if self.mode is not QueueMode.TOTALS:
-            # The minimum: other load makes a reading longer, never shorter, and must not slow down a small broker.
+            # The minimum, because other load only makes a reading longer, and must not slow down polling.
             return min(*self._full_costs, self._full_baseline.max_cost()) if self._full_costs else 0.0
         return (self.details.sweep_cost or _FULL_COST_IN_TOTALS * self.totals_cost) * _FULL_COST_MARGIN
 
     @property
     def totals_cost(self) -> float:
         """Seconds of broker time for the totals of all queues; 0 before their first reading."""
-        # The median, not the minimum: an overrun is taken from the statistics, which must not starve.
+        # The median and not the minimum: an overrun is deducted from the statistics, which must not starve.
         return statistics.median_low(self._totals_costs) if self._totals_costs else 0.0
 
     def coverage(self) -> DetailCoverage | None:
@@ -135,7 +135,7 @@ class QueueReader:
         return self._store.coverage() if self.mode is QueueMode.TOTALS and self._statistics is not False else None
 
     def step(self, budget: QueueBudget, hints: QueueHints, version: Version | None) -> QueuesReading | None:
-        """Read what is due.
+        """Read the queues as far as they are due.
 
         Returns:
             a new reading of all queues; None if only some statistics were due, which the next reading contains.
@@ -148,7 +148,7 @@ class QueueReader:
         if version != self._version:
             self._version, self.totals_unsupported = version, False
         if self.mode is None and hints.queue_count is None:
-            # The overview hangs or is not accessible: the first page tells the number of queues too.
+            # The overview hangs or is not accessible, but the first page also tells the number of queues.
             page_count = fetch_page(self._client, QUEUES_PATH, 1).page_count
             hints = replace(hints, queue_count=page_count * PAGE_SIZE)
         self._choose_mode(budget, hints)
@@ -156,7 +156,7 @@ class QueueReader:
             return self._read_full(version, began)
         self.details.accrue(budget.details_share, budget.totals_interval, began)
         planned, seconds_before = self.totals_cost, self._client.seconds
-        # Half a step early is close enough: otherwise they would be a whole step late.
+        # Totals are due up to half a step early, or they would be a whole step late.
         due = began.mono + budget.min_interval / 2 >= self._totals_began + budget.totals_interval
         totals = None
         if due:
@@ -167,7 +167,7 @@ class QueueReader:
             if planned:
                 self.details.charge_overrun(self._client.seconds - seconds_before - planned, planned)
         now = self._clock.now()
-        # At least as long as the totals took: on a busy machine those of 100,000 queues may be due again immediately.
+        # At least as long as the totals took: on a busy machine, totals of 100,000 queues may be due again immediately.
         deadline = now.mono + max(budget.min_interval / 2, min(now.since(began), _MAX_DETAIL_SECONDS))
         if due and hints.statistics is not False:
             self.details.read_suspects(hints.redelivering, version, deadline)
@@ -175,15 +175,15 @@ class QueueReader:
         return None if totals is None else self._join(totals)
 
     def read_once(self, version: Version | None, suspects_seconds: float, *, statistics: bool) -> QueuesReading | None:
-        """Totals of all queues and statistics of the most suspicious ones: a single reading of a large broker.
+        """Read a large broker once: totals of all queues, and statistics of the most suspicious ones.
 
         Args:
             version: version of the broker.
             suspects_seconds: time for reading single queues.
-            statistics: whether the broker collects any.
+            statistics: whether the broker collects statistics.
 
         Returns:
-            None if the broker does not support totals.
+            the reading; None if the broker does not support totals.
 
         Raises:
             BrokerError: the totals could not be read.
@@ -196,7 +196,7 @@ class QueueReader:
         return self._join(totals)
 
     def next_mode(self, budget: QueueBudget, hints: QueueHints) -> QueueMode:
-        """The mode of the next step, given the cost of the previous readings."""
+        """Return the mode of the next step, given the cost of previous readings."""
         match self.mode:
             case None:
                 many = (hints.queue_count or 0) >= MANY_QUEUES
@@ -214,7 +214,7 @@ class QueueReader:
                 return QueueMode.TOTALS if switch else QueueMode.FULL
 
     def _full_fits(self, budget: QueueBudget, hints: QueueHints, count: int) -> bool:
-        """Whether full readings of so many queues fit the budget."""
+        """Whether full readings of `count` queues fit the budget."""
         if hints.statistics is False:
             return False
         always = self.full_cost <= budget.share * budget.min_interval * (1 + 1e-9)
@@ -228,7 +228,7 @@ class QueueReader:
                 self._store.seed(self._last_full.value, self._last_full.at)
             self.details.restart(self._full_costs)
         if self.mode is QueueMode.TOTALS:
-            # The store has its content now.
+            # The store holds these queues now, so release the list.
             self._last_full = None
 
     def _read_full(self, version: Version | None, began: Instant) -> QueuesReading:
@@ -244,7 +244,7 @@ class QueueReader:
         return self._last_full
 
     def _join(self, totals: FamilyReading[None]) -> QueuesReading:
-        """All queues with their latest statistics, dated by their totals."""
+        """Return all queues with their latest statistics, dated by their totals."""
         gaps = dict(self.details.gaps + Gaps(totals.gaps))
         return FamilyReading(value=self._store.queues, gaps=gaps, at=totals.at, seconds=totals.seconds)
 
@@ -260,18 +260,18 @@ class QueueReader:
         except TotalsUnsupported:
             return None
         due = self._totals_began + period
-        # If the step made it early or late, the next one is due as if it had been on time.
+        # If this reading is early or late, the next one is due as if it had been on time.
         self._totals_began = due if due > began.mono - min_interval else began.mono
         done = self._clock.now()
         return FamilyReading(value=None, gaps=gaps, at=done, seconds=done.since(began))
 
 
 class TotalsUnsupported(Exception):
-    """An answer to a request for queue totals that contains something else."""
+    """The answer to a request for queue totals contains something else."""
 
 
 def require_totals(payload: Iterable[Any]) -> Iterator[Any]:
-    """The same items, checked to be queue totals.
+    """Yield the same items, and check that they are queue totals.
 
     Raises:
         TotalsUnsupported: the first items contain full statistics (the broker ignored the parameters), or at the end
@@ -282,7 +282,7 @@ def require_totals(payload: Iterable[Any]) -> Iterator[Any]:
         if isinstance(item, dict):
             if number < _SAMPLE_SIZE and ("message_stats" in item or "memory" in item):
                 raise TotalsUnsupported
-            # Streams have none in any version from 3.10 to 4.3.
+            # Streams have no totals in any version from 3.10 to 4.3.
             if not found and item.get("type") != "stream":
                 expected, found = True, "messages" in item
         yield item

@@ -1,4 +1,4 @@
-"""All queues of one broker: the latest totals of all, joined with the latest statistics of each.
+"""Holds all queues of one broker: their latest totals, joined with the latest statistics of each.
 
 An unchanged queue stays the same object and an unchanged list the same tuple, so 100,000 idle queues cost nothing
 downstream.
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetailCoverage:
-    """How many queues have statistics, and how old these are.
+    """Number of queues with statistics, and when these were read.
 
     Attributes:
         queues: number of queues.
@@ -44,7 +44,7 @@ class QueueStore:
     """Joins totals and statistics. Not thread-safe, except for `count`.
 
     Attributes:
-        changed: queues whose totals differ between the latest two readings; without new ones.
+        changed: queues whose totals differ between the latest two readings, without new queues.
     """
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class QueueStore:
         return self._read_at
 
     def seed(self, queues: Iterable[Queue], at: Instant) -> None:
-        """Start with a full reading, complete at `at`."""
+        """Replace the content by a full reading that was complete at `at`."""
         seeded = (self._interner.intern(replace(queue, details_at=at)) for queue in queues)
         self._queues = {queue.key: queue for queue in seeded}
         self._read_at = dict.fromkeys(self._queues, at.mono)
@@ -116,11 +116,11 @@ class QueueStore:
             key = _key_of(item)
             previous = None if key is None else known.get(key)
             if previous is not None and key not in self._with_gaps and _is_unchanged(item, previous):
-                # The key of the known object, whose strings are in memory already.
+                # Use the key of the known object, whose strings are already in memory.
                 updated[previous.key] = previous
                 continue
             if key is not None:
-                # Reserves its position, so that the order stays the broker's.
+                # Reserve the position of the queue, to keep the order of the broker.
                 updated[key] = None
             batch.append(item)
             differs = True
@@ -142,7 +142,7 @@ class QueueStore:
     def put_details(self, queues: Iterable[Queue], at: Instant) -> None:
         """Add statistics of some queues, read at `at`.
 
-        Queues that are not in the totals yet, or that were deleted and declared again, are skipped until they are.
+        Queues that are not in the totals yet, or that were deleted and declared again, are skipped.
         """
         for queue in queues:
             key = queue.key
@@ -150,7 +150,7 @@ class QueueStore:
             if known is None or not _is_same(known, queue):
                 continue
             self._read_at[key] = at.mono
-            # A queue with messages and no progress is a symptom: diagnosis must see that it was read again.
+            # Messages without progress are a symptom, so diagnosis must see that such a queue was read again.
             if not known.messages and known.details_at is not None and at.since(known.details_at) < REFRESH_SECONDS:
                 joined = _joined(queue, known, known.details_at)
                 if joined == known:
@@ -167,7 +167,7 @@ class QueueStore:
             self._read_at.pop(key, None)
 
     def coverage(self) -> DetailCoverage:
-        """How many queues have statistics, and how old these are."""
+        """Return how many queues have statistics, and when these were read."""
         read = self._read_at.values()
         return DetailCoverage(
             queues=len(self._queues),
@@ -177,7 +177,7 @@ class QueueStore:
         )
 
     def _join_totals(self, totals: Queue, previous: Queue | None) -> Queue:
-        """The queue with new totals; the same object if nothing changed."""
+        """Return the queue with new totals; the same object if nothing changed."""
         if previous is None:
             return self._interner.intern(totals)
         if previous.details_at is not None and _is_same(totals, previous):
@@ -188,7 +188,7 @@ class QueueStore:
 
 
 def _joined(details: Queue, totals: Queue, at: Instant) -> Queue:
-    """A queue with the totals of one reading and everything else of another."""
+    """Return a queue with the totals of one reading and everything else of another."""
     # The totals of streams have no message counts in any version from 3.10 to 4.3.
     without_counts = totals.type == "stream" and totals.messages is None
     counts = details if without_counts else totals
@@ -200,7 +200,7 @@ def _joined(details: Queue, totals: Queue, at: Instant) -> Queue:
         node=totals.node or details.node,
         durable=_first(totals.durable, details.durable),
         auto_delete=_first(totals.auto_delete, details.auto_delete),
-        # Null in the totals of quorum queues and streams.
+        # These are null in the totals of quorum queues and streams.
         exclusive=_first(totals.exclusive, details.exclusive),
         arguments=totals.arguments,
         messages=counts.messages,
@@ -227,7 +227,7 @@ def _is_same(one: Queue, other: Queue) -> bool:
 
 
 def _arguments(queue: Queue) -> dict[str, Any]:
-    """The arguments without the type, which 4.x adds to totals but not to statistics if it was not declared."""
+    """Return the arguments without the type. If it was not declared, 4.x adds it to totals but not to statistics."""
     return {name: value for name, value in queue.arguments.items() if name != "x-queue-type"}
 
 
@@ -237,7 +237,7 @@ def _key_of(item: dict[str, Any]) -> QueueKey | None:
 
 
 def _is_unchanged(item: dict[str, Any], queue: Queue) -> bool:
-    """Whether undecoded totals equal the known ones: a fast path without decoding. False is always safe."""
+    """Whether undecoded totals equal the known ones. A fast path without decoding; False is always safe."""
     messages = item.get("messages")
     if messages is None:
         if "messages" in item or queue.type != "stream":
@@ -262,5 +262,5 @@ def _is_unchanged(item: dict[str, Any], queue: Queue) -> bool:
 
 
 def _keys_with_gaps(items: list[Any], version: Version | None) -> set[QueueKey]:
-    """Queues with unusable values. They are decoded every time, so that their gaps are counted every time."""
+    """Return the queues with unusable values. They are decoded every time, so that their gaps are always counted."""
     return {key for item in items if (key := _key_of(item)) is not None and decode_totals([item], version)[1]}

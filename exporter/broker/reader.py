@@ -1,4 +1,4 @@
-"""Reads single families of one broker, timed and decoded; shared by polling and one-shot commands."""
+"""Reads, times and decodes single families of one broker. Polling and one-shot commands share it."""
 
 import threading
 import time
@@ -29,7 +29,7 @@ from exporter.broker.settings import ManagementSettings
 _PREREQUISITE_WAIT_SECONDS = 1.0
 
 _CONSTANT_SIZE = ("overview", "nodes")
-"""Families whose answer does not grow with the broker. Their timeout is not adaptive, so that they reveal a hang."""
+"""Families whose answer does not grow with the broker. Their timeout is not adaptive, so they reveal a hang."""
 
 
 class PollCost(NamedTuple):
@@ -47,7 +47,7 @@ class PollCost(NamedTuple):
 
 
 class BrokerReader:
-    """Reads families of one cluster: different families concurrently, each from one thread at a time.
+    """Reads families of one cluster. Different families may be read concurrently, each from one thread at a time.
 
     Families share connections but never wait for each other.
 
@@ -70,7 +70,7 @@ class BrokerReader:
         credentials: Credentials | None = None,
     ) -> None:
         self._clock = clock
-        # Shared, so that all connections together request one token.
+        # Shared, so that all connections use the same token.
         shared = credentials_from(settings, what) if credentials is None else credentials
         rtt, connections = RttEstimator(), connection_pool(len(FAMILIES))
         self._clients = {name: ManagementClient(settings, what, shared, rtt, connections) for name in FAMILIES}
@@ -92,15 +92,15 @@ class BrokerReader:
         return self._version
 
     def cost(self, family: str) -> PollCost:
-        """What polling a family has cost so far."""
+        """Return the accumulated cost of polling a family."""
         client = self._clients[family]
         return PollCost(client.seconds, client.requests, client.received)
 
     def payload(self, family: str) -> Any:
-        """The broker's answer for a family, not decoded.
+        """Return the undecoded answer of the broker for a family.
 
         Raises:
-            BrokerError: it could not be read.
+            BrokerError: the family could not be read.
         """
         paths, mode, *_ = FAMILIES[family]
         client = self._clients[family]
@@ -117,7 +117,7 @@ class BrokerReader:
                 return self._fetch_per_node(family, client, paths[0])
 
     def _fetch_per_node(self, family: str, client: ManagementClient, path: str) -> dict[str, Any]:
-        """Node -> answer. A node that did not answer is skipped for a while: each attempt costs a full timeout."""
+        """Fetch the answer of each node. A silent node is then skipped for a while: an attempt costs a full timeout."""
         now = self._clock.now().mono
         skipped = {node: retry_at for node, retry_at in self._retry_at.get(family, {}).items() if retry_at > now}
         requested = [node for node in self._nodes if node not in skipped] or list(self._nodes)
@@ -134,7 +134,7 @@ class BrokerReader:
         """Read and decode a family.
 
         Raises:
-            BrokerError: it could not be read.
+            BrokerError: the family could not be read.
         """
         self._await_prerequisites(family)
         return self._read(family)
@@ -157,7 +157,7 @@ class BrokerReader:
         return FamilyReading(value=value, gaps=dict(gaps), at=done, seconds=done.since(began))
 
     def queue_hints(self, redelivering: Collection[QueueKey] = ()) -> QueueHints:
-        """What the latest overview says about the queues, together with the given redelivering queues."""
+        """Return the hints about queues from the latest overview, with the given redelivering queues."""
         overview = self._overview
         return QueueHints(
             queue_count=overview.queues if overview else None,
@@ -166,10 +166,10 @@ class BrokerReader:
         )
 
     def step_queues(self, budget: QueueBudget, redelivering: Collection[QueueKey] = ()) -> QueuesReading | None:
-        """Read what is due of the queues; see `QueueReader.step`.
+        """Do the next step of reading the queues; see `QueueReader.step`.
 
         Args:
-            budget: what it may cost.
+            budget: limits on its cost.
             redelivering: queues whose channels redelivered messages.
 
         Raises:
@@ -200,7 +200,7 @@ class BrokerReader:
     def _await_prerequisites(self, family: str) -> None:
         """Wait for the version, which decides which fields and checks exist, and for the names of the nodes.
 
-        Not for long: if one of these hangs it must not delay the others.
+        The wait is short: if overview or nodes hang, they must not delay the other families.
         """
         if self._prerequisites_deadline is None:
             self._prerequisites_deadline = time.monotonic() + _PREREQUISITE_WAIT_SECONDS

@@ -23,7 +23,7 @@ _HOST_PATHS = frozenset(
 
 
 def strip(payload: Any) -> Any:
-    """The payload without secrets and host paths."""
+    """Return the payload without secrets and host paths."""
     match payload:
         case dict():
             return {
@@ -40,12 +40,12 @@ def strip(payload: Any) -> Any:
 
 
 def record(settings: ManagementSettings, out: Path, shape: str | None = None) -> Path:
-    """Save every family's payload as `<out>/<version of the broker>/[<shape>/]<family>.json`.
+    """Save the payload of every family as `<out>/<version of the broker>/[<shape>/]<family>.json`.
 
     Args:
         settings: how to reach the broker.
         out: folder to write to.
-        shape: name of a special state of the broker; families that it refuses get no file.
+        shape: name of a special state of the broker. Families that the broker refuses get no file.
 
     Returns:
         the folder that was written.

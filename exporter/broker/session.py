@@ -1,4 +1,4 @@
-"""HTTP sessions with the configured TLS and nothing from the environment."""
+"""HTTP sessions that use only the configured TLS settings and ignore the environment."""
 
 import ssl
 from pathlib import Path
@@ -15,23 +15,23 @@ CONNECT_SECONDS = 3.0
 
 
 def connection_pool(size: int) -> DeadlineAdapter:
-    """A connection pool for several sessions; the connection that was returned last is used next.
+    """Create a connection pool for several sessions. The connection that was returned last is used next.
 
-    4.3 closes a connection that was idle for 5 s. With a pool per session every round would need as many new
-    connections and TLS handshakes as there are sessions.
+    4.3 closes a connection after 5 s idle. With a pool per session, every round would need one new connection and TLS
+    handshake per session.
 
     Args:
-        size: connections that stay open; more may be open at a time, because no request waits for another.
+        size: number of connections that stay open. More may be open at a time, because no request waits for another.
     """
     return DeadlineAdapter(pool_maxsize=size, max_retries=0)
 
 
 def open_session(settings: AccessSettings, what: str, connections: DeadlineAdapter | None = None) -> requests.Session:
-    """A session whose timeout bounds the whole answer.
+    """Open a session whose timeout bounds the whole answer.
 
     Args:
         settings: TLS settings.
-        what: their name in error messages, such as `clusters.shop.management`.
+        what: name of the settings in error messages, such as `clusters.shop.management`.
         connections: pool shared with other sessions of the same settings; by default its own.
 
     Raises:
@@ -44,7 +44,7 @@ def open_session(settings: AccessSettings, what: str, connections: DeadlineAdapt
     if settings.verify and settings.ca_file is not None:
         session.verify = _checked_ca_file(settings.ca_file, f"{what}.ca_file")
     if not settings.verify:
-        # A deliberate choice of the operator; a warning with every request would be noise.
+        # The operator chose this deliberately, so a warning with every request would be noise.
         urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
     if settings.cert_file is not None:
         _check_client_certificate(settings.cert_file, settings.key_file, what)
@@ -57,12 +57,12 @@ def open_session(settings: AccessSettings, what: str, connections: DeadlineAdapt
 
 
 def request_timeout(seconds: float) -> urllib3.Timeout:
-    """The timeout of one request, for `timeout=` of a session's methods."""
+    """Return the timeout of one request, for `timeout=` of the methods of a session."""
     return urllib3.Timeout(total=seconds, connect=min(CONNECT_SECONDS, seconds), read=seconds)
 
 
 def _checked_ca_file(ca_file: Path, what: str) -> str:
-    """The path, once the file was loaded: otherwise the first request would fail without naming the setting."""
+    """Load the file and return its path. Without the check the first request would fail without naming the setting."""
     try:
         ssl.create_default_context(cafile=str(ca_file))
     except OSError:
@@ -74,7 +74,7 @@ def _checked_ca_file(ca_file: Path, what: str) -> str:
 
 
 def _check_client_certificate(cert_file: Path, key_file: Path | None, what: str) -> None:
-    """Load our certificate and its key: otherwise the first request would fail without naming the setting."""
+    """Load the client certificate and its key. Without it the first request would fail without naming the setting."""
     for file, key in ((cert_file, "cert_file"), (key_file, "key_file")):
         try:
             if file is not None:

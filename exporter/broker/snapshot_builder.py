@@ -1,4 +1,4 @@
-"""Builds snapshots, and reads a whole one at once for the commands that run once."""
+"""Builds snapshots, and reads a whole snapshot at once for one-shot commands."""
 
 import threading
 from collections.abc import Iterable, Mapping
@@ -29,16 +29,16 @@ def read_once(
     families: Iterable[str] = FAMILIES,
     credentials: Credentials | None = None,
 ) -> Snapshot:
-    """Read families once, concurrently; a family that failed or took too long is a part with its error.
+    """Read families once, concurrently. A family that failed or took too long becomes a part with an error.
 
-    Families that change every second are read first, those that change rarely once these are done or take long. On a
-    large broker all queues have totals, but only the most suspicious ones have statistics.
+    The `FAST` families are read first. The others start when these are done or take long. On a large broker all queues
+    have totals, but only the most suspicious ones have statistics.
 
     Args:
         cluster: name for the snapshot.
         settings: how to reach it.
         clock: timestamps of readings and of the snapshot.
-        deadline_seconds: the longest this takes.
+        deadline_seconds: time limit in seconds.
         families: families to read; the parts of others stay empty.
         credentials: shared with other readers; by default its own.
 
@@ -58,7 +58,7 @@ def read_once(
 
     def start(names: list[str]) -> None:
         for family in names:
-            # Daemons: one that hangs beyond the deadline ends with its own timeout and delays nothing.
+            # Daemon threads: one that hangs beyond the deadline ends with its own timeout and does not delay exit.
             arguments = (reader, family, deadline_seconds, results)
             threading.Thread(target=_read_part, args=arguments, name=f"read-{family}", daemon=True).start()
 
@@ -75,7 +75,7 @@ def read_once(
     slow = [family for family in ordered if family not in FAST]
     start(fast)
     if slow:
-        # A quarter of the time is long for the fast families; after that nothing waits any longer.
+        # Wait for the fast families for a quarter of the time, which is long for them.
         collect(deadline - deadline_seconds * 3 / 4, set(fast))
         start(slow)
     collect(deadline, set(ordered))
@@ -85,26 +85,26 @@ def read_once(
 
 
 def assemble(cluster: str, at: Instant, parts: Mapping[str, Part[Any]]) -> Snapshot:
-    """A snapshot of these parts, without lists that are misleading for lack of permissions or statistics."""
+    """Build a snapshot of these parts, without lists that mislead for lack of permissions or statistics."""
     complete = {family: parts.get(family, Part()) for family in FAMILIES}
     snapshot = replace(Snapshot(cluster=cluster, taken=at), **dict[str, Any](without_misleading_lists(complete)))
     return replace(snapshot, hidden_queues=hidden_queues(snapshot))
 
 
 def raise_if_unreadable(snapshot: Snapshot) -> None:
-    """For commands that need a readable broker.
+    """Raise an error if no family of a snapshot could be read.
 
     Raises:
         BrokerError: no family could be read; the message is that of the overview.
     """
-    # Links do not count: a server that is no broker answers 404 like a broker without shovel and federation plugins.
+    # Links do not count: a server that is not a broker answers 404, like a broker without shovels and federation.
     if all(part.value is None for name, part in snapshot.parts.items() if name != "links"):
         errors = [part.error for part in snapshot.parts.values() if part.error]
         raise BrokerError(errors[0] if errors else f"cluster {snapshot.cluster!r}: nothing could be read")
 
 
 def to_part(reading: FamilyReading[T]) -> Part[T]:
-    """The part of a snapshot with this reading."""
+    """Convert a reading to the part of a snapshot."""
     return Part(value=reading.value, at=reading.at, seconds=reading.seconds, gaps=reading.gaps)
 
 

@@ -1,7 +1,7 @@
 """A requests transport with a deadline for the whole answer.
 
 The read timeout of requests restarts with every byte: a server that sends a byte per second would block a reader for
-hours. Here every read, headers included, gets only the time that remains.
+hours. Here every read, including the headers, gets only the time that remains.
 """
 
 import functools

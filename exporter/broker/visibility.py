@@ -1,4 +1,4 @@
-"""What the user cannot see: cases where the API answers 200 with an empty list, which looks healthy.
+"""Detects objects that the user cannot see: the API answers 200 with an empty list, which looks healthy.
 
 This happens to a user without permissions or without the tag `monitoring`, and on a broker without statistics.
 """
@@ -35,15 +35,15 @@ def sees_own_objects_only(parts: Mapping[str, Part[Any]]) -> bool:
 
 
 def hidden_queues(snapshot: Snapshot) -> int | None:
-    """Number of queues that the overview counts but the list does not contain.
+    """Return the number of queues that the overview counts but the list does not contain.
 
     For a user with the tag `monitoring` the overview counts all queues, while the list omits those of virtual hosts
     where that user has no permission. The two are read at slightly different times: a small number that disappears
     again means that queues were created or deleted.
 
     Returns:
-        0 if none is hidden; None if unknown (one of the two was not read, or the user lacks the tag `monitoring`: then
-        the overview counts what the list contains).
+        0 if none is hidden; None if unknown: one of the two was not read, or the user lacks the tag `monitoring`, so
+        that the overview only counts the queues in the list.
     """
     overview, queues = snapshot.overview, snapshot.queues
     if overview.error or queues.error or overview.value is None or queues.value is None:
@@ -54,7 +54,7 @@ def hidden_queues(snapshot: Snapshot) -> int | None:
 
 
 def invisible_objects(snapshot: Snapshot) -> dict[str, int]:
-    """Kinds of objects of which the overview counts some but the list is empty.
+    """Return the kinds of objects that the overview counts while their list is empty.
 
     Returns:
         "queues", "channels" or "connections" -> the overview's count.
@@ -75,7 +75,7 @@ def invisible_objects(snapshot: Snapshot) -> dict[str, int]:
 
 
 def without_misleading_lists(parts: Mapping[str, Part[Any]]) -> dict[str, Part[Any]]:
-    """The parts, with lists and totals that are silently incomplete replaced by errors.
+    """Return the parts. Lists that are silently incomplete are replaced by errors, and such totals are removed.
 
     A user without the tag `monitoring` sees only its own connections, channels and consumers, and totals of these in
     the overview. Its queues and other virtual host objects are incomplete but correct.
@@ -102,7 +102,7 @@ def without_misleading_lists(parts: Mapping[str, Part[Any]]) -> dict[str, Part[A
 
 
 def _without_totals(overview: Overview) -> Overview:
-    """The overview without totals: those of one user's objects would look like the whole broker's."""
+    """Return the overview without totals: totals of one user's objects would look like those of the whole broker."""
     return Overview(
         cluster_name=overview.cluster_name,
         rabbitmq_version=overview.rabbitmq_version,

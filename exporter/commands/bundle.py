@@ -1,4 +1,4 @@
-"""`ackscope bundle`: saves what diagnosis sees of a broker, to diagnose it elsewhere."""
+"""`ackscope bundle`: saves the input of a diagnosis to a file, to diagnose the broker elsewhere."""
 
 import argparse
 import os
@@ -74,10 +74,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def write_whole(path: Path, content: bytes) -> int:
-    """Atomically write a file readable by its owner only; returns its size in bytes.
+    """Atomically write a file that only its owner can read. Returns its size in bytes.
 
     Raises:
-        DataError: it cannot be written.
+        DataError: the file cannot be written.
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:

@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Take two snapshots and diagnose them. Returns the exit code of the result.
+    """Diagnose two snapshots of a broker, a bundle, or continuously with --watch. Returns the exit code.
 
     Raises:
         UsageError: invalid address or duration.

@@ -26,12 +26,12 @@ _PROBES = ProbesSettings(
     rtt=RttSettings(interval=0.5),
     handshake=HandshakeSettings(interval=3.0),
 )
-"""Enough to break down confirm latency within seconds, at negligible load."""
+"""Settings that suffice to break down confirm latency within seconds, at negligible load."""
 
 
 @dataclass(slots=True)
 class BrokerObserver:
-    """One observed broker; `window` and `outcomes` fill over time.
+    """Observes one broker. `window` and `outcomes` grow with each observation.
 
     Attributes:
         cluster: host and port of its management API.
@@ -52,7 +52,7 @@ class BrokerObserver:
         """Take a snapshot.
 
         Args:
-            seconds: time limit; a part that was not read by then has an error.
+            seconds: time limit; a part that is not read in time has an error.
 
         Raises:
             BrokerError: nothing can be read, and no probe runs.
@@ -81,7 +81,7 @@ class BrokerObserver:
         return tuple(assign_outcome_nodes([self._latest[key] for key in sorted(self._latest)], nodes))
 
     def take(self, batch: RecordBatch) -> None:
-        """Process one line of the probe process."""
+        """Process the records of one output line of the probe process."""
         found = {(outcome.probe, outcome.stream, outcome.queue): outcome for outcome in batch.outcomes}
         self._latest = {**self._latest, **found}
 

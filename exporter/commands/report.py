@@ -1,4 +1,4 @@
-"""A diagnosis as text for a terminal: the worst first, short lines, each command on a line of its own. Pure."""
+"""Formats a diagnosis for a terminal: worst finding first, short lines, each command on its own line. Pure."""
 
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
@@ -19,7 +19,7 @@ def report(
     *,
     everything: bool = False,
 ) -> str:
-    """The whole report.
+    """Return the whole report.
 
     Args:
         verdict: the result of the diagnosis.
@@ -87,7 +87,7 @@ _MOST_RULES = 4
 
 
 def _inconclusive(gaps: Sequence[InconclusiveReport], columns: int, *, everything: bool) -> list[str]:
-    """Inconclusive rules by reason: one missing permission affects many rules."""
+    """Return the inconclusive rules grouped by reason, because one missing permission affects many rules."""
     by_reason: dict[tuple[str, str], list[str]] = {}
     for gap in gaps:
         if everything or not gap.permanent:
@@ -122,7 +122,7 @@ def _outcome(outcome: ProbeOutcome) -> str:
 
 
 def _step_times(outcome: ProbeOutcome) -> str:
-    """The median of each step, and its failures."""
+    """Return the median duration and the failures of each step."""
     items = []
     for name, step in outcome.steps.items():
         median = f" {1000 * step.seconds.p50:.1f} ms" if step.seconds.p50 is not None else ""
@@ -133,7 +133,7 @@ def _step_times(outcome: ProbeOutcome) -> str:
 
 
 def _labelled(label: str, items: Iterable[str], columns: int) -> str:
-    """Items under a label in the margin."""
+    """Return a list of items with its label in the left margin."""
     lines: list[str] = []
     for item in items:
         lead = f"  {label:<4} - " if not lines else " " * 7 + "- "
@@ -142,7 +142,7 @@ def _labelled(label: str, items: Iterable[str], columns: int) -> str:
 
 
 def _steps(steps: Sequence[Step], columns: int) -> str:
-    """Steps; a command stands on a line of its own, whole, to be copied."""
+    """Return the steps to take. Each command is on its own line and never wrapped, so that it can be copied."""
     lines: list[str] = []
     for step in steps:
         lead = "  do   - " if not lines else " " * 7 + "- "

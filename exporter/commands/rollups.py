@@ -13,7 +13,7 @@ class RollupBaselines:
 
     Args:
         root: the rollup directory.
-        cluster: its name there.
+        cluster: name of the cluster in the rollups.
     """
 
     def __init__(self, root: Path, cluster: str) -> None:
@@ -21,7 +21,7 @@ class RollupBaselines:
         self._known: Baselines | None = None
 
     def at(self, wall: float) -> Baselines:
-        """Baselines at a moment, seconds since 1970.
+        """Return the baselines for the hour of `wall`, in seconds since 1970.
 
         Raises:
             DataError: the rollups cannot be read.
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def baselines_from(args: argparse.Namespace) -> RollupBaselines | None:
-    """Baselines for the options; None if --rollups is not given.
+    """Return the baselines that the options ask for; None without --rollups.
 
     Raises:
         UsageError: there are no rollups, or none of that cluster.

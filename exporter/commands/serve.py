@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _read(config: Path, listen: str | None, web_config: Path | None) -> ExporterSettings:
-    """The settings of the file, the environment and the command line; the latter wins."""
+    """Read the settings from the file, the environment and the command line; later ones override earlier ones."""
     overrides = {}
     if listen is not None:
         overrides[f"{PREFIX}LISTEN"] = f"0.0.0.0{listen}" if listen.startswith(":") else listen  # noqa: S104  the user asks for all of them

@@ -1,4 +1,4 @@
-"""`ackscope diagnose --watch`: continuous diagnosis; the full report on a terminal, changes in a pipe."""
+"""`ackscope diagnose --watch`: continuous diagnosis. Prints the full report to a terminal, changes to a pipe."""
 
 import shutil
 import signal
@@ -29,7 +29,7 @@ _CLEAR = "\x1b[H\x1b[2J"
 def watch(look: BrokerObserver, usual: RollupBaselines | None = None, *, as_json: bool, everything: bool) -> int:
     """Run until interrupted. Returns the exit code of the last result.
 
-    Uses the exporter's thresholds: a warning has lasted as long as it would there.
+    Uses the exporter's thresholds, so a warning must last as long as in the exporter before it is reported.
 
     Raises:
         BrokerError: the very first snapshot failed.
@@ -55,7 +55,7 @@ def watch(look: BrokerObserver, usual: RollupBaselines | None = None, *, as_json
 
 
 def _stop_requested(signals: UnixSignals, seconds: float) -> bool:
-    """Whether Ctrl-C or SIGTERM arrives within this many seconds."""
+    """Wait up to `seconds`. Returns whether Ctrl-C or SIGTERM arrived."""
     try:
         signals.get(timeout=seconds)
     except Empty:
@@ -84,7 +84,10 @@ def _show(
 
 
 def changes(verdict: DiagnosisResult, before: DiagnosisResult | None, now: Instant) -> Iterator[str]:
-    """A line for each finding that began, ended or changed its severity; one to begin with."""
+    """Yield a line for each finding that began, ended or changed its severity.
+
+    The first diagnosis yields one line if there are no findings.
+    """
     here = {finding.key: finding for finding in verdict.findings}
     there = {finding.key: finding for finding in before.findings} if before else {}
     if before is None and not here:

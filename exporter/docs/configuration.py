@@ -92,7 +92,7 @@ class SettingKey(NamedTuple):
 
 
 def keys(model: type[BaseModel] = ExporterSettings, path: tuple[str, ...] = ()) -> Iterator[SettingKey]:
-    """Every setting of a model, nested ones included; `NAME` stands for a user-defined name."""
+    """Yield every setting of a model, including nested ones; `NAME` stands for a user-defined name."""
     documented = {**attribute_docs(model), **_thresholds(path)}
     for name, field in model.model_fields.items():
         inner = _inner(field.annotation)
@@ -105,7 +105,7 @@ def keys(model: type[BaseModel] = ExporterSettings, path: tuple[str, ...] = ()) 
 
 
 def _thresholds(path: tuple[str, ...]) -> dict[str, str]:
-    """Name -> meaning of the thresholds of a group of rules, from the pages that own them."""
+    """Return the meaning of each threshold of a group of rules, by its name, from the pages of the rules."""
     if path[:1] != ("diagnosis",) or len(path) != 2:
         return {}
     named = [(key, text) for page in pages().values() for key, text in page.thresholds.items()]
@@ -113,7 +113,7 @@ def _thresholds(path: tuple[str, ...]) -> dict[str, str]:
 
 
 def attribute_docs(model: type[BaseModel]) -> dict[str, str]:
-    """Field name -> its description in the `Attributes:` of the docstrings of a model and its bases."""
+    """Return the description of each field, from the `Attributes:` blocks of a model and its base classes."""
     found: dict[str, str] = {}
     for base in reversed(model.__mro__):
         found.update(_SHARED.get(base.__name__, {}))
@@ -151,7 +151,7 @@ _KINDS: dict[Any, str] = {
 
 
 def _kind(field: FieldInfo) -> str:
-    """The type of a setting in words, with its bounds."""
+    """Describe the type of a setting in words, with its bounds."""
     if any(isinstance(item, BeforeValidator) for item in field.metadata):
         words = "duration"
     else:

@@ -1,4 +1,4 @@
-"""Write the table of diagnosis/catalogue/README.md: `python -m exporter.docs.runbooks`."""
+"""`python -m exporter.docs.runbooks`: writes the table of rules in diagnosis/catalogue/README.md."""
 
 import re
 import sys
@@ -10,13 +10,13 @@ _TABLE = re.compile(r"(?<=\| rule \| title \| impact \|\n\|---\|---\|---\|\n)(\|
 
 
 def table() -> str:
-    """A line a rule, the worst impact first."""
+    """Return one table row per rule, worst impact first."""
     ranked = sorted(pages().items(), key=lambda item: (item[1].impact.rank, item[0]))
     return "".join(f"| [{name}]({name}.md) | {page.title} | {page.impact} |\n" for name, page in ranked)
 
 
 def text() -> str:
-    """The page with the table as it should be."""
+    """Return the page with an up-to-date table."""
     return _TABLE.sub(lambda _: table(), README.read_text())
 
 

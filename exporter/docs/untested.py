@@ -1,4 +1,7 @@
-"""Reasons why a small single-node broker cannot make a metric change, unless its declaration has the reason."""
+"""Reasons why a small single-node broker cannot make a metric appear or change.
+
+A reason in the declaration of the metric takes precedence.
+"""
 
 from collections.abc import Mapping
 
@@ -71,7 +74,7 @@ UNTESTED: Mapping[str, str] = {
     "rabbitmq_queue_messages_paged_out_bytes": "needs more messages than fit into memory",
     "rabbitmq_up": _FAILS,
     "rabbitmq_module_up": _FAILS,
-    # ackscope's own: probes, exporter, landing files.
+    # Metrics of ackscope itself: probes, exporter, landing files.
     "ackscope_confirm_layer_seconds": "needs a whole minute of undisturbed confirms",
     "ackscope_confirm_sync_interval_seconds": "needs a disk so slow that acks come in batches",
     "ackscope_delivery_duplicates_total": _LOSES,
@@ -93,9 +96,9 @@ UNTESTED: Mapping[str, str] = {
     "ackscope_poll_budget_ratio": "a setting, or follows a broker with more queues than the lab's",
     "ackscope_poll_full_reading": "a small broker is read in full at every poll",
 }
-"""Metric -> reason."""
+"""Reason for each metric."""
 
 
 def untested_reason(spec: Spec) -> str:
-    """Why a small single-node broker cannot make it appear or change; "" if it can."""
+    """Return why a small single-node broker cannot make the metric appear or change; "" if it can."""
     return spec.untested or UNTESTED.get(spec.name, "")

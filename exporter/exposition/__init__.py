@@ -1,1 +1,1 @@
-"""The text of `/metrics`: metric declarations, collectors, cardinality limits, encoding, page cache."""
+"""Makes the page `/metrics`: metric declarations, collectors, cardinality limits, encoding, page cache."""

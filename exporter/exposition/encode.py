@@ -1,8 +1,8 @@
-"""Encodes metric families as Prometheus text format 0.0.4 and OpenMetrics 1.0, and negotiates which one.
+"""Encodes metric families as Prometheus text format 0.0.4 and OpenMetrics 1.0, and negotiates the format.
 
-As far as used here, the two formats differ only in the header lines, so samples are encoded once for both. The client
-library escapes the same label sets again and again; here a label set shared by several samples is encoded once per
-page. It is not cached across pages: of the 0.05 s that 200,000 samples of 10,000 objects take, escaping is a tenth.
+As used here, the two formats differ only in the header lines, so samples are encoded once for both. The client library
+escapes the same label sets repeatedly; here a label set that several samples share is encoded once per page. It is not
+cached across pages: 200,000 samples of 10,000 objects take 0.05 s, a tenth of it for escaping.
 
 Sources: https://prometheus.io/docs/instrumenting/exposition_formats/,
 https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md
@@ -30,7 +30,7 @@ class Format(Enum):
 CONTENT_TYPE = Format.TEXT.value
 
 END = b"# EOF\n"
-"""Last line of OpenMetrics; a page without it was truncated."""
+"""Last line of an OpenMetrics page. A page without it was truncated."""
 
 _TEXT_TYPES = {"unknown": "untyped"}
 _HAVE_CREATED = ("counter", "histogram", "summary")
@@ -56,16 +56,16 @@ class EncodedFamily:
 def encode(metrics: Iterable[Metric]) -> list[EncodedFamily]:
     """Encode families; families without samples are skipped.
 
-    The `_created` samples that the client library adds to counters and histograms are dropped: they give the time when
-    this process first saw the object, not when it began to count.
+    The `_created` samples that the client library adds to counters and histograms are dropped. They give the time when
+    this process first saw the object, not when the counter started.
     """
-    held = list(metrics)  # keeps every label dict alive: its id identifies it
+    held = list(metrics)  # keeps every label dict alive, because its id identifies it
     sets = _LabelSets()
     return [written for metric in held if (written := _family(metric, sets)) is not None]
 
 
 def merge_families(families: Iterable[EncodedFamily]) -> list[EncodedFamily]:
-    """Merge families of the same name into the first: neither format allows a family twice."""
+    """Merge families of the same name into the first one, because neither format allows a family twice."""
     united: dict[str, list[EncodedFamily]] = {}
     for family in families:
         united.setdefault(family.name, []).append(family)
@@ -76,7 +76,7 @@ def merge_families(families: Iterable[EncodedFamily]) -> list[EncodedFamily]:
 
 
 def page_chunks(families: Iterable[EncodedFamily], form: Format) -> list[bytes]:
-    """Chunks of a page, not joined. The caller adds `END`."""
+    """Return the chunks of a page, not joined. The caller adds `END`."""
     pieces: list[bytes] = []
     for family in families:
         pieces.append(family.text if form is Format.TEXT else family.openmetrics)
@@ -91,7 +91,7 @@ def render(metrics: Iterable[Metric], form: Format = Format.TEXT) -> str:
 
 
 class _Pairs(dict[tuple[str, str], str]):
-    """(label, value) -> encoded text. Most pairs occur in many label sets."""
+    """Cache of encoded text by (label, value). Most pairs occur in many label sets."""
 
     def __missing__(self, pair: tuple[str, str]) -> str:
         name, value = pair
@@ -101,7 +101,7 @@ class _Pairs(dict[tuple[str, str], str]):
 
 
 class _LabelSets:
-    """Encoded label sets by id. Valid while the dicts live."""
+    """Cache of encoded label sets by the id of the dict. It is valid while the dicts live."""
 
     def __init__(self) -> None:
         self._pair = _Pairs().__getitem__
@@ -109,7 +109,7 @@ class _LabelSets:
         self._last: tuple[Sequence[dict[str, str]], list[str]] = ([], [])
 
     def text(self, labels: dict[str, str]) -> str:
-        """One label set with the space that follows it."""
+        """Return one encoded label set, with the space that follows it."""
         text = self._texts.get(id(labels))
         if text is None:
             text = "{" + ",".join(map(self._pair, labels.items())) + "} " if labels else " "
@@ -117,7 +117,7 @@ class _LabelSets:
         return text
 
     def column(self, labels: list[dict[str, str]]) -> list[str]:
-        """The label sets of a family; most families share those of the previous one."""
+        """Return the encoded label sets of a family. Most families share those of the previous family."""
         before, texts = self._last
         if labels != before:
             texts = [self.text(each) for each in labels]
@@ -133,9 +133,9 @@ def _family(metric: Metric, sets: _LabelSets) -> EncodedFamily | None:
     return EncodedFamily(metric.name, text, openmetrics, ("".join(lines).encode(),))
 
 
-@lru_cache(maxsize=2048)  # larger than the number of metrics, which are the same at every scrape
+@lru_cache(maxsize=2048)  # larger than the number of metrics, which do not change between scrapes
 def _heads(name: str, kind: str, documentation: str) -> tuple[bytes, bytes]:
-    """Header lines in the text format and in OpenMetrics."""
+    """Return the header lines in the text format and in OpenMetrics."""
     shown = f"{name}_total" if kind == "counter" else name
     help_text = documentation.replace("\\", r"\\").replace("\n", r"\n")
     text = f"# HELP {shown} {help_text}\n# TYPE {shown} {_TEXT_TYPES.get(kind, kind)}\n"
@@ -175,7 +175,7 @@ def _number(value: float) -> str:
 
 
 _OFFERED = (
-    # On a tie the first wins: every scraper reads the text format.
+    # On a tie the first format wins, the text format, which every scraper reads.
     (Format.TEXT, "text/plain", "0.0.4"),
     (Format.OPENMETRICS, "application/openmetrics-text", "1.0.0"),
 )
@@ -191,9 +191,9 @@ class _Item(NamedTuple):
 
 @lru_cache(maxsize=64)
 def negotiate_format(accept: str) -> Format:
-    """The preferred format of an Accept header.
+    """Return the preferred format of an Accept header.
 
-    The most specific media range that matches a format determines its weight (RFC 9110, 12.5.1); a range without a
+    The most specific media range that matches a format determines its weight (RFC 9110, 12.5.1). A range without a
     version matches. If neither format is acceptable, the text format is sent anyway.
     """
     items = _items(accept)
@@ -215,7 +215,7 @@ def accepts_gzip(header: str) -> bool:
 
 
 def _rank(item: _Item, kind: str, version: str) -> int:
-    """Specificity of a matching media range; 0 if it does not match."""
+    """Return the specificity of a media range; 0 if it does not match."""
     if item.value == kind:
         return 4 if item.parameters.get("version") == version else 3 * ("version" not in item.parameters)
     if item.value == f"{kind.partition('/')[0]}/*":
@@ -233,7 +233,7 @@ def _items(header: str) -> list[_Item]:
 
 
 def _weight(text: str) -> float:
-    """The weight; 0 if malformed."""
+    """Parse a weight; 0 if it is malformed."""
     try:
         weight = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Runs collectors; each fails on its own, and two metrics report success and duration."""
+"""Runs collectors. A failure affects only one collector, and two metrics report success and duration of each."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -34,14 +34,14 @@ class CollectorReport:
 
 @dataclass(frozen=True, slots=True)
 class CollectorRun:
-    """Encoded families of a run, each name once, and collector name -> report."""
+    """Result of a run: encoded families, each name once, and the report of each collector by name."""
 
     families: tuple[EncodedFamily, ...]
     reports: Mapping[str, CollectorReport]
 
 
 def execute(sources: Mapping[str, Source], clock: Clock) -> CollectorRun:
-    """Run every source. One that raises contributes nothing, is logged with its traceback and reported as failed."""
+    """Run every source. One that raises adds no metrics, is logged with its traceback and reported as failed."""
     families: list[EncodedFamily] = []
     reports: dict[str, CollectorReport] = {}
     for name, source in sources.items():
@@ -58,7 +58,7 @@ def execute(sources: Mapping[str, Source], clock: Clock) -> CollectorRun:
 
 
 def merge_runs(executions: Iterable[CollectorRun]) -> CollectorRun:
-    """Merge runs of the same collectors over different snapshots: durations are summed, success means all succeeded."""
+    """Merge runs of the same collectors over different snapshots. Durations add up; success means all succeeded."""
     families: list[EncodedFamily] = []
     reports: dict[str, CollectorReport] = {}
     for execution in executions:
@@ -70,7 +70,7 @@ def merge_runs(executions: Iterable[CollectorRun]) -> CollectorRun:
 
 
 def report_metrics(reports: Mapping[str, CollectorReport]) -> list[Metric]:
-    """Reports as metrics."""
+    """Return the reports as metrics."""
     families = MetricFamilies(SPECS)
     for name, report in reports.items():
         labels = {"collector": name}

@@ -1,7 +1,7 @@
-"""The part of a page that changes between snapshots, rendered at the scrape or up to a second before.
+"""Renders the part of a page that changes between snapshots, at the scrape or up to a second before.
 
-Ages are evaluated at the scrape. The rest (findings, probes, the exporter itself) is rendered in advance once a second;
-a scrape that finds it outdated renders it itself.
+Ages are computed at the scrape. The rest (findings, probes, the exporter itself) is rendered in advance once a second.
+If it is outdated, the scrape renders it.
 """
 
 import threading
@@ -13,12 +13,12 @@ from exporter.exposition.encode import EncodedFamily, Format, encode, merge_fami
 from exporter.exposition.execute import CollectorRun, Source, execute, merge_runs, report_metrics
 
 PRERENDERED_SECONDS = 1.5
-"""Seconds that the prerendered part is valid: slightly more than the interval, to allow for a small delay."""
+"""Seconds for which the prerendered part is valid. Slightly more than its interval, to allow for a small delay."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Prerendered:
-    """The part without ages, by format, and when it was rendered."""
+    """The live part without ages, by format, and the time of rendering."""
 
     at: Instant
     texts: Mapping[Format, bytes]
@@ -29,8 +29,8 @@ class LiveMetricsCache:
 
     Args:
         per_second: name -> source whose metrics may be a second old.
-        per_scrape: name -> source evaluated at every scrape; metric names must not overlap with `per_second`.
-        clock: times the sources.
+        per_scrape: name -> source that runs at every scrape. Its metric names must not overlap with `per_second`.
+        clock: measures the duration of the sources.
     """
 
     def __init__(self, per_second: Mapping[str, Source], per_scrape: Mapping[str, Source], clock: Clock) -> None:
@@ -41,7 +41,7 @@ class LiveMetricsCache:
         self._latest: tuple[int, CollectorRun] = (0, CollectorRun((), {}))
 
     def prerender(self, reports: Sequence[EncodedFamily], forms: Iterable[Format]) -> None:
-        """Render everything but the ages, for the scrapes of the next second.
+        """Render everything except ages for the scrapes of the next second.
 
         Args:
             reports: encoded reports of the collectors of the snapshot part.
@@ -56,7 +56,7 @@ class LiveMetricsCache:
         self._prerendered = None
 
     def chunks(self, reports: Sequence[EncodedFamily], form: Format) -> list[bytes]:
-        """The live part of a page now, without the last line of OpenMetrics."""
+        """Return the current live part of a page, without the last line of OpenMetrics."""
         prerendered = self._prerendered
         if (
             prerendered is not None
@@ -68,7 +68,7 @@ class LiveMetricsCache:
         return page_chunks(_with_reports(self._now(), reports), form)
 
     def _now(self) -> CollectorRun:
-        # A run that began before this scrape may be outdated; one that began since serves all waiting scrapes.
+        # A run that began before this scrape may be outdated. A run that began later serves all waiting scrapes.
         needed = self._started + 1
         with self._lock:
             if self._latest[0] < needed:

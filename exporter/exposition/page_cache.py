@@ -1,7 +1,7 @@
-"""The `/metrics` page, cached: the snapshot part is rendered once per snapshot, the live part at every scrape.
+"""Renders and caches the page `/metrics`: the snapshot part once per snapshot, the live part at every scrape.
 
 When a snapshot arrives, the families of its cluster are encoded, and compressed in the formats that are being scraped.
-A scrape adds the small part that changes between snapshots (ages, probes, findings) and sends the chunks as they are.
+A scrape adds the small part that changes between snapshots (ages, probes, findings) and sends the chunks unjoined.
 """
 
 import threading
@@ -24,7 +24,7 @@ from exporter.runtime.state import StateStore
 from exporter.web.http import Request, Response
 
 IDLE_SECONDS = 300.0
-"""After this many seconds without a scrape pages are no longer rendered in advance."""
+"""Seconds without a scrape after which pages are no longer rendered in advance."""
 LATE_SECONDS = 15.0
 """Seconds that scrapes give the render thread to catch up with a newer snapshot before they render it."""
 
@@ -34,7 +34,7 @@ class _SnapshotPage:
     """The part of a page made from snapshots.
 
     Attributes:
-        generation: state generation that it was made from.
+        generation: generation of the state that the page was made from.
         reports: encoded reports of its collectors.
         compressed: format -> gzip prefix, for formats that have been requested.
     """
@@ -48,16 +48,16 @@ class _SnapshotPage:
 class PageCache:
     """Renders and caches the page. Safe for concurrent scrapes and refreshes.
 
-    Holds one generation, and briefly the next while it is rendered.
+    The cache holds one generation, and briefly also the next one while it is rendered.
 
     Args:
         state: latest state of every cluster.
-        top_k: selects the objects with series of their own; used by this cache only.
+        top_k: selects the objects with their own series. Only this cache may use it.
         live: name -> source of metrics that change between snapshots.
-        clock: times the collectors.
+        clock: measures the duration of the collectors.
         collectors: name -> collector of snapshot metrics.
         per_snapshot: name -> source of other metrics that change with a snapshot.
-        per_scrape: name -> source evaluated at every scrape: ages.
+        per_scrape: name -> source that runs at every scrape, for ages.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class PageCache:
         self._live_cache = LiveMetricsCache(live, per_scrape or {}, clock)
 
     def respond(self, request: Request) -> Response:
-        """All metrics now, in the format and encoding that the request prefers."""
+        """Return all metrics in the format and encoding that the request prefers."""
         form = negotiate_format(request.headers.get("accept", ""))
         page, now = self._from_snapshots(), self._clock.now()
         self._last_scrape = now
@@ -101,12 +101,12 @@ class PageCache:
         )
 
     def text(self, form: Format = Format.TEXT) -> str:
-        """The page as text, for callers in this process."""
+        """Return the page as text, for callers in this process."""
         page = self._from_snapshots()
         return b"".join([*page_chunks(page.run.families, form), *self._live_part(page, form)]).decode()
 
     def refresh(self) -> None:
-        """Render the snapshot part if it is outdated and somebody has scraped recently."""
+        """Render the snapshot part if it is outdated and there was a recent scrape."""
         with self._lock:
             now = self._clock.now()
             if now.since(self._last_scrape) > IDLE_SECONDS:
@@ -122,7 +122,7 @@ class PageCache:
             self._page = page
 
     def tick(self) -> None:
-        """Prerender what the scrapes of the next second need; call once a second."""
+        """Prerender the live part for the scrapes of the next second. Must be called once a second."""
         page, now = self._page, self._clock.now()
         if page is not None and now.since(self._last_scrape) <= IDLE_SECONDS:
             forms = [form for form, last_used in self._last_gzip.items() if last_used is not None]
@@ -143,7 +143,7 @@ class PageCache:
         page = self._page
         if page is not None and not self._late(page):
             return page
-        with self._lock:  # concurrent scrapes render once
+        with self._lock:  # so that concurrent scrapes render it once
             page = self._page
             if page is None or self._late(page):
                 page = self._page = self._make()
@@ -186,12 +186,12 @@ class PageCache:
             return page.compressed[form]
 
     def _live_part(self, page: _SnapshotPage, form: Format) -> list[bytes]:
-        """The live part of a page: what changes between snapshots, and the collector reports."""
+        """Return the live part of a page: metrics that change between snapshots, and the reports of collectors."""
         return [*self._live_cache.chunks(page.reports, form), *([END] if form is Format.OPENMETRICS else [])]
 
 
 def collector_sources(
     snapshots: Sequence[Snapshot], selection: Selection, collectors: Mapping[str, Collector] = COLLECTORS
 ) -> dict[str, Source]:
-    """Collector name -> source, bound to `snapshots` and `selection`."""
+    """Bind the collectors to `snapshots` and `selection`. Returns the sources by collector name."""
     return {name: partial(collector.collect, snapshots, selection) for name, collector in collectors.items()}

@@ -13,17 +13,17 @@ from ackscope.tuning import collect_cycles, trim_heap
 log = get_logger(__name__)
 
 _PAUSE = 2.0
-"""Pause after each page, as a multiple of its duration: limits rendering to a third of a core."""
+"""Pause after each page, as a multiple of its duration. It limits rendering to a third of a core."""
 _TIDY_SECONDS = 300.0
 _TICK_SECONDS = 1.0
 
 
 class RenderThread:
-    """Calls `refresh` after `wake`. Wakes during work or a pause are merged.
+    """Calls `refresh` after `wake`. Several wakes during work or a pause are merged into one.
 
     Args:
         refresh: renders the snapshot part.
-        clock: times it.
+        clock: measures the duration of rendering.
         tick: renders the live part; called once a second and after each page.
     """
 
@@ -33,7 +33,7 @@ class RenderThread:
         self._thread = threading.Thread(target=self._run, name="refresher", daemon=True)
 
     def start(self) -> None:
-        """Start the thread; earlier wakes count."""
+        """Start the thread. Earlier calls of `wake` count."""
         self._thread.start()
 
     def wake(self) -> None:
@@ -41,7 +41,7 @@ class RenderThread:
         self._woken.set()
 
     def stop(self) -> None:
-        """Stop after the page in progress."""
+        """Stop when the page in progress is done."""
         self._ending.set()
         self._woken.set()
         if self._thread.is_alive():
@@ -70,5 +70,5 @@ class RenderThread:
         try:
             if work is not None:
                 work()
-        except Exception:  # Boundary: the previous page stays; a scrape that finds it outdated renders its own.
+        except Exception:  # Boundary: the previous page stays. If it is outdated, a scrape renders a new one.
             log.exception("rendering the page failed")

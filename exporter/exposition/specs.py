@@ -1,4 +1,4 @@
-"""Metric declarations: declared once as data, used by the collectors and by the reference page.
+"""Declarations of metrics as data, which the collectors and the reference page use.
 
 Missing values stay missing: `MetricFamilies.add` with None adds no sample, and a family without samples is not shown.
 """
@@ -33,13 +33,13 @@ class Spec:
     """Declaration of one metric.
 
     Attributes:
-        name: as Prometheus stores it; counters end in `_total`.
+        name: name as Prometheus stores it; counters end in `_total`.
         labels: label names, in the order of output.
-        source: where the value comes from: API path and field, or the part of ackscope that counts it.
+        source: source of the value: API path and field, or the part of ackscope that counts it.
         buckets: upper bounds of a histogram, without +Inf.
         since: first version of RabbitMQ that provides it; None if all supported versions do.
         until: first version that no longer provides it.
-        untested: why a small single-node broker cannot make it appear or change; "" if it can.
+        untested: why a small single-node broker cannot make the metric appear or change; "" if it can.
     """
 
     name: str
@@ -59,20 +59,20 @@ class Spec:
 
     @property
     def unit(self) -> str:
-        """The base unit in the name; "" if there is none."""
+        """The base unit at the end of the name; "" if there is none."""
         last = self.stem.rsplit("_", 1)[-1]
         return last if last in UNITS else ""
 
     def family(self) -> "MetricFamily":
-        """A new, empty family."""
+        """Create an empty family."""
         return MetricFamily(self)
 
     def counter(self, registry: CollectorRegistry) -> Counter:
-        """A counter registered in `registry`."""
+        """Create a counter and register it in `registry`."""
         return Counter(self.stem, self.help, self.labels, registry=registry)
 
     def histogram(self, registry: CollectorRegistry) -> Histogram:
-        """A classic histogram registered in `registry`."""
+        """Create a classic histogram and register it in `registry`."""
         return Histogram(self.stem, self.help, self.labels, registry=registry, buckets=self.buckets)
 
 
@@ -87,7 +87,7 @@ def counter(name: str, text: str, source: str, *labels: str) -> Spec:
 
 
 def untyped(name: str, text: str, source: str, *labels: str) -> Spec:
-    """Declare a metric without a type, as the official plugin does for it."""
+    """Declare a metric without a type, like the official plugin."""
     return Spec(name=name, kind=MetricType.UNTYPED, help=text, labels=labels, source=source)
 
 
@@ -107,16 +107,16 @@ def histogram(name: str, text: str, source: str, buckets: Sequence[float], *labe
 
 
 class MetricReader(NamedTuple, Generic[T]):
-    """A metric and a function that reads its value off an object; None means no sample."""
+    """A metric, and a function that reads its value from an object; None means no sample."""
 
     spec: Spec
     read: Callable[[T], Value]
 
 
 class MetricFamily(Metric):
-    """A family stored as two columns, whose samples all have the family's own name.
+    """A family stored as two columns. All samples have the name of the family.
 
-    One object per sample takes seven times as long to create for 200,000 samples.
+    For 200,000 samples, one object per sample would take seven times as long to create.
 
     Attributes:
         labels: label set of each sample; samples may share one dict.
@@ -131,7 +131,7 @@ class MetricFamily(Metric):
 
     @property
     def samples(self) -> list[Sample]:
-        """The samples as the client library's type; created at every call."""
+        """Samples in the type of the client library, created at every access."""
         return [Sample(self.sample_name, *row) for row in zip(self.labels, self.values, strict=True)]
 
     @samples.setter
@@ -144,7 +144,7 @@ class MetricFamilies:
     """Collects samples by metric, in the order of the declarations."""
 
     def __init__(self, specs: Iterable[Spec]) -> None:
-        # Created with the first sample: most declarations have none.
+        # A family is created with its first sample, because most declarations have no samples.
         self._metrics: dict[str, MetricFamily | None] = dict.fromkeys(spec.name for spec in specs)
 
     def add(self, spec: Spec, labels: dict[str, str], value: Value) -> None:
@@ -157,12 +157,12 @@ class MetricFamilies:
             family.values.append(value)
 
     def result(self) -> list[Metric]:
-        """The families that have samples."""
+        """Return the families that have samples."""
         return [family for family in self._metrics.values() if family is not None]
 
 
 def whole_sum(values: Iterable[Value]) -> float | None:
-    """The sum, or None if any value is missing: a partial total would look like a drained queue."""
+    """Return the sum, or None if any value is missing, because a partial sum would look like a drained queue."""
     total: float = 0
     for value in values:
         if value is None:

@@ -28,10 +28,10 @@ _COLUMNS = ("kind", "vhost", "name", "measure", "scope", "values", "low", "middl
 
 
 def read_bands(root: Path, cluster: str, hour: int) -> tuple[Baselines, tuple[str, ...]]:
-    """Baselines of a cluster for an hour of the week.
+    """Read the baselines of a cluster for an hour of the week.
 
     Returns:
-        the baselines, empty if the pipeline has not made any yet; and the immutable files that they come from.
+        the baselines, empty if the pipeline has not made any yet, and the immutable files that they come from.
 
     Raises:
         DataError: the manifest, or a file that it names, cannot be read.
@@ -98,7 +98,7 @@ def _rows(table: pa.Table) -> Iterator[tuple[Subject, Band | NotYet]]:
 
 
 def _plain(column: pa.ChunkedArray) -> list[Any]:
-    """The values; repeated texts share one object."""
+    """Return the values of a column; equal texts share one object."""
     if not pa.types.is_string(column.type):
         values: list[Any] = column.to_pylist()
         return values

@@ -1,6 +1,6 @@
 """Background thread that reads the rollups, so that neither polls nor scrapes wait for a disk.
 
-Missing or damaged files cost a log line and the baselines concerned, never the exporter.
+A missing or damaged file is logged, and its baselines are missing. The exporter keeps running.
 """
 
 import threading
@@ -42,8 +42,8 @@ class BaselineCacheStats:
     """Figures for metrics.
 
     Attributes:
-        lag: last report of the pipeline; None if there is none.
-        clusters: name -> baselines, if read.
+        lag: last lag report of the pipeline; None if there is none.
+        clusters: baselines of each cluster for which they were read.
     """
 
     lag: PipelineLag | None = None
@@ -56,7 +56,7 @@ class BaselineCache:
     Args:
         settings: where and how often to read.
         clusters: cluster names.
-        clock: determines the hour.
+        clock: tells which hour it is.
     """
 
     def __init__(self, settings: HistorySettings, clusters: Iterable[str], clock: Clock) -> None:
@@ -95,7 +95,7 @@ class BaselineCache:
         return self._counts
 
     def refresh(self) -> None:
-        """Read once: the lag every time, baselines when due."""
+        """Read the lag, and the baselines if they are due."""
         settings, now = self._settings, self._clock.now()
         root = settings.rollups
         if root is None:
@@ -144,7 +144,7 @@ class BaselineCache:
         return before if before.files else None
 
     def _say(self, what: str, problem: str) -> None:
-        """Log a problem once, and once when it is resolved."""
+        """Log a problem when it appears and when it is resolved, not every time."""
         before = self._problems.get(what, "")
         if problem and problem != before:
             log.warning("history unavailable", source=what, error=problem)

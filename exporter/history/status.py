@@ -15,7 +15,7 @@ STATUS = "_status.json"
 
 @dataclass(frozen=True, slots=True)
 class PipelineLag:
-    """Last report of the pipeline.
+    """The pipeline's last report of its lag.
 
     Attributes:
         seconds: age of the oldest landed row that was not rolled up; 0 if there was none.
@@ -26,12 +26,12 @@ class PipelineLag:
     reported_at: float
 
     def at(self, wall: float) -> float:
-        """The lag at a moment: it grows until the next report."""
+        """Return the lag at `wall`, seconds since 1970. It grows until the next report."""
         return self.seconds + max(0.0, wall - self.reported_at)
 
 
 def read_lag(root: Path) -> PipelineLag | None:
-    """The last report; None if there is no file or no lag in it.
+    """Read the last report; None if there is no file or no lag in it.
 
     Raises:
         DataError: the file cannot be read.

@@ -1,4 +1,4 @@
-"""Records which baselines a diagnosis uses, for bundles: of 60,000 it uses a few dozen."""
+"""Records which baselines a diagnosis uses: of 60,000 it uses a few dozen, so a bundle holds only those."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -40,7 +40,7 @@ def record_lookups(baselines: Baselines | None, judge: Callable[[Baselines], obj
 
 
 def to_json(baselines: Baselines | None) -> dict[str, Any] | None:
-    """JSON form: a list, because JSON has no tuple keys."""
+    """Convert to JSON. Bands become a list, because JSON has no tuple keys."""
     if baselines is None:
         return None
     return {
@@ -51,7 +51,7 @@ def to_json(baselines: Baselines | None) -> dict[str, Any] | None:
 
 
 def from_json(document: dict[str, Any] | None) -> Baselines | None:
-    """Inverse of `to_json`; None stays None, as in bundles of older versions.
+    """Inverse of `to_json`. None stays None: bundles of older versions have no baselines.
 
     Raises:
         KeyError, TypeError, ValueError: malformed document.
@@ -65,7 +65,7 @@ def from_json(document: dict[str, Any] | None) -> Baselines | None:
 
 
 def _not_yet(reason: str, days: int = 0) -> NotYet:
-    """Of a bundle; one of an older ackscope has a sentence for a reason."""
+    """Decode the reason why a bundle has no band. Older versions of ackscope wrote a sentence: it becomes UNKNOWN."""
     known = reason in list(NoBand)
     return NotYet(NoBand(reason) if known else NoBand.UNKNOWN, days)
 

@@ -45,11 +45,11 @@ class Block:
     Attributes:
         key: destination.
         rows: number of rows.
-        retried: a write has failed before; the rows are columns since then.
-        number: increasing number; lower is older.
+        retried: a write has failed, and since then the rows are kept as columns.
+        number: serial number; a lower one is older.
 
     Args:
-        columns: creates the columns, once, in the writing thread.
+        columns: creates the columns. Called once, in the writing thread.
     """
 
     __slots__ = ("_arrow", "_columns", "key", "number", "retried", "rows")
@@ -88,7 +88,7 @@ def join(blocks: Sequence[Block]) -> pa.Table:
 
 
 def arrow_table(table: Table, columns: Columns) -> pa.Table:
-    """Columns as an Arrow table of the declared schema; also checks for nulls, which Arrow does not."""
+    """Convert columns to an Arrow table of the declared schema. Checks for nulls too, which Arrow does not."""
     arrays = [column(it.kind, values) for it, values in zip(table.columns, columns, strict=True)]
     for array, it in zip(arrays, table.columns, strict=True):
         if array.null_count and not it.nullable:
@@ -97,7 +97,10 @@ def arrow_table(table: Table, columns: Columns) -> pa.Table:
 
 
 def record_blocks(table: Table, cluster: str, records: Iterable[Any]) -> list[Block]:
-    """Blocks of records whose attributes are named like the columns; the first is the time, seconds since 1970."""
+    """Return blocks of records.
+
+    The attributes of a record are named like the columns; the first is the time in seconds since 1970.
+    """
     read = attrgetter(*table.names)
     by_date: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
     for record in records:
@@ -107,7 +110,7 @@ def record_blocks(table: Table, cluster: str, records: Iterable[Any]) -> list[Bl
 
 
 def row_blocks(table: Table, cluster: str, wall: float, rows: Sequence[tuple[Any, ...]]) -> list[Block]:
-    """Block of rows at one moment, given without the time column; none if there are no rows."""
+    """Return a block of rows at the time `wall`. The rows lack the time column; without rows there is no block."""
     at = micros(wall)
     return [_of_rows(BlockKey(table, cluster, date(wall)), [(at, *row) for row in rows])] if rows else []
 
@@ -117,10 +120,10 @@ def _of_rows(key: BlockKey, rows: list[tuple[Any, ...]]) -> Block:
 
 
 def micros(wall: float) -> int:
-    """Seconds since 1970 to microseconds."""
+    """Convert seconds since 1970 to microseconds."""
     return round(wall * 1_000_000)
 
 
 def date(wall: float) -> str:
-    """UTC date of a moment."""
+    """Return the UTC date of a time in seconds since 1970."""
     return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%d")

@@ -1,7 +1,7 @@
 """Detects which objects changed between readings, and schedules heartbeat rows for the others.
 
-An unchanged object is the same Python object as before: 100,000 idle queues cost one reference comparison each.
-`ackscope/tables.py` defines what the rows mean, and what missing rows mean.
+An unchanged object is the same Python object as before, so 100,000 idle queues cost one reference comparison each.
+`ackscope/tables.py` defines the meaning of rows and of missing rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,14 +18,14 @@ from exporter.landing.shapes import RowMapping
 T = TypeVar("T")
 
 BEAT = 0.9 * HEARTBEAT
-"""Seconds between heartbeat rows of an unchanged object; shorter than readers expect: clocks may be adjusted."""
+"""Seconds between heartbeat rows of an unchanged object. Shorter than readers expect, as clocks may be adjusted."""
 
 _SLOTS = round(BEAT)
 """One slot per second, to spread the heartbeats of many objects."""
 
 
 def differences(before: Sequence[T], after: Sequence[T]) -> tuple[list[T], list[T]]:
-    """Objects only in `before`, and objects only in `after`, by identity."""
+    """Return the objects only in `before`, and those only in `after`, compared by identity."""
     if before is after:
         return [], []
     both = min(len(before), len(after))
@@ -33,7 +33,7 @@ def differences(before: Sequence[T], after: Sequence[T]) -> tuple[list[T], list[
     left = [*map(before.__getitem__, moved), *before[both:]]
     added = [*map(after.__getitem__, moved), *after[both:]]
     if left and added:
-        # An object that only changed its position is in both.
+        # An object that only changed its position is in both lists: remove it.
         left_ids, came_ids = set(map(id, left)), set(map(id, added))
         left = [it for it in left if id(it) not in came_ids]
         added = [it for it in added if id(it) not in left_ids]
@@ -46,11 +46,11 @@ class ChangeTracker(Generic[T]):
     Args:
         shape: mapping to rows.
         cluster: cluster name.
-        births: an object missing from the previous reading did not exist then, and a row records that.
+        births: whether an object missing from the previous reading did not exist then; if so, a row records that.
         skip: whether to ignore an object; called once for each.
 
     Attributes:
-        whole: the latest reading produced a row for every object.
+        whole: whether the latest reading produced a row for every object.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class ChangeTracker(Generic[T]):
         self._wheel: list[dict[Any, T]] = [{} for _ in range(_SLOTS)]
 
     def take(self, at: Instant, objects: Sequence[T]) -> list[Block]:
-        """Rows for a reading completed at `at`, and for the one before."""
+        """Return the rows for a reading completed at `at`, and late rows for the previous reading."""
         last = self._at
         left, added = differences(self._objects, objects)
         olds = {self._key(it): it for it in left if not self._skip(it)}
@@ -96,11 +96,11 @@ class ChangeTracker(Generic[T]):
         return [block for block in blocks if block.rows]
 
     def _slot(self, key: Any) -> dict[Any, T]:
-        # Not hash(), which differs between processes.
+        # Not hash(): it differs between processes.
         return self._wheel[crc32(repr(key).encode()) % _SLOTS]
 
     def _due(self, last: Instant, at: Instant, landed: set[int]) -> list[T]:
-        """Objects whose heartbeat is due, without those that have a row anyway."""
+        """Return the objects whose heartbeat is due and that have no row in this reading yet."""
         start, end = int(last.mono), int(at.mono)
         seconds = range(max(start, end - _SLOTS), end)
         return [it for second in seconds for it in self._wheel[second % _SLOTS].values() if id(it) not in landed]

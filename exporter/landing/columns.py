@@ -1,6 +1,6 @@
 """Converts Python values to Arrow arrays through their buffers.
 
-`pyarrow.array` would import pandas with the first list if it is installed: 60 MB and seconds. Layout:
+With the first list `pyarrow.array` would import pandas if it is installed, which takes 60 MB and seconds. Layout:
 https://arrow.apache.org/docs/format/Columnar.html
 """
 
@@ -16,7 +16,7 @@ from ackscope.tables.arrow import ARROW_TYPES
 
 
 def column(kind: Kind, values: Sequence[Any]) -> pa.Array:
-    """One array; None is null, times are microseconds since 1970.
+    """Return the values as one array; None becomes null, times are microseconds since 1970.
 
     Raises:
         TypeError, ValueError, OverflowError, AttributeError: a value has the wrong type.
@@ -41,7 +41,7 @@ def _flags(values: Sequence[bool]) -> list[Any]:
 
 
 def _bits(flags: Sequence[bool]) -> bytes:
-    """Bitmap, least significant bit first."""
+    """Pack flags into a bitmap, least significant bit first."""
     digits = "".join(["1" if flag else "0" for flag in reversed(flags)])
     return int(digits or "0", 2).to_bytes(len(flags) // 8 + 1, "little")
 

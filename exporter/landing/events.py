@@ -1,4 +1,4 @@
-"""Rows that are no objects of the broker: finished readings, and what became of findings."""
+"""Rows of events: completed and failed readings, and findings that began, changed or ended."""
 
 from collections.abc import Collection
 from typing import Any
@@ -11,20 +11,20 @@ from diagnosis.text import render
 from exporter.landing.blocks import Block, row_blocks
 
 _AGAIN = 60.0
-"""Seconds after which a failure that goes on is told again."""
+"""Seconds after which a continuing failure gets another row."""
 
 
 class Polls:
-    """Tells the finished readings of one cluster, each good one once."""
+    """Makes rows of the readings of one cluster. Each successful reading gets one row."""
 
     def __init__(self) -> None:
         self._good: dict[str, Instant] = {}
         self._failing: dict[str, tuple[str, Instant]] = {}
 
     def take(self, snapshot: Snapshot, whole: Collection[str] = ()) -> list[Block]:
-        """Rows of the good readings since the snapshot before, with the time of their samples, and of failures.
+        """Return rows of the new successful readings, dated like their samples, and of new or continuing failures.
 
-        `whole` names the families of whose objects each has a row of this reading.
+        `whole` names the families for which this reading landed a row of every object.
         """
         blocks = []
         for family, part in snapshot.parts.items():
@@ -39,7 +39,7 @@ class Polls:
         return blocks
 
     def _is_news(self, family: str, error: str | None, now: Instant) -> bool:
-        """Whether a failure is another one than before, or has gone on for long enough to be told again."""
+        """Whether a failure is new or different, or its last row is at least `_AGAIN` old."""
         if error is None:
             self._failing.pop(family, None)
             return False
@@ -56,13 +56,16 @@ def _good(family: str, part: Part[Any], whole: bool) -> tuple[Any, ...]:  # noqa
 
 
 class Findings:
-    """Tells what became of the findings of one cluster."""
+    """Makes rows of the findings of one cluster that began, changed or ended."""
 
     def __init__(self) -> None:
         self._open: dict[tuple[str, str, str, str], Finding] | None = None
 
     def take(self, verdict: DiagnosisResult, at: Instant) -> list[Block]:
-        """Rows of what is otherwise than in the verdict before."""
+        """Return rows of the differences from the previous verdict.
+
+        A finding stays open while its rule is inconclusive. Findings of the first verdict get the event `found`.
+        """
         before = self._open
         found = {finding.key: finding for finding in verdict.findings}
         rows = []

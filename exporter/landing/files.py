@@ -1,8 +1,8 @@
 """Landing files on disk: written atomically, removed when too old or too large in total.
 
 Readers never see a partial file: it is written under a hidden name, fsynced, renamed, and its directory fsynced. Only
-files named by this module are removed, and those that `ackscope pipeline compact` merged: their name has the time of
-the newest part.
+files named by this module are removed, including those that `ackscope pipeline compact` merged: their name has the
+time of the newest part.
 """
 
 import os
@@ -30,13 +30,13 @@ _LEFT_OVER = 3600.0
 
 
 class ExpiredFiles(NamedTuple):
-    """What was removed, and what could not be.
+    """The files that were removed, and those that could not be.
 
     Attributes:
         files: number of files removed.
         bytes: their size.
         errors: files that could not be removed.
-        trouble: first error message; None if there was none.
+        trouble: the first error message; None without an error.
     """
 
     files: int
@@ -80,7 +80,7 @@ class LandingFiles:
             hidden.rename(final)
             _sync_folder(place)
         except (OSError, pa.ArrowException):
-            # Leave nothing of this attempt: its rows will be written again, or never.
+            # Remove the partial file: its rows will be written again to another file, or dropped.
             with suppress(OSError):
                 hidden.unlink(missing_ok=True)
                 final.unlink(missing_ok=True)
@@ -92,8 +92,8 @@ class LandingFiles:
     def expire(self, wall: float, max_bytes: int, max_age: float, *, look: bool) -> ExpiredFiles:
         """Remove files that are too old, and the oldest while the total size is too large.
 
-        Past hours are removed as a whole: a rollup of half an hour's rows would stand for the whole hour. Without
-        `look` the sizes are those of the last scan plus what was written since.
+        Past hours are removed as a whole: a rollup of half an hour's rows would stand for the whole hour. `look` scans
+        the directory; without it the sizes are those of the last scan plus what was written since.
         """
         if look or self.folder_bytes is None:
             self.folder_bytes = sum(_size(path) for path in self._own(_NAME))
@@ -115,7 +115,7 @@ class LandingFiles:
         return ExpiredFiles(files, freed, errors, trouble)
 
     def sweep(self, wall: float) -> None:
-        """Remove unfinished files of a killed exporter."""
+        """Remove unfinished files that a killed exporter left behind."""
         oldest = _moment(wall - _LEFT_OVER)
         for path in self._own(_UNFINISHED):
             if path.name[1:] < oldest:

@@ -1,4 +1,4 @@
-"""Limits the landed channels and consumers to those that matter."""
+"""Limits the landed channels and consumers to the most important ones."""
 
 from collections.abc import Callable, Sequence
 from heapq import nlargest
@@ -12,16 +12,16 @@ from exporter.landing.shapes import RowMapping
 T = TypeVar("T")
 
 _LIVELY = 60.0
-"""Seconds that a change makes an object matter, so that one idle poll does not cost its place."""
+"""Seconds after a change for which an object ranks as changing, so that one idle poll does not cost its place."""
 
 
 class PriorityTracker(Generic[T]):
-    """Tracks the objects that matter most: in trouble first, then changing, then those already tracked.
+    """Tracks the most important objects: those in trouble first, then changing ones, then those already tracked.
 
     Args:
         shape: mapping to rows.
         cluster: cluster name.
-        trouble: severity of an object's state; 0 is none.
+        trouble: severity of an object's state; 0 for no trouble.
         skip: whether to ignore an object.
     """
 
@@ -40,11 +40,11 @@ class PriorityTracker(Generic[T]):
 
     @property
     def whole(self) -> bool:
-        """The latest reading produced a row for every tracked object."""
+        """Whether the latest reading produced a row for every tracked object."""
         return self._tracker.whole
 
     def take(self, at: Instant, objects: Sequence[T], cap: int) -> tuple[list[Block], int]:
-        """Rows of a reading, and how many objects that matter exceeded the limit."""
+        """Return the rows of a reading, and how many objects in trouble or changing are beyond the limit."""
         left, added = differences(self._objects, objects)
         olds = {self._key(it): self._values(it) for it in left}
         changed = {key for it in added if olds.get(key := self._key(it)) != self._values(it)}
@@ -67,5 +67,5 @@ class PriorityTracker(Generic[T]):
 
 
 def _order(trouble: float) -> int:
-    """Trouble in steps of a factor of eight, so that small differences do not displace objects."""
+    """Return the trouble in steps of a factor of eight, so that small differences do not displace tracked objects."""
     return (int(trouble).bit_length() + 2) // 3

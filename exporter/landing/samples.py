@@ -1,4 +1,4 @@
-"""Converts the snapshots of one cluster to landing rows: which readings are new, and what changed."""
+"""Converts the snapshots of one cluster to landing rows of new readings and changed objects."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -67,7 +67,9 @@ class ClusterSamples:
     def steps(
         self, snapshot: Snapshot, shared: Snapshot, verdict: DiagnosisResult | None, now: Instant
     ) -> Iterator[tuple[Table, Callable[[], SampleBatch]]]:
-        """Each table with a function that makes its rows, to be called once, each guarded on its own.
+        """Yield each table with a function that makes its rows.
+
+        Call each function once, and catch its exceptions, so that a defect costs the rows of one table only.
 
         `shared` has the content of `snapshot`, with objects of the previous snapshot where they are equal.
         """
@@ -80,7 +82,7 @@ class ClusterSamples:
             yield FINDING_EVENTS, lambda: SampleBatch(self._findings.take(verdict, now))
 
     def resend_all(self, *tables: Table) -> None:
-        """Forget what was landed in some tables, because rows were lost; the next reading lands every object."""
+        """Forget what was landed in some tables, because rows were lost. The next reading lands every object again."""
         for table in tables:
             self._reset[table]()
 
@@ -140,7 +142,7 @@ class ClusterSamples:
         return SampleBatch([NODES.block(self._cluster, at, part.value)])
 
     def _new(self, family: str, part: Part[Any]) -> Instant | None:
-        """When this reading was completed; None if it is not new."""
+        """Return when this reading was completed; None if it is not new."""
         if part.at is None or part.value is None or self._seen.get(family) == part.at:
             return None
         self._seen[family] = part.at

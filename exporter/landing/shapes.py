@@ -31,16 +31,16 @@ class RowMapping(Generic[T]):
 
     @property
     def key(self) -> Callable[[T], Any]:
-        """Reads an object's key: one value, or a tuple."""
+        """Function that reads the key of an object: one value, or a tuple."""
         return attrgetter(*(self.fields[name] for name in self.keys))
 
     @property
     def values(self) -> Callable[[T], tuple[Any, ...]]:
-        """Reads the values that count as a change."""
+        """Function that reads the values of an object that are compared to detect a change."""
         return attrgetter(*(path for name, path in self.fields.items() if name not in {*self.keys, *self.not_compared}))
 
     def block(self, cluster: str, at: Instant, objects: Sequence[T], removed: Sequence[Any] = ()) -> Block:
-        """Rows of one poll: of present objects, and of the keys of removed ones."""
+        """Return the rows of one poll: of present objects, and of the keys in `removed`."""
         rows = len(objects) + len(removed)
         return Block(
             BlockKey(self.table, cluster, date(at.wall)), rows, lambda: self._columns(micros(at.wall), objects, removed)

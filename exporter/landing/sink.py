@@ -50,11 +50,11 @@ class LandingSink:
             samples.apply(settings)
 
     def snapshot(self, snapshot: Snapshot, shared: Snapshot, verdict: DiagnosisResult | None) -> None:
-        """Land what is new in a snapshot and in the diagnosis of it.
+        """Land what is new in a snapshot and in its diagnosis.
 
         Args:
-            snapshot: as it was read.
-            shared: the same from the window, where equal objects are identical to those of the previous snapshot.
+            snapshot: the snapshot as it was read.
+            shared: the same snapshot from the window. Equal objects are identical to those of the previous snapshot.
             verdict: latest diagnosis.
         """
         cluster, writer = snapshot.cluster, self.writer
@@ -65,7 +65,7 @@ class LandingSink:
             self._drop_counts[cluster] = writer.drop_count
             samples.resend_all(*CHANGES, FINDING_EVENTS)
         for table, take in samples.steps(snapshot, shared, verdict, self._clock.now()):
-            # Boundary of each table: a defect costs its rows, not the other tables or the poll.
+            # Boundary of each table: a defect loses its rows, but not those of other tables, and does not stop polling.
             try:
                 batch = take()
             except Exception:

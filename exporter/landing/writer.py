@@ -1,6 +1,6 @@
 """The landing writer: a bounded buffer of blocks, flushed to complete, durable files every few seconds.
 
-A slow disk costs at most the memory of `buffer_rows`; beyond that the oldest rows are dropped and counted.
+On a slow disk the buffer grows to at most `buffer_rows`; beyond that the oldest rows are dropped and counted.
 """
 
 import threading
@@ -21,7 +21,7 @@ from exporter.landing.settings import LandingSettings
 log = get_logger(__name__)
 
 _BLOCKS = 5_000
-"""Limit of buffered blocks: each has a cost, however few its rows."""
+"""Limit of buffered blocks: even a block with few rows uses memory."""
 
 _EXPIRE_SECONDS, _LOOK_SECONDS = 60.0, 3600.0
 """Interval of expiry, and of scanning the directory for its size."""
@@ -65,7 +65,7 @@ class LandingWriter:
         self._thread.start()
 
     def stop(self, timeout: float = 3.0) -> None:
-        """Write what is buffered and stop; rows not written within `timeout` seconds are lost."""
+        """Write buffered rows and stop. Rows that are not written within `timeout` seconds are lost."""
         self._stopped.set()
         self._wake.set()
         if self._thread.is_alive():
@@ -82,14 +82,14 @@ class LandingWriter:
                 self._buffer.append(block)
                 self._buffered += block.rows
             self._bound()
-            # While the disk fails, the next attempt waits for the interval.
+            # Do not wake the thread early while the disk fails: the next attempt waits for the interval.
             full = self._buffered >= self._settings.file_rows and self._trouble is None
         if full:
             self._wake.set()
 
     @property
     def drop_count(self) -> int:
-        """How often writing resumed after rows had been dropped: change tables must be resent then."""
+        """Number of times that writing resumed after dropped rows. Tables of changes must be resent each time."""
         return self._drop_count
 
     def count_dropped(self, table: Table, rows: int) -> None:
@@ -99,7 +99,7 @@ class LandingWriter:
                 self._dropped[table.name, "cap"] += rows
 
     def defect(self, table: Table) -> int:
-        """Count a snapshot whose rows could not be created; returns the total for the table."""
+        """Count a snapshot whose rows could not be created. Returns the total for the table."""
         with self._lock:
             self._defects[table.name] += 1
             return self._defects[table.name]
@@ -137,7 +137,7 @@ class LandingWriter:
                 self._expire(self._clock.now())
 
     def _attempt(self, key: BlockKey, blocks: list[Block]) -> str | None:
-        """Write one file; returns the disk's error, if any. Removes blocks that do not fit from `blocks`."""
+        """Write one file. Returns the error of the disk, if any. Blocks that do not fit are removed from `blocks`."""
         blocks[:] = [block for block in blocks if self._fits(block)]
         rows = sum(block.rows for block in blocks)
         if not rows:
@@ -159,7 +159,7 @@ class LandingWriter:
         return None
 
     def _fits(self, block: Block) -> bool:
-        """Create the block's columns; a block that does not fit its table never will."""
+        """Create the columns of a block. Returns whether they fit the table; if not, retrying is useless."""
         try:
             block.arrow()
         except _MISFITS:
@@ -173,7 +173,7 @@ class LandingWriter:
     def _put_back(self, failed: list[list[Block]]) -> None:
         """Put failed blocks back at the front of the buffer; new blocks of a key are merged.
 
-        They become columns, so that they do not keep the original objects alive.
+        Failed blocks become columns, so that they do not keep the original objects alive.
         """
         folder_bytes = [block for blocks in failed for block in blocks if block.retried]
         for blocks in failed:
@@ -234,7 +234,7 @@ class LandingWriter:
             last = self._stopped.is_set()
             try:
                 self.flush()
-            except Exception:  # Boundary of this thread: a defect costs one flush, not the following ones.
+            except Exception:  # Boundary of this thread: a defect loses one flush and does not stop later ones.
                 log.exception("flushing landing files failed")
                 with self._lock:
                     self._errors += 1

@@ -1,1 +1,1 @@
-"""Polling: when each endpoint family of a cluster is read, what that costs the broker, and the latest good readings."""
+"""Polling: schedules the endpoint families of a cluster, measures what they cost, and keeps the latest readings."""

@@ -1,4 +1,4 @@
-"""The budget of polling if none is configured: small while the broker is idle, full while it is active.
+"""The default budget of polling: small while the broker is idle, full while it is active.
 
 The totals in the broker's overview show whether it is active. They are read in every round regardless of the budget,
 cost the same for any number of queues, and reflect every significant backlog, redelivery or loss of clients.
@@ -25,24 +25,25 @@ MIN_IDLE_SHARE = 1000 * _SHARE_PER_QUEUE
 """Share of one core while idle, with up to 1,000 queues. Reading 1,000 in full every 15 s took 0.005."""
 
 CHEAP_SECONDS = 0.005
-"""A cheaper reading is not worth saving: it runs as often as without a budget, up to `MAX_SHARE` in total."""
+"""Families that cost less per reading are not slowed down by the idle budget, up to `MAX_SHARE` in total."""
 
 IDLE_TOTALS_SHARE = 1 / 60
 """Share of one core for queue totals while idle: those of 10,000 took 1.7 s (3.10.8), as long as all statistics."""
 
 IDLE_FULL_INTERVAL_SECONDS = 150.0
-"""While idle, a moderate number of queues is read in full this often instead of totals once a minute.
+"""While idle, seconds between full readings of a moderate number of queues, instead of totals once a minute.
 
-Half of the five minutes that rates usually span, so that they cover two readings.
+It is half of the five minutes that rates usually span, so that they cover two readings.
 
-Totals wake the process of every queue, even after the answer: once a minute, those of 1,000 idle queues took 0.18 s of
-the broker's CPU time and all statistics 0.26 s (4.3.6); at short intervals 0.02 s and 0.08 s.
+Totals wake the process of every queue, even after the answer. Read once a minute, the totals of 1,000 idle queues took
+0.18 s of the broker's CPU time and all statistics 0.26 s (4.3.6); read at short intervals, 0.02 s and 0.08 s.
 """
 
 IDLE_CHECK_MAX_AGE_SECONDS = 50.0
-"""While idle, a health check that passed is not polled again for this long; the alarms check always is.
+"""While idle, seconds for which a health check that passed is not polled again. The alarms check always is.
 
-These are a dozen requests, half of those for a small broker in a round. At an interval of 15 s: once a minute.
+The checks are a dozen requests, half of all in a round for a small broker. At an interval of 15 s this means once a
+minute.
 """
 
 _BASELINE_SECONDS = 150.0
@@ -50,7 +51,7 @@ _BASELINE_SECONDS = 150.0
 
 
 class _Threshold(NamedTuple):
-    """When a total shows activity: it is worse than `factor` times its baseline by more than `margin`.
+    """Threshold of one total, which shows activity if it is worse than `factor` times its baseline by over `margin`.
 
     Attributes:
         sign: 1 if higher is worse, -1 if lower is worse.
@@ -62,7 +63,7 @@ class _Threshold(NamedTuple):
     margin: float
 
 
-# A few clients come and go on every broker, our own probes among them.
+# The margin allows for a few clients that connect or disconnect, including our own probes.
 _THRESHOLDS = {
     "messages_ready": _Threshold(1, 1.25, 100.0),
     "messages_unacked": _Threshold(1, 1.25, 100.0),
@@ -73,10 +74,10 @@ _THRESHOLDS = {
 
 
 class ActivityDetector:
-    """Whether one broker is active. Not thread-safe.
+    """Detects whether one broker is active. Not thread-safe.
 
     Attributes:
-        active: as of the latest update.
+        active: whether the broker was active at the latest update.
     """
 
     def __init__(self) -> None:
@@ -86,7 +87,7 @@ class ActivityDetector:
         self._totals_exceeded = self.active = False
 
     def update(self, overview: Part[Overview], nodes: Part[tuple[Node, ...]]) -> None:
-        """Set `active`: totals are worse than before, a node is down or has an alarm, or the broker is unreadable."""
+        """Set `active`: true if a total exceeds its threshold, a node is down or has an alarm, or a reading failed."""
         if overview.value is not None and overview.at is not None and overview.at != self._overview_at:
             self._overview_at = overview.at
             self._totals_exceeded = self._compare(self._totals(overview.value, overview.at), overview.at.mono)
@@ -103,7 +104,7 @@ class ActivityDetector:
         return exceeded
 
     def _totals(self, overview: Overview, at: Instant) -> dict[str, float]:
-        """The totals that the broker reports."""
+        """Return the totals that the broker reports, by name."""
         totals = {
             "messages_ready": overview.messages_ready,
             "messages_unacked": overview.messages_unacked,
@@ -114,7 +115,7 @@ class ActivityDetector:
         return {name: value for name, value in totals.items() if value is not None}
 
     def _redelivery_rate(self, count: int | None, at: Instant) -> float | None:
-        """Messages per second since the previous reading; None without one and after a counter reset."""
+        """Return redelivered messages per second since the previous reading; None without one or after a reset."""
         previous, self._redelivered = self._redelivered, None if count is None else (count, at)
         if count is None or previous is None or count < previous[0]:
             return None
@@ -122,7 +123,7 @@ class ActivityDetector:
 
 
 def default_budget(queues: int, demands: Mapping[str, Demand], *, active: bool) -> float:
-    """The share of one core for all families that are not vital, if none is configured.
+    """Return the default share of one core for all families that are not vital.
 
     Args:
         queues: number of queues of the broker.
@@ -134,7 +135,7 @@ def default_budget(queues: int, demands: Mapping[str, Demand], *, active: bool) 
 
 
 class AdaptiveBudget:
-    """The current budget of one broker, and what polling omits while the broker is idle.
+    """The current budget of one broker, and the reductions of polling while the broker is idle.
 
     Args:
         fixed: configured share of one core; None for the default. Only then polling is reduced while idle.
@@ -156,7 +157,7 @@ class AdaptiveBudget:
 
     @property
     def full_interval(self) -> float:
-        """Acceptable seconds between full readings of a moderate number of queues; 0 if totals are preferred."""
+        """Longest acceptable seconds between full readings of a moderate number of queues; 0 to prefer totals."""
         return IDLE_FULL_INTERVAL_SECONDS if self.idle else 0.0
 
     @property
@@ -194,7 +195,10 @@ class AdaptiveBudget:
 
 
 def _idle_demand(name: str, demand: Demand, queues_interval: float) -> Demand:
-    """Longer intervals for configuration, which rarely changes; a cheap family is read as often as the queues."""
+    """Return the demand on an idle broker: longer intervals for families that rarely change.
+
+    A cheap family is still read at least as often as the queues.
+    """
     interval = FAMILIES[name].idle_interval
     if demand.cost < CHEAP_SECONDS:
         interval = min(interval, queues_interval)

@@ -1,4 +1,4 @@
-"""Shares the broker's time out among the families: how often each is polled if not all can be polled every time.
+"""Divides the polling budget among the families, which decides how often each is polled.
 
 Pure. A family that costs C seconds per reading and is read every I seconds takes C / I of one core of the broker. Its
 demand is C divided by its shortest interval. Shares are weighted max-min fair: small demands are met in full, and the
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 VITAL_MAX_SHARE = 0.2
-"""A vital family is stretched too once a reading takes a fifth of its interval, so that it never polls constantly."""
+"""Largest share of one core of a vital family: beyond it its interval grows, so that polling never runs constantly."""
 
 TOTALS_PART = 0.5
 """Part of the queues' share that totals may take; the rest is for statistics of suspicious queues."""
@@ -18,7 +18,7 @@ TOTALS_PART = 0.5
 TOTALS_INTERVAL_SECONDS = 60.0
 """Totals are read at least this often, even beyond the share, because a backlog is what users look for first.
 
-Within 1 % of a core, a large broker's default budget, the totals of 50,000 queues would be read every 15 minutes.
+Within 1 % of a core, the default budget, the totals of 50,000 queues would be read only every 15 minutes.
 """
 
 TOTALS_MAX_SHARE = 1 / 30
@@ -27,10 +27,10 @@ TOTALS_MAX_SHARE = 1 / 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """What one family needs.
+    """Demand of one family.
 
     Attributes:
-        cost: seconds of broker time for one reading; 0 before the first.
+        cost: seconds of broker time for one reading; 0 before the first reading.
         min_interval: seconds between the starts of two readings if the budget does not limit them; above 0.
         vital: polled at its shortest interval outside the budget, as long as it is fast.
         weight: relative weight if not all demands can be met; above 0.
@@ -45,7 +45,7 @@ class Demand:
 
     @property
     def share(self) -> float:
-        """Share of one core that it takes at its shortest interval."""
+        """Share of one core that the family takes at its shortest interval."""
         return self.cost / self.min_interval
 
 
@@ -55,7 +55,7 @@ def fair_shares(
     weights: Mapping[str, float] | None = None,
     min_shares: Mapping[str, float] | None = None,
 ) -> dict[str, float]:
-    """Weighted max-min fair shares: no one gets more than its demand, nor less than another with the same demand.
+    """Return weighted max-min fair shares: nobody gets more than its demand, or less than another with equal demand.
 
     Args:
         demands: name -> demanded share of one core; 0 or more.
@@ -82,7 +82,7 @@ def _weighted_shares(demands: Mapping[str, float], budget: float, weights: Mappi
     weight = {name: weights.get(name, 1.0) for name in demands}
     shares: dict[str, float] = {}
     remaining, order = budget, sorted(demands, key=lambda name: demands[name] / weight[name])
-    # In order of demand per weight, each gets at most its part of the remainder; what it leaves goes to the next.
+    # In order of demand per weight, each gets at most its part of the remainder. What it leaves goes to the later ones.
     for place, name in enumerate(order):
         part = remaining * weight[name] / math.fsum(weight[other] for other in order[place:])
         shares[name] = min(demands[name], part)
@@ -91,7 +91,7 @@ def _weighted_shares(demands: Mapping[str, float], budget: float, weights: Mappi
 
 
 def family_shares(demands: Mapping[str, Demand], budget: float) -> dict[str, float]:
-    """Family -> share of one core that it may take.
+    """Return the share of one core that each family may take.
 
     Args:
         demands: demand by family.
@@ -110,14 +110,14 @@ def family_shares(demands: Mapping[str, Demand], budget: float) -> dict[str, flo
 
 
 def interval_for(demand: Demand, share: float) -> float:
-    """Seconds between the starts of two readings that stay within a share; the shortest interval if it fits."""
+    """Return the seconds between the starts of two readings that keep the family within `share` of one core."""
     if demand.share <= share:
         return demand.min_interval
     return max(demand.min_interval, demand.cost / share) if share > 0 else math.inf
 
 
 def split_queue_share(totals: Demand, share: float, totals_max_share: float = TOTALS_MAX_SHARE) -> tuple[float, float]:
-    """Divides the queues' share between totals and statistics of single queues.
+    """Divide the share of the queues between totals and statistics of single queues.
 
     Totals may exceed the share if it is too small to read them every `TOTALS_INTERVAL_SECONDS`; statistics keep their
     part in any case.

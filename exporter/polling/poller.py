@@ -1,7 +1,8 @@
 """Polls one cluster continuously and keeps the latest good reading of every family.
 
-Each family has at most one request in flight and waits for no other, so one that hangs starves none. A round starts
-what is due, waits a little, and publishes a snapshot of what is there. Interval, cost and budget decide what is due.
+Each family has at most one reading in flight and waits for no other, so a family that hangs does not block the others.
+A round starts the readings that are due, waits for up to half an interval, and publishes a snapshot. Interval, cost and
+budget decide what is due.
 """
 
 import threading
@@ -37,19 +38,19 @@ log = get_logger(__name__)
 _STOP_SECONDS = 2.0
 
 _GROW_AFTER_SECONDS = 0.25
-"""If no reading ends for this long, a waiting one gets one more thread."""
+"""If no reading ends for this many seconds, the pool gets one more thread for a waiting reading."""
 
 _SPENT_WINDOW_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollerStats:
-    """What polling one cluster costs.
+    """Cost and progress of polling one cluster.
 
     Attributes:
         families: statistics by family.
-        budget: share of one core of the broker that polling may take now.
-        spent: share it took in the last minute, without vital families; None before it was measured.
+        budget: current limit of polling, as a share of one core of the broker.
+        spent: share of one core that polling took in the last minute, without vital families; None before it is known.
         mode: how the queues are read; None before their first reading.
         coverage: coverage of the queue statistics; None if all are read every time.
     """
@@ -94,7 +95,7 @@ class Poller:
         }
         self._pool = WorkerPool(f"poll-{cluster}-idle", max_threads=len(FAMILIES))
         self._round_thread = threading.Thread(target=self._run_rounds, name=f"poll-{cluster}", daemon=True)
-        # Guarded by `_changed`: reachable again, and a reading that ended after its round was published.
+        # Both guarded by `_changed`: the broker is reachable again; a reading ended after its round was published.
         self._stopping = self._recovered = self._late_reading = False
         self._latest = Snapshot(cluster=cluster, taken=clock.now())
         self._state_log = StateChangeLogger(cluster)
@@ -113,7 +114,7 @@ class Poller:
 
     @property
     def stats(self) -> PollerStats:
-        """What polling has cost so far."""
+        """Statistics of polling so far."""
         with self._changed:
             spent = None
             if len(self._spending) > 1:
@@ -137,7 +138,7 @@ class Poller:
         self._round_thread.start()
 
     def stop(self) -> None:
-        """Stop polling. A request that hangs ends with its own timeout, and its answer is ignored."""
+        """Stop polling. A hanging request ends with its own timeout, and its answer is ignored."""
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
@@ -164,7 +165,7 @@ class Poller:
         except BrokerError as error:
             part, unavailable = replace(schedule.part, error=str(error)), isinstance(error, NoStatistics)
         except Exception:
-            # Boundary: a bug in one family must not end polling of it, nor of the others.
+            # Boundary: a bug in one family must not end polling, neither of this family nor of the others.
             log.exception("internal error in ackscope while reading", cluster=self._cluster, endpoint=family)
             part = replace(schedule.part, error="internal error in ackscope; see its log")
         self._finish(schedule, part, began, before, unavailable=unavailable)
@@ -213,7 +214,7 @@ class Poller:
             log.exception("publishing a snapshot failed", cluster=self._cluster)
 
     def _wait_for_late_reading(self, deadline: float) -> bool:
-        """Wait for the next round; True if a late reading ended before it."""
+        """Wait until the next round is due. Returns True earlier if a late reading has ended."""
         with self._changed:
             remaining = deadline - self._clock.now().mono
             self._changed.wait_for(
@@ -222,11 +223,11 @@ class Poller:
             return self._late_reading and not (self._stopping or self._recovered)
 
     def _round(self, began: Instant) -> None:
-        """Start what is due, wait for it for half an interval, and publish what is there."""
+        """Start the due readings, wait up to half an interval for them, and publish a snapshot."""
         with self._changed:
             self._recovered = False
             self._plan(began)
-            # Half an interval early is close enough: otherwise what is due just after a round would wait for the next.
+            # Readings that become due within half an interval start now, or they would wait for the next round.
             started = self._start_due(began.mono + self._interval / 2)
             self._await(started)
         self._publish()
@@ -244,7 +245,7 @@ class Poller:
         self._on_snapshot(snapshot)
 
     def _plan(self, now: Instant) -> None:
-        """Share the budget out by current costs and set all intervals."""
+        """Divide the budget by current costs and set the interval of each family."""
         schedules, queues = self._schedules, self._reader.queues
         demands = {name: schedule.demand for name, schedule in schedules.items()}
         demands["queues"] = replace(demands["queues"], cost=queues.full_cost)
@@ -262,7 +263,7 @@ class Poller:
             self._spending.popleft()
 
     def _plan_queues(self, share: float) -> None:
-        """Set the budget and the interval of the queues, which depend on how they are read."""
+        """Set the budget and the interval of the queues. Both depend on the mode in which queues are read."""
         schedule, queues = self._schedules["queues"], self._reader.queues
         totals = Demand(cost=queues.totals_cost, min_interval=self._interval)
         totals_interval, details_share = (
@@ -287,7 +288,7 @@ class Poller:
     def _start_due(self, horizon: float) -> list[EndpointSchedule]:
         channels, consumers, queues = (self._schedules[name].part for name in ("channels", "consumers", "queues"))
         budget, redelivering = self._queue_budget, self._redelivery_hints.update(channels, consumers, queues)
-        # In mode TOTALS a step runs every round: totals when they are due, statistics in between.
+        # In mode TOTALS a step runs every round: it reads totals when they are due, and statistics in between.
         steps = self._reader.queues.next_mode(budget, self._reader.queue_hints()) is QueueMode.TOTALS
         started = []
         for name, schedule in self._schedules.items():
@@ -299,7 +300,7 @@ class Poller:
         return started
 
     def _await(self, started: list[EndpointSchedule]) -> None:
-        """Wait until all have ended, for half an interval at most; the pool grows if none ends."""
+        """Wait until all readings have ended, for at most half an interval. The pool grows if none ends."""
         deadline = time.monotonic() + self._interval / 2
         while not (self._stopping or self._recovered) and any(schedule.in_flight for schedule in started):
             remaining = deadline - time.monotonic()

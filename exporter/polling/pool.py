@@ -6,22 +6,22 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
 BASE_THREADS = 2
-"""Threads that are enough for a broker that answers; more would open as many connections to it at the same time."""
+"""Enough threads for a broker that answers. More would open as many connections to it at the same time."""
 
 _IDLE_SECONDS = 30.0
 
 _NamedJob = tuple[str, Callable[[], None]]
-"""Name of the thread while it runs, and the work; it never raises."""
+"""Name of the thread while the job runs, and the work, which never raises."""
 
 _Mailbox = SimpleQueue[_NamedJob | None]
-"""Where one idle thread receives its next job; None ends it."""
+"""Queue through which one idle thread receives its next job; None ends the thread."""
 
 
 class WorkerPool:
-    """Runs jobs in order of submission, `BASE_THREADS` at a time and one more for every call of `grow`.
+    """Runs jobs in order of submission, at most `BASE_THREADS` at a time. Each call of `grow` allows one more.
 
-    Threads start on demand and end after 30 s without work. They are daemons: one that hangs ends with the timeout of
-    its request and does not delay exit.
+    Threads start on demand and end after 30 s without work. They are daemons: a hanging thread ends with the timeout
+    of its request and does not delay exit.
 
     Args:
         name: name of idle threads.
@@ -54,7 +54,7 @@ class WorkerPool:
             self._dispatch(self._max_threads)
 
     def stop(self) -> None:
-        """Discard waiting jobs and accept no more; running jobs go on to their end."""
+        """Discard waiting jobs and accept no more. Running jobs complete."""
         with self._lock:
             self._stopping = True
             self._jobs.clear()
@@ -67,7 +67,7 @@ class WorkerPool:
         if self._stopping or not self._jobs or len(self._threads) - len(self._idle) >= max_busy:
             return
         if self._idle:
-            # The most recently idle one: in rotation, all threads of a slow minute would stay alive forever.
+            # Use the thread that became idle last. In rotation, all threads of a slow minute would stay alive forever.
             self._idle.pop().put(self._jobs.popleft())
             return
         thread = threading.Thread(target=self._work, name=self._name, daemon=True)
@@ -82,7 +82,7 @@ class WorkerPool:
             thread.name = self._name
 
     def _next(self, mailbox: _Mailbox) -> _NamedJob | None:
-        """The next job, waiting for it if necessary; None ends the thread, after a long wait or a stop."""
+        """Wait for the next job. Returns None if the thread should end: after a long idle time, or a stop."""
         thread = threading.current_thread()
         with self._lock:
             if self._stopping:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def redelivering_queues(
     previous: Mapping[str, int], channels: Iterable[Channel], consumers: Iterable[Consumer]
 ) -> tuple[dict[str, int], frozenset[QueueKey]]:
-    """The queues consumed on channels whose redelivery counter has grown since the previous reading.
+    """Return the queues whose consumers are on channels with a growing redelivery counter.
 
     Args:
         previous: channel name -> redelivery counter in the previous reading.
@@ -44,7 +44,7 @@ class RedeliveryHints:
         consumers: Part[tuple[Consumer, ...]],
         queues: Part[tuple[Queue, ...]],
     ) -> frozenset[QueueKey]:
-        """The redelivering queues since the queues were last read, given the latest readings of all three."""
+        """Return the queues that redelivered since the queues were last read, given the latest readings."""
         if queues.at != self._queues_at:
             self._queues_at, self._queues = queues.at, frozenset()
         if channels.at != self._channels_at:

@@ -15,38 +15,41 @@ MAX_RETRY_SECONDS = 60.0
 """Longest time from a failure to the next attempt."""
 
 UNAVAILABLE_RETRY_SECONDS = 300.0
-"""The same for a family that the broker does not provide: only a change of its configuration helps."""
+"""Seconds to the next attempt for a family that the broker does not provide. Only a changed configuration helps."""
 
 VITAL_FAMILIES = ("overview", "nodes", "health")
 """Families that show whether the broker is healthy: cheap, and polled regardless of the budget."""
 
 CLIENT_FAMILIES = ("channels", "consumers", "connections")
-"""Families whose consecutive readings rules about clients compare, so the second one must not come late."""
+"""Families of clients. Rules compare two consecutive readings of them, so the second one must not come late."""
 
 _PROBING_FAMILY = "overview"
-"""The family that is retried quickly, to see when the broker is back."""
+"""The family that is retried without backoff, to notice when the broker is back."""
 
 _SAMPLES_FOR_COST = 2
-"""Readings after which the cost of a family is known: the minimum of two ignores one outlier."""
+"""Number of readings after which the cost of a family is known. The minimum of two ignores one outlier."""
 
 _UNMEASURED_MAX_INTERVALS = 4.0
-"""Until then it is read after at most this many of its shortest intervals, unless that exceeds the share below."""
+"""Until the cost is known, longest interval of a family, in shortest intervals.
+
+It may be longer if the family would exceed `_UNMEASURED_MAX_SHARE`.
+"""
 
 _UNMEASURED_MAX_SHARE = 0.05
 """Share of one core that a family may take until its cost is known; client families may take `VITAL_MAX_SHARE`.
 
-A broker that is slow while it starts, or while everything is read at once, is so only for that moment.
+The limit is generous, because a broker that is starting, or read in full for the first time, is slow only for a moment.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class PollStats:
-    """What polling one family has cost so far.
+    """Statistics of polling one family so far.
 
     Attributes:
         attempts: readings that ended, successful or not.
         failures: readings that failed.
-        last_seconds: how long the latest one took; None before the first.
+        last_seconds: duration of the latest reading; None before the first.
         bytes_total: bytes of all answers.
         cost_seconds: broker time, from each request to the end of its answer, less the round trip.
         requests: number of requests.
@@ -71,7 +74,8 @@ class EndpointSchedule:
         min_retry: seconds from a first failure to the next attempt, at least.
         part: the latest good reading and the latest error.
         in_flight: whether a reading is running.
-        started_at: start of the latest reading (monotonic clock); earlier than that to make the next one due sooner.
+        started_at: nominal start of the latest reading (monotonic clock). Earlier than the real start to make the next
+            one due sooner.
         retry_after: seconds from `started_at` to the next attempt after a failure; None after a success.
         unavailable: whether the broker does not provide this family.
     """
@@ -98,7 +102,7 @@ class EndpointSchedule:
     def cost(self) -> float:
         """Seconds of broker time for a reading: the minimum of the last three, capped by the cost baseline.
 
-        The minimum, because costs are measured from here: other load makes a reading longer, never shorter.
+        It is the minimum because costs are measured from here: other load makes a reading longer, never shorter.
         """
         return min(self._measured_cost, self._baseline.max_cost())
 
@@ -108,7 +112,7 @@ class EndpointSchedule:
 
     @property
     def demand(self) -> Demand:
-        """What it needs of the budget."""
+        """What the family needs of the budget."""
         family = FAMILIES[self.name]
         return Demand(
             cost=self.cost,
@@ -119,10 +123,10 @@ class EndpointSchedule:
         )
 
     def corrected_interval(self, interval: float) -> float:
-        """The budget's interval in seconds, corrected for a cost that is uncertain.
+        """Return the interval of the budget in seconds, corrected for an uncertain cost.
 
-        Shorter until the cost is known, so that one outlier at the start does not stop polling for minutes. Longer if
-        the broker is overloaded and answers slowly, so that it is never polled all the time.
+        It is shorter until the cost is known, so that one outlier at the start does not stop polling for minutes. It is
+        longer if the broker is overloaded and answers slowly, so that the broker is never polled constantly.
         """
         if len(self._costs) >= _SAMPLES_FOR_COST:
             overloaded = self.cost < self._measured_cost
@@ -141,29 +145,29 @@ class EndpointSchedule:
         return not self.in_flight and self.started_at + (interval if retry_after is None else retry_after) <= horizon
 
     def start(self, interval: float) -> None:
-        """A reading starts. If the round made it early or late, the next one is due as if it had been on time."""
+        """Record that a reading starts. If it is early or late, the next one is due as if it had been on time."""
         self.in_flight, self._due = True, self.started_at + interval
 
     def reset(self) -> None:
-        """Make it due now and forget its costs, which were measured while the broker was unreachable."""
+        """Make the family due now, and forget costs that were measured while the broker was unreachable."""
         self.started_at, self._due = float("-inf"), float("-inf")
         self.retry_after, self._consecutive_failures = None, 0
         self._reset_in_flight = self.in_flight
         self._costs.clear()
 
     def finish_step(self, began: Instant, after: PollCost) -> None:
-        """A step ended without a new reading: statistics of queues that the next reading will contain."""
+        """Record that a step ended without a new reading: it read statistics that the next reading will contain."""
         self.in_flight, self.started_at = False, self._nominal_start(began)
         self._record_cost(after)
 
     def finish(self, part: Part[Any], began: Instant, ended: Instant, before: PollCost, after: PollCost) -> None:
-        """A reading ended.
+        """Record that a reading ended.
 
         Args:
-            part: with an error if it failed.
-            began: when it started.
-            ended: when it ended.
-            before: accumulated cost of the family when it started.
+            part: the result; it has an error if the reading failed.
+            began: when the reading started.
+            ended: when the reading ended.
+            before: accumulated cost of the family when the reading started.
             after: accumulated cost of the family now.
         """
         seconds, failed, cost = ended.since(began), part.error is not None, after.seconds - before.seconds
@@ -189,18 +193,18 @@ class EndpointSchedule:
             return
         self._consecutive_failures += 1
         if self.name == _PROBING_FAMILY:
-            # No backoff: it shows when the broker is back, however long it has been unreachable.
+            # No backoff: this family shows when the broker is back, however long it was unreachable.
             self.retry_after = seconds + self.min_retry
             return
         shortest = max(self.min_retry, 2 * seconds)
         backoff = shortest * 2.0 ** min(self._consecutive_failures - 1, 10)
         self.retry_after = max(shortest, min(MAX_RETRY_SECONDS, backoff))
         if was_reset:
-            # It started before the broker was back, so its failure says nothing about now.
+            # The reading started before the broker was back, so its failure says nothing about the present state.
             self.retry_after, self._consecutive_failures = seconds, 0
 
     def _nominal_start(self, began: Instant) -> float:
-        """The time from which the next interval counts."""
+        """Return the time from which the next interval counts, in seconds of the monotonic clock."""
         return self._due if self._due > began.mono - self.min_retry else began.mono
 
     def _record_cost(self, after: PollCost) -> None:
@@ -209,16 +213,16 @@ class EndpointSchedule:
         )
 
     def current_part(self) -> Part[Any]:
-        """The part with the current interval; the same object as long as neither changes."""
+        """Return the part with the current interval. It is the same object as long as neither changes."""
         if self.part.every != self.stats.interval:
             self.part = replace(self.part, every=self.stats.interval)
         return self.part
 
     def mark_unavailable(self) -> None:
-        """The broker does not provide this family: retry rarely."""
+        """Record that the broker does not provide this family, and retry it rarely."""
         self.unavailable, self.retry_after = True, UNAVAILABLE_RETRY_SECONDS
 
 
 def _phase(name: str) -> float:
-    """A fraction of an interval below 0.5 that depends on the name only."""
+    """Return a fraction from 0 to below 0.5 that depends only on the name."""
     return (sum(name.encode()) % 8) / 16

@@ -1,4 +1,4 @@
-"""Logs what changed about a cluster from one round to the next, and nothing else."""
+"""Logs changes of the state of a cluster from one round to the next, and nothing else."""
 
 from collections.abc import Collection, Mapping
 
@@ -16,7 +16,7 @@ from exporter.broker.visibility import (
 log = get_logger(__name__)
 
 _CONFIRM_ROUNDS = 3
-"""Rounds for which objects must be invisible before that is logged: lists and their totals are read separately."""
+"""Rounds for which objects must be invisible before it is logged, because lists and totals are read separately."""
 
 _SET_TAG = "rabbitmqctl set_user_tags USER monitoring"
 _INVISIBLE = {
@@ -56,7 +56,7 @@ class StateChangeLogger:
         """
         parts = snapshot.parts
         own_objects_only = sees_own_objects_only(parts)
-        # One line explains the failures of all of these.
+        # One log line explains the failures of all these families.
         explained = {*unavailable, *(NEEDS_MONITORING_TAG if own_objects_only else ())}
         self._log_failures({name: part.error for name, part in parts.items() if part.error}, explained)
         if own_objects_only and not self._own_objects_only:
@@ -79,7 +79,7 @@ class StateChangeLogger:
             return
         if was_unreachable:
             self._log.info("cluster reachable again")
-            # Families that failed meanwhile are about to be read again.
+            # Families that failed while the broker was unreachable are about to be read again.
             self._grace_rounds, self._failing = _CONFIRM_ROUNDS, {}
         if self._grace_rounds > 0:
             self._grace_rounds -= 1

@@ -1,1 +1,1 @@
-"""The AMQP client side: the probe process, its metrics, and on-demand probes."""
+"""The AMQP client side of the exporter: the probe process, its metrics, and on-demand probes."""

@@ -1,4 +1,4 @@
-"""Runs the probes: the long-running probe process and on-demand probes, across reloads."""
+"""Runs the long-running probe process and on-demand probes, and adapts both to reloads of the configuration."""
 
 import threading
 
@@ -50,7 +50,7 @@ class ProbeHost:
             thread.join()
 
     def change(self, settings: ExporterSettings, document: bytes | None) -> bool:
-        """Apply new settings. Returns whether the probe process was restarted: only if its targets changed.
+        """Apply new settings. Restarts the probe process only if its targets changed; returns whether it did.
 
         Args:
             settings: validated settings.
@@ -64,7 +64,7 @@ class ProbeHost:
         if document == self._document:
             return False
         old = self._process
-        # Wait for it: two probe processes at once would count twice under the same labels.
+        # Wait until it has stopped: two probe processes at once would count twice under the same labels.
         if old is not None:
             old.stop()
         self._document, self._process = document, self._make(document)
@@ -81,7 +81,7 @@ def amqp_targets(settings: ExporterSettings) -> dict[str, AmqpSettings]:
 
 
 def targets_document(settings: ExporterSettings) -> bytes | None:
-    """The line that tells the probe process what to probe, credentials included; None if nothing is to be probed.
+    """Return the line of targets for the probe process, with credentials; None if there is nothing to probe.
 
     Raises:
         ConfigError: a password file cannot be read.

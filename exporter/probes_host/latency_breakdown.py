@@ -10,9 +10,9 @@ _NO_QUEUE = "network+channel"
 
 
 def confirm_layers(outcomes: Sequence[ProbeOutcome]) -> list[LatencyLayer]:
-    """Layers of each target of one cluster; `node` is the one that the target names, "" if it names none.
+    """Return the layers of each target of one cluster. `node` is the node that the target names, "" for none.
 
-    Two queues on different nodes differ by more than one layer: their difference is left out then.
+    If the queues of a target are on different nodes, their differences are withheld: more than one layer differs.
     """
     targets: dict[str, list[ProbeOutcome]] = {}
     for outcome in outcomes:
@@ -21,7 +21,7 @@ def confirm_layers(outcomes: Sequence[ProbeOutcome]) -> list[LatencyLayer]:
 
 
 def target_node(outcome: ProbeOutcome) -> str:
-    """The node that the stream's target names; the leader of its queue may be elsewhere."""
+    """Return the node that the target of a stream names, "" for none. The leader of its queue may be elsewhere."""
     if not outcome.queue:
         return outcome.node
     return outcome.queue.partition(f".{outcome.probe}.{outcome.stream}@")[2]

@@ -1,7 +1,7 @@
 """Fills the metrics of `exporter.probes_host.metric_specs` from probe records.
 
 Records are events and are counted here. Counters that a probe keeps itself (redeliveries, blocked time) arrive as
-totals since its start, and are summed across restarts of the probe process.
+totals since the start of the probe process, and are summed across restarts.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from exporter.probes_host.metric_specs import (
 )
 
 EMBED_BELOW = 4096
-"""Bytes. Classic queues store smaller messages in their index and larger ones in the shared message store.
+"""Limit in bytes. Classic queues store smaller messages in their index and larger ones in the shared message store.
 
 Source: https://www.rabbitmq.com/docs/persistence-conf (`queue_index_embed_msgs_below`).
 """
@@ -39,7 +39,7 @@ _SENDS = ("confirm", "delivery", "nack")
 
 
 class _Stream(NamedTuple):
-    """One stream of a probe; `place` is its queue, or its node if it has no queue: the node of a queue may change."""
+    """One stream of a probe. `place` is its queue, because the node of a queue may change; without a queue its node."""
 
     cluster: str
     probe: str
@@ -50,7 +50,7 @@ class _Stream(NamedTuple):
 class ProbeMetrics:
     """Histograms and counters of all probes, in a registry of their own.
 
-    One writer only: the thread that reads the probe process. Scrapes may read at any time.
+    Only one thread may write: the one that reads the probe process. Scrapes may read at any time.
     """
 
     def __init__(self) -> None:
@@ -136,10 +136,10 @@ class ProbeMetrics:
 
 
 def delivery_mode(mode: int) -> str:
-    """Name of the AMQP delivery mode."""
+    """Return the name of an AMQP delivery mode."""
     return "persistent" if mode == 2 else "transient"
 
 
 def payload_class(size: int) -> str:
-    """Size class of a body; the classes are stored in different places."""
+    """Return the size class of a body. Classic queues store the classes in different places."""
     return "<4KiB" if size < EMBED_BELOW else ">=4KiB"

@@ -1,4 +1,4 @@
-"""Adds the node to probe records: the broker knows where a queue is, the probe does not. Pure."""
+"""Adds the node to probe records, because the broker knows where a queue is and the probe does not. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
@@ -15,13 +15,13 @@ R = TypeVar("R", MessageRecord, AckBurst, StepRecord)
 
 
 def probe_nodes(snapshot: Snapshot | None, prefix: str, addressed: Collection[str] = ()) -> QueueNodes:
-    """Nodes of the probe queues, as far as the snapshot shows.
+    """Return the nodes of the probe queues that the snapshot shows.
 
     Args:
         snapshot: None before the first poll.
         prefix: prefix of the probe queues.
-        addressed: probes that also run node by node. They name their node themselves, and the stream through the main
-            address stays without a node, because otherwise two streams would have the same labels.
+        addressed: probes that also run node by node. They name their node themselves. Their stream through the main
+            address stays without a node, or two streams would have the same labels.
     """
     queues = (snapshot.queues.value if snapshot else None) or ()
     own, apart = f"{prefix}.", tuple(f"{prefix}.{probe}." for probe in addressed)

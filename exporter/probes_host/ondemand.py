@@ -1,6 +1,6 @@
 """Runs one probe on demand for `/probe`, as a child process.
 
-The child is `ackscope probe`: it creates its own queues, reports and cleans up. One at a time per cluster.
+The child is `ackscope probe`: it creates its own queues, reports and cleans up. One run at a time per cluster.
 """
 
 import signal
@@ -30,13 +30,13 @@ _SWEEP, _LOOK = 2.0, 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnDemandRequest:
-    """What to run.
+    """The probe to run.
 
     Attributes:
         cluster: name of a cluster with an AMQP address.
         probe: name of the probe.
         within: seconds after which the child is interrupted; cleanup is extra.
-        as_json: JSON document instead of a text report.
+        as_json: whether to report as JSON instead of text.
     """
 
     cluster: str
@@ -69,7 +69,7 @@ class OnDemandProbes:
         targets: cluster name -> where to connect. Nothing else is ever connected to.
         prefix: prefix of everything that the probes create.
         clock: times the runs.
-        command: the command, without the probe's name and options.
+        command: the command to run, without the name and options of the probe.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class OnDemandProbes:
         self._stopped = threading.Event()
 
     def run(self, order: OnDemandRequest) -> OnDemandRun | None:
-        """Run it and wait; None if another run on this cluster is in progress.
+        """Run the probe and wait. Returns None if another run on this cluster is in progress.
 
         Raises:
             ConfigError: the password file cannot be read.
@@ -112,7 +112,7 @@ class OnDemandProbes:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            # Ctrl-C in a terminal must reach only this process; it stops the child in order.
+            # Ctrl-C in a terminal must reach only this process, which then stops the child in order.
             start_new_session=True,
         )
         late = threading.Event()
@@ -147,7 +147,7 @@ class OnDemandProbes:
 
 
 def cli_arguments(order: OnDemandRequest, server: AmqpServer, prefix: str) -> list[str]:
-    """Name and options of the probe, without the password: every user of the machine could read it."""
+    """Return name and options of the probe. The password is not among them: every local user could read it."""
     address = server.address
     url = f"{address.scheme}://{quote(address.username, safe='')}@{address.where}/{quote(address.vhost, safe='')}"
     measure = min(LONGEST_SWEEP if order.probe == "prefetch" else LONGEST_MEASURE, order.within / 3)

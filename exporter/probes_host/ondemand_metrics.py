@@ -53,12 +53,12 @@ _QUANTILES = ((CONFIRM, "confirm"), (DELIVERY, "delivery"), (SEND_DELAY, "send_d
 
 
 def run_metrics(document: Mapping[str, Any] | None, *, success: bool, seconds: float) -> list[Metric]:
-    """Families of one run.
+    """Return the metric families of one run.
 
     Args:
         document: output of `ackscope probe --json`; None if there was none.
-        success: exit code 0.
-        seconds: duration.
+        success: whether the exit code was 0.
+        seconds: duration of the run.
     """
     families = MetricFamilies(SPECS)
     families.add(SUCCESS, {}, int(success))

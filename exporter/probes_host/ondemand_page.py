@@ -1,7 +1,7 @@
 """`/probe?probe=NAME&target=CLUSTER[&debug=true]`: one short probe of a configured cluster.
 
-Returns metrics for a scraper, or report and log for a person with `debug=true`. The target is a name: the exporter
-never connects to an address from the query.
+Returns metrics for a scraper, or with `debug=true` the report and the log for a person. The target is a name: the
+exporter never connects to an address from the query.
 """
 
 import math
@@ -66,7 +66,7 @@ class OnDemandProbePage:
 
 
 def run_timeout(header: str | None) -> float:
-    """Seconds that a run may take, so that the response arrives before the scraper's timeout."""
+    """Return the seconds that a run may take, so that the response arrives before the timeout of the scraper."""
     try:
         seconds = float(header) if header is not None else _DEFAULT + _MARGIN
     except ValueError:

@@ -1,6 +1,7 @@
 """Supervises the probe process: one child for all probes, so that the work of the exporter cannot delay them.
 
-A child that exits is restarted with increasing delay. A silent child is killed first. Its output lines become batches.
+A child that exits is restarted with increasing delay. A child without output is killed first. Each line of output
+becomes a batch of records.
 """
 
 import logging
@@ -38,11 +39,11 @@ _SWEEP, _END = 3.0, 1.0
 
 @dataclass(frozen=True, slots=True)
 class SupervisorHooks:
-    """Callbacks for what the child reports, called from the thread that reads it.
+    """Callbacks for reports of the child. They are called from the thread that reads its output.
 
     Attributes:
-        on_batch: receives the content of one line.
-        on_start: a new child has started: its totals count from zero.
+        on_batch: receives the records of one line.
+        on_start: called when a new child has started, whose totals count from zero.
     """
 
     on_batch: Callable[[RecordBatch], None]
@@ -53,7 +54,7 @@ class ProbeSupervisor:
     """Supervises the probe process.
 
     Args:
-        document: line that tells the child what to probe. It holds credentials and only goes through a pipe.
+        document: line with the targets of the child. It holds credentials and only goes through a pipe.
         hooks: receive what the child reports.
         clock: for ages and backoff.
         command: command to run; it speaks the protocol of `probes.ipc`.
@@ -107,14 +108,14 @@ class ProbeSupervisor:
             backoff = min(2 * backoff, LAST_BACKOFF)
 
     def _run(self) -> None:
-        """Run the child once, from start to exit."""
+        """Run one child from start to exit."""
         try:
             process = subprocess.Popen(
                 self._command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                # Ctrl-C in a terminal must reach only this process; it stops the child in order.
+                # Ctrl-C in a terminal must reach only this process, which then stops the child in order.
                 start_new_session=True,
             )
         except OSError as error:
@@ -176,12 +177,12 @@ class ProbeSupervisor:
     def _guarded(hook: Callable[[], None]) -> None:
         try:
             hook()
-        except Exception:  # Boundary of this thread: a defect in one sink costs one batch, not the following ones.
+        except Exception:  # Boundary of this thread: a defect in a sink loses one batch and does not stop later ones.
             log.exception("processing output of the probe process failed")
 
 
 def _pass_on(lines: IO[bytes]) -> None:
-    """Pass on the child's log at its level; lines in another format, such as a traceback, as they are."""
+    """Log the lines of the child at their own level. Lines in another format, such as a traceback, stay as they are."""
     for line in lines:
         text = line.decode(errors="replace").rstrip()
         found = _LOG_LINE.fullmatch(text)
@@ -194,7 +195,7 @@ def _pass_on(lines: IO[bytes]) -> None:
 
 
 def _unquoted(value: str) -> str:
-    """A logfmt value without its quotes."""
+    """Return a logfmt value without its quotes."""
     return value[1:-1].replace("\\n", "\n").replace('\\"', '"') if value.startswith('"') else value
 
 

@@ -1,1 +1,1 @@
-"""The running exporter: run loop, reload, pollers, ingest, in-memory state."""
+"""Parts of the running exporter: run loop, reload, pollers, ingest, in-memory state."""

@@ -21,7 +21,7 @@ class Fingerprint(NamedTuple):
 
 
 def fingerprint(*settings: BaseModel | None) -> Fingerprint:
-    """Fingerprint of the settings as they are now."""
+    """Return the fingerprint of the settings and of the present content of their files."""
     return Fingerprint(settings, {path: _digest(path) for model in settings for path in _paths(model)})
 
 

@@ -1,4 +1,4 @@
-"""Ingest: what happens to each snapshot and each batch of probe records. State, diagnosis, metrics, landing rows."""
+"""Ingest: turns each snapshot and each batch of probe records into state, diagnosis, metrics and landing rows."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -31,7 +31,7 @@ class Ingest:
         state: what scrapes and the API read.
         probe_metrics: histograms and counters of the probes.
         landing: landing files for the pipeline; None if disabled.
-        clock: timestamps, and times diagnosis.
+        clock: gives timestamps and measures the duration of diagnosis.
         baselines: cluster name -> baselines of the current hour, None if unknown.
     """
 
@@ -66,7 +66,7 @@ class Ingest:
     def on_snapshot(self, snapshot: Snapshot) -> None:
         """Ingest one snapshot."""
         known = self._state.put_snapshot(snapshot)
-        if known is None:  # late: its cluster was removed
+        if known is None:  # a late snapshot of a removed cluster
             return
         addressed = self._addressed.get(snapshot.cluster, ())
         self._nodes[snapshot.cluster] = probe_nodes(snapshot, self._prefix, addressed)
@@ -83,8 +83,8 @@ class Ingest:
             )
 
     def on_batch(self, batch: RecordBatch) -> None:
-        """Ingest one line of the probe process."""
-        if batch.cluster not in self._addressed:  # late: its cluster was removed
+        """Ingest the records of one output line of the probe process."""
+        if batch.cluster not in self._addressed:  # a late batch of a removed cluster
             return
         nodes = self._nodes.get(batch.cluster, {})
         messages = assign_nodes(batch.messages, nodes, self._prefix)
@@ -117,7 +117,7 @@ class Ingest:
         self._state.put_verdict(verdict, self._clock.now().since(started))
 
     def _land(self, snapshot: Snapshot) -> None:
-        """Land the new rows of a snapshot and of the diagnosis of it."""
+        """Land the new rows of a snapshot and of its diagnosis."""
         known = self._state.clusters().get(snapshot.cluster)
         if self._landing is not None and known is not None:
             self._landing.snapshot(snapshot, known.snapshot or snapshot, known.verdict)

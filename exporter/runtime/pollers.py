@@ -1,4 +1,4 @@
-"""The pollers, one per cluster, and the plan to reconcile them with new settings."""
+"""Holds one poller per cluster, and plans how to reconcile the pollers with new settings."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ class PolledCluster:
         poller: reads the broker.
         relay: passes its snapshots on.
         fingerprint: settings that the poller was made from.
-        broker: address that is polled. A different address means a different broker, with no known state.
+        broker: address that is polled. A different address means a different broker, whose state is unknown.
     """
 
     poller: Poller
@@ -31,7 +31,7 @@ class PolledCluster:
 
 @dataclass(frozen=True, slots=True)
 class ReconcilePlan:
-    """Changes from the current pollers to those of new settings. Nothing has been done yet.
+    """Planned changes from the current pollers to those of new settings. Nothing has been changed yet.
 
     Attributes:
         clusters: all clusters of the new settings.
@@ -79,7 +79,7 @@ class PollerRegistry:
 
     @property
     def pollers(self) -> Mapping[str, Poller]:
-        """Poller by cluster name."""
+        """Return the poller of each cluster by name."""
         return {name: watched.poller for name, watched in self._polled.items()}
 
     def start(self) -> None:
@@ -92,7 +92,7 @@ class PollerRegistry:
         _stop(list(self.pollers.values()))
 
     def plan(self, settings: ExporterSettings) -> ReconcilePlan:
-        """Build what the new settings need, without starting it.
+        """Create the pollers that the new settings need, without starting them.
 
         Raises:
             ConfigError: a file named in the settings cannot be read.
@@ -117,7 +117,7 @@ class PollerRegistry:
         return ReconcilePlan(clusters, tuple(created), tuple(reset), removed)
 
     def stop_replaced(self, change: ReconcilePlan) -> None:
-        """First half of the change: replaced and removed pollers pass nothing on any more."""
+        """First half of the change: stop replaced and removed pollers, which pass on no more snapshots."""
         replaced = [it for name, it in self._polled.items() if change.clusters.get(name) is not it]
         for watched in replaced:
             watched.relay.close()

@@ -21,12 +21,12 @@ class ReloadResult(NamedTuple):
 
 
 class Reloader:
-    """Runs one reload at a time, whoever requests it.
+    """Runs reloads, one at a time.
 
     Args:
         reread: reads and validates the file again.
-        apply: applies the settings and returns a summary, or raises an AckscopeError and has changed nothing.
-        clock: dates the reloads.
+        apply: applies the settings and returns a summary. If it raises an AckscopeError, it has changed nothing.
+        clock: gives the times of reloads.
     """
 
     def __init__(

@@ -15,18 +15,18 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 SIGNALS = (*STOP_SIGNALS, signal.SIGHUP)
 """Signals that `run_service` handles."""
 READY_WITHIN = 30.0
-"""Seconds after which the service reports ready even if a cluster has not answered: a broker must not block startup."""
+"""Seconds after which the service reports ready even if a cluster has not answered, so that none blocks startup."""
 _LOOK = 0.2
 
 
 class SignalSource(Protocol):
-    """Where signals come from."""
+    """Source of Unix signals."""
 
     def get(self, timeout: float | None = None) -> int:
         """Wait up to `timeout` seconds for the next signal.
 
         Raises:
-            Empty: none came.
+            Empty: no signal came in time.
         """
 
 
@@ -35,7 +35,7 @@ class RunnableService(Protocol):
 
     @property
     def url(self) -> str:
-        """URL that it serves."""
+        """URL that the service serves."""
 
     def start(self) -> None:
         """Start every part."""
@@ -44,7 +44,7 @@ class RunnableService(Protocol):
         """Stop every part."""
 
     def ready(self) -> bool:
-        """Whether every cluster has something to show."""
+        """Whether every cluster has been polled."""
 
     def reload(self) -> ReloadResult:
         """Reload the configuration."""

@@ -1,4 +1,4 @@
-"""Passes snapshots on, and fills gaps after a reload with older readings at their true age."""
+"""Passes snapshots on. After a reload it fills gaps with older readings, which keep their true age."""
 
 import threading
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from exporter.broker.snapshot_builder import assemble
 
 
 def fill_missing(first: Snapshot, again: Snapshot) -> Snapshot:
-    """The second snapshot, with endpoints that only the first could read filled in at their true age."""
+    """Return the second snapshot, with the parts that only the first could read. They keep their true age."""
     parts = {
         name: _older(first.parts[name], part) if part.value is None else part for name, part in again.parts.items()
     }
@@ -43,14 +43,14 @@ class SnapshotRelay:
                 self._sink(whole)
 
     def close(self) -> None:
-        """Pass nothing on any more; waits for a call in progress."""
+        """Pass on no more snapshots. Waits for a call in progress."""
         with self._lock:
             self._closed = True
 
     def _filled(self, snapshot: Snapshot) -> Snapshot:
         parts = dict(snapshot.parts)
         for name, old in self._before.items():
-            # Keep object identity: consumers detect new attempts by `is`.
+            # Keep the identity of the object: consumers detect a new attempt by `is`.
             seen = self._shown.get(name)
             if seen is None or seen[0] is not parts[name]:
                 seen = self._shown[name] = (parts[name], _older(old, parts[name]))

@@ -18,7 +18,7 @@ from exporter.runtime.window_limits import limit_window
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceivedOutcome:
-    """Latest summary of a probe stream, and when it arrived."""
+    """Latest summary of a probe stream, and its time of arrival."""
 
     at: Instant
     outcome: ProbeOutcome
@@ -33,8 +33,9 @@ class ClusterState:
         verdict: latest diagnosis; None before the first.
         diagnosis_seconds: duration of that diagnosis.
         diagnosis_errors: how often diagnosis raised, which is a bug of ackscope.
-        readings_dropped: older readings of single queues dropped to bound memory (`exporter.runtime.window_limits`).
-        outcomes: (probe, stream, queue, or node if it has no queue) -> latest summary.
+        readings_dropped: number of older readings of single queues that were dropped to bound memory
+            (`exporter.runtime.window_limits`).
+        outcomes: (probe, stream, queue) -> latest summary; the node instead of the queue if there is none.
     """
 
     window: Window
@@ -50,11 +51,11 @@ class ClusterState:
         return self.window.latest
 
     def latest_only(self) -> "ClusterState":
-        """Copy that holds only the latest snapshot, to keep without the window's memory."""
+        """Return a copy with only the latest snapshot, which uses less memory than the window."""
         return replace(self, window=replace(self.window, snapshots=self.window.snapshots[-1:], trail=()))
 
     def latest_outcomes(self) -> list[ProbeOutcome]:
-        """Latest summary of every stream, in a fixed order."""
+        """Return the latest summary of every stream, in a fixed order."""
         return [self.outcomes[key].outcome for key in sorted(self.outcomes)]
 
 
@@ -71,16 +72,16 @@ class StateStore:
 
     @property
     def generation(self) -> int:
-        """Incremented with every snapshot: anything derived from snapshots alone is valid until it changes."""
+        """Number that changes with every snapshot. Data derived only from snapshots is valid until it changes."""
         return self._generation
 
     def clusters(self) -> dict[str, ClusterState]:
-        """State of every cluster now."""
+        """Return the current state of every cluster."""
         with self._lock:
             return dict(self._clusters)
 
     def snapshots(self) -> list[Snapshot]:
-        """Latest snapshot of every cluster that has one."""
+        """Return the latest snapshot of every cluster that has one."""
         states = self.clusters().values()
         return [state.snapshot for state in states if state.snapshot is not None]
 
@@ -105,7 +106,7 @@ class StateStore:
         before = self._clusters.get(snapshot.cluster)
         if before is None:
             return None
-        # Outside the lock, because it compares thousands of queues. Each cluster has one poller, so no update is lost.
+        # Not under the lock, as it compares thousands of queues. Each cluster has one poller, so no update is lost.
         window, dropped = limit_window(before.window.add(snapshot))
         with self._lock:
             now = self._clusters.get(snapshot.cluster)
@@ -136,7 +137,7 @@ class StateStore:
                 self._change(cluster, outcomes={**before.outcomes, **seen})
 
     def _change(self, cluster: str, **changes: Any) -> ClusterState | None:
-        """Replace a cluster's state by a copy with changes; the caller holds the lock."""
+        """Replace the state of a cluster by a changed copy. The caller holds the lock."""
         if cluster not in self._clusters:
             return None
         after = self._clusters[cluster] = replace(self._clusters[cluster], **changes)

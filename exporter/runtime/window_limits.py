@@ -1,7 +1,7 @@
 """Bounds the memory of older queue readings in a window, however many queues change between readings. Pure.
 
-The window shares unchanged objects, so a thousand busy queues among 100,000 cost little. 100,000 busy queues would be
-held once for every reading in the window.
+The window shares unchanged objects, so 1,000 busy queues among 100,000 cost little. 100,000 busy queues would be held
+once for every reading in the window.
 """
 
 import heapq
@@ -14,7 +14,7 @@ from ackscope.snapshot import Queue, Snapshot
 from diagnosis.window import Window
 
 MAX_OLDER_READINGS = 50_000
-"""Upper bound of readings of single queues beyond the latest two of each: about 40 MB."""
+"""Maximum number of readings of single queues beyond the latest two of each, about 40 MB."""
 
 _WHOLE = 2
 """Number of latest readings that are never cut: change detection compares them."""
@@ -23,10 +23,10 @@ QueueList = tuple[Queue, ...]
 
 
 def limit_window(window: Window, limit: int = MAX_OLDER_READINGS) -> tuple[Window, int]:
-    """The window with bounded queue history.
+    """Return the window with bounded queue history.
 
-    Keeps the history of the deepest queues. For the others the oldest readings are dropped, so that what remains is
-    contiguous: their history is just shorter.
+    It keeps the history of the deepest queues. For the others it drops the oldest readings, so that the remaining
+    history is shorter but contiguous.
 
     Args:
         window: recent snapshots.
@@ -52,7 +52,7 @@ def limit_window(window: Window, limit: int = MAX_OLDER_READINGS) -> tuple[Windo
 
 
 def _distinct(snapshots: Sequence[Snapshot]) -> list[QueueList]:
-    """Distinct queue readings, oldest first; snapshots that did not read queues repeat the reading before."""
+    """Return the distinct queue readings, oldest first. A snapshot without a new reading repeats the previous one."""
     found: list[QueueList] = []
     for snapshot in snapshots:
         reading = snapshot.queues.value
@@ -62,7 +62,7 @@ def _distinct(snapshots: Sequence[Snapshot]) -> list[QueueList]:
 
 
 def _extra(readings: Sequence[QueueList]) -> int:
-    """Upper estimate of how many objects are in a reading and not in the next."""
+    """Return an upper estimate of the number of objects that are in a reading and not in the next."""
     return sum(_differing(one, after) for one, after in pairwise(readings))
 
 

@@ -1,4 +1,4 @@
-"""`/probe?module=NAME&target=HOST:PORT`: one on-demand read of a broker, like blackbox and snmp exporter.
+"""`/probe?module=NAME&target=HOST:PORT`: reads a broker on demand, like blackbox and snmp exporter.
 
 The caller chooses the broker, so credentials are only sent where the module allows it.
 """
@@ -33,7 +33,7 @@ from exporter.web.http import Request, Response
 
 TIMEOUT_HEADER = "x-prometheus-scrape-timeout-seconds"
 _OFFSET, _SHORTEST, _LONGEST, _DEFAULT = 0.5, 0.5, 60.0, 9.5
-"""Seconds: margin for the response, bounds of a read, and its default without a scrape timeout."""
+"""In seconds: margin for the response, bounds of a read, and its default if the scraper sends no timeout."""
 
 _REMEMBERED = 64
 """Number of recently read targets whose selection is remembered, so that their remainders keep counting."""
@@ -51,7 +51,7 @@ class TargetPage:
     Args:
         modules: name -> module.
         metrics: cardinality limits and patterns, as for `/metrics`.
-        clock: dates the reads.
+        clock: gives the times of the reads.
     """
 
     def __init__(self, modules: Mapping[str, ModuleSettings], metrics: MetricsSettings, clock: Clock) -> None:
@@ -110,7 +110,7 @@ class TargetPage:
         return [*made.families, *encode(rest)]
 
     def _credentials_for(self, name: str, module: ModuleSettings, settings: ManagementSettings) -> Credentials | None:
-        """Credentials shared by the reads of a module: a token is valid for all of its targets."""
+        """Return the OAuth 2 credentials that all reads of a module share: a token is valid for all of its targets."""
         if module.oauth2 is None:
             return None
         with self._lock:
@@ -128,7 +128,7 @@ class TargetPage:
 
 
 def reading_timeout(header: str | None) -> float:
-    """Seconds that a read may take, so that the response arrives before the scraper's timeout."""
+    """Return the seconds that a read may take, so that the response arrives before the timeout of the scraper."""
     try:
         seconds = float(header) - _OFFSET if header is not None else _DEFAULT
     except ValueError:

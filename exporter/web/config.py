@@ -1,4 +1,4 @@
-"""The web configuration in force: follows its file and certificates, keeps the last valid version."""
+"""The web configuration in force. It follows changes of its files and keeps the last valid version."""
 
 import socket
 import ssl
@@ -28,7 +28,7 @@ _Stamp = tuple[tuple[str, int, int, int] | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """Parsed configuration and the versions of the files it came from."""
+    """Parsed configuration, and the versions of the files that it was read from."""
 
     settings: WebSettings = field(default_factory=WebSettings)
     context: ssl.SSLContext | None = None
@@ -45,10 +45,10 @@ class WebConfig:
 
     Args:
         path: the file; None means plain HTTP without authentication.
-        clock: of the rate limiter.
+        clock: clock of the rate limiter.
 
     Raises:
-        ConfigError: the file, or one that it names, is invalid; one line.
+        ConfigError: the file, or one that it names, is invalid. The message is one line.
     """
 
     def __init__(self, path: Path | None = None, clock: Clock | None = None) -> None:
@@ -65,7 +65,7 @@ class WebConfig:
         """Read and validate a file.
 
         Raises:
-            ConfigError: as the class.
+            ConfigError: as in the class.
         """
         return cls(path)
 
@@ -80,7 +80,7 @@ class WebConfig:
         return self._loaded.settings.http_server_config.headers
 
     def wrap(self, sock: socket.socket) -> socket.socket:
-        """Perform the TLS handshake on a new connection, within its timeout; without TLS, return it as it is.
+        """Perform the TLS handshake on a new connection, within its timeout. Without TLS, return the socket unchanged.
 
         Raises:
             OSError: the handshake failed or the client certificate is not allowed; the socket is closed.
@@ -96,7 +96,7 @@ class WebConfig:
         return spoken
 
     def refuse(self, headers: Mapping[str, str]) -> Response | None:
-        """The response to a rejected request; None if it is accepted.
+        """Return the response to a rejected request; None if the request is accepted.
 
         Args:
             headers: names in lower case.
@@ -114,7 +114,7 @@ class WebConfig:
             return self._loaded
         with self._lock:
             stamp, now = _stamp(self._loaded.watched), self._clock.now().mono
-            # The problem may be in a file that only the new version names: retry after a while.
+            # Retry after a while even if nothing changed: the problem may be in a file that only the new version names.
             if stamp != self._loaded.stamp and (stamp != self._failed or now >= self._again):
                 self._follow(self._path, stamp)
                 self._again = now + _AGAIN_SECONDS
@@ -141,7 +141,7 @@ def _load(path: Path) -> _Loaded:
     settings = load(WebSettings, path, {})
     tls = settings.tls_server_config
     watched = (path, *(certificate_files(tls, path.parent) if tls else ()))
-    stamp = _stamp(watched)  # before reading: a change meanwhile is detected next time
+    stamp = _stamp(watched)  # taken before reading, so that a change meanwhile is detected next time
     try:
         context = make_context(tls, path.parent) if tls else None
     except ConfigError as error:

@@ -1,4 +1,4 @@
-"""Open connections: their limit, and which one is closed to make room."""
+"""Limits open connections, and chooses which one to close to make room."""
 
 import contextlib
 import socket
@@ -12,7 +12,7 @@ MAX_CONNECTIONS = 128
 
 @dataclass(slots=True)
 class _Open:
-    """One connection: the socket to close, and since when it waits for a full request; None if it has one."""
+    """One connection: the socket to close, and since when it waits for a full request; None if it does not wait."""
 
     sock: socket.socket
     idle_since: float | None
@@ -21,8 +21,8 @@ class _Open:
 class OpenConnections:
     """Limits connections: at the limit, the one that has waited longest for a full request is closed.
 
-    So a client that opens many connections and sends little does not block others. A connection is identified by the
-    accepted socket, with or without TLS on top.
+    A client that opens many connections and sends little therefore does not block others. A connection is identified by
+    the accepted socket, with or without TLS on top.
 
     Args:
         max_connections: limit of open connections.
@@ -37,7 +37,7 @@ class OpenConnections:
         return len(self._open)
 
     def enter(self, accepted: socket.socket) -> bool:
-        """Register a new connection; False if there is no room."""
+        """Register a new connection. Returns False if there is no room."""
         with self._lock:
             if len(self._open) >= self._max_connections and not self._make_room():
                 return False
@@ -50,7 +50,7 @@ class OpenConnections:
             self._open.pop(accepted, None)
 
     def replace(self, accepted: socket.socket, by: socket.socket) -> None:
-        """The connection continues through another socket: TLS."""
+        """Record that a connection continues through another socket, as with TLS."""
         with self._lock:
             if accepted in self._open:
                 self._open[accepted].sock = by
@@ -78,7 +78,7 @@ class OpenConnections:
 
 
 def _end(sock: socket.socket) -> None:
-    # Only shut down: the reading thread sees the end and closes the socket. Not TLS's own shutdown, which is not
-    # thread-safe.
+    # Only shut down the socket: the reading thread sees the end and closes it. The shutdown of TLS is not used because
+    # it is not thread-safe.
     with contextlib.suppress(OSError):
         socket.socket.shutdown(sock, socket.SHUT_RDWR)

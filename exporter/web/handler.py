@@ -21,7 +21,7 @@ from exporter.web.reader import IDLE_SECONDS, REQUEST_BYTES, REQUEST_SECONDS, Re
 log = get_logger(__name__)
 
 SEND_SECONDS = 60.0
-"""Seconds to send a response: a slower scrape has timed out long ago, and the response occupies memory."""
+"""Time limit in seconds to send a response. A slower scrape has timed out, and the response occupies memory."""
 _BODY_BYTES = 64 * 1024
 _LINE_BYTES = 8 * 1024
 _LINGER_SECONDS, _LINGER_READS = 0.5, 8
@@ -52,7 +52,7 @@ class HttpHandler(BaseHTTPRequestHandler):
     web: WebConfig
     connections: OpenConnections
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # otherwise the last chunk would wait for the client's ACK of those before
+    disable_nagle_algorithm = True  # otherwise the last chunk would wait for the client's ACK of earlier ones
     _refused = False
 
     def setup(self) -> None:
@@ -80,11 +80,11 @@ class HttpHandler(BaseHTTPRequestHandler):
             self.handle_one_request()
 
     def finish(self) -> None:
-        """Close the connection, TLS included: the server only knows the socket below it."""
+        """Close the connection including TLS, because the server only knows the socket below TLS."""
         super().finish()
         with contextlib.suppress(OSError):
             socket.socket.shutdown(self.connection, socket.SHUT_WR)
-            # Drain what the client still sends for a moment: after a TCP reset it could not read the last response.
+            # Read what the client still sends for a moment: after a TCP reset it could not read the last response.
             self.connection.settimeout(_LINGER_SECONDS)
             for _ in range(_LINGER_READS if self._refused else 0):
                 if not self.connection.recv(_CHUNK):
@@ -116,28 +116,28 @@ class HttpHandler(BaseHTTPRequestHandler):
             log.debug("client timed out", client=self.address_string())
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:  # noqa: ARG002  signature of the library
-        """Answer errors that the library finds, with our own text and headers."""
+        """Answer errors that the library detects, with our own text and headers."""
         status = HTTPStatus(code)
         self._refuse(Response(f"{status.phrase.lower()}\n".encode(), status=status))
 
     def _refuse(self, answer: Response) -> None:
         self.close_connection = self._refused = True
-        self.request_version = "HTTP/1.1"  # whatever it was: our response has headers
+        self.request_version = "HTTP/1.1"  # whatever the client sent, because our response has headers
         self._reply(answer)
 
     def _check(self) -> None:
-        """Consume the body, so that the next request starts after it.
+        """Check the request and consume its body, so that the next request starts after it.
 
         Raises:
             _Refused: the end of the request cannot be determined.
-            TimeoutError: the request is truncated; the library accepts half the headers as headers.
+            TimeoutError: the request is truncated. The library does not detect that: it accepts partial headers.
         """
         if self._reader.ended:
             raise TimeoutError("the client closed the connection within a request")
         if self.request_version == "HTTP/0.9":
             raise _Refused(HTTPStatus.BAD_REQUEST, "HTTP/0.9 is not supported")
         if self.headers.defects:
-            # For the library the headers end here, and the client's Content-Length may come later.
+            # The library ends the headers at a malformed line, so a later Content-Length would be missed.
             raise _Refused(HTTPStatus.BAD_REQUEST, "malformed header line")
         if self.request_version == "HTTP/1.0":
             self.close_connection = True
@@ -208,7 +208,7 @@ class HttpHandler(BaseHTTPRequestHandler):
         until = time.monotonic() + SEND_SECONDS
         for chunk in chunks(pieces):
             rest = memoryview(chunk)
-            # Not sendall: with TLS its timeout restarts every 16 KiB.
+            # Not sendall: with TLS, its timeout restarts every 16 KiB.
             while rest:
                 left = until - time.monotonic()
                 if left <= 0:
@@ -235,7 +235,7 @@ def _not_allowed(route: Route) -> Response:
 
 
 def chunks(pieces: list[bytes]) -> Iterator[bytes]:
-    """Joins small chunks and passes on large ones: few system calls without copying much."""
+    """Join small chunks and pass on large ones, for few system calls and little copying."""
     small: list[bytes] = []
     size = 0
     for piece in pieces:
@@ -254,7 +254,7 @@ def chunks(pieces: list[bytes]) -> Iterator[bytes]:
 
 
 def parameters(query: str) -> dict[str, str]:
-    """Query parameters; none if there are too many."""
+    """Return the query parameters; an empty dict if there are too many."""
     try:
         return dict(parse_qsl(query, keep_blank_values=True, max_num_fields=_MAX_PARAMETERS))
     except ValueError:

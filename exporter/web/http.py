@@ -12,9 +12,9 @@ class Request:
     """A request.
 
     Attributes:
-        query: parameters; of a repeated one the last counts.
+        query: parameters; the last value of a repeated one.
         headers: names in lower case; repeated headers are joined with commas.
-        method: GET also for HEAD.
+        method: HTTP method; GET for HEAD.
     """
 
     query: Mapping[str, str] = field(default_factory=dict)

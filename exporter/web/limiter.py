@@ -21,7 +21,7 @@ class RateLimiter:
         self._lock = threading.Lock()
 
     def admit(self) -> bool:
-        """Take a token; False if there is none."""
+        """Take a token. Returns False if there is none."""
         if not self._interval:
             return True
         with self._lock:

@@ -1,4 +1,4 @@
-"""Reads requests with byte and time limits: slow or endless clients are cut off."""
+"""Reads requests with byte and time limits, so that slow or endless clients are cut off."""
 
 import io
 import socket
@@ -24,7 +24,7 @@ class RequestReader(io.RawIOBase):
         sock: the connection; its timeout is set before every read.
 
     Attributes:
-        ended: the client has closed its side.
+        ended: whether the client has closed its side.
     """
 
     def __init__(self, sock: socket.socket) -> None:
@@ -46,7 +46,7 @@ class RequestReader(io.RawIOBase):
         self._left += chunks
 
     def readable(self) -> bool:
-        """Always true; the base class asks."""
+        """Return True. The base class calls this."""
         return True
 
     def readinto(self, buffer: Any) -> int:

@@ -84,7 +84,7 @@ class HttpServer:
 
 
 def index(routes: Routes) -> Response:
-    """The page that lists the routes."""
+    """Return the page that lists the routes."""
     rows = "".join(f'<li><a href="{path}">{path}</a> {html.escape(it.summary)}</li>' for path, it in routes.items())
     page = (
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>ackscope</title>'
@@ -101,7 +101,7 @@ class _Listener(ThreadingHTTPServer):
     request_queue_size = 128
 
     def server_bind(self) -> None:
-        # The standard one resolves our own name through DNS, which can hang for many seconds.
+        # The base class resolves our own name through DNS, which can hang for many seconds.
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
@@ -131,7 +131,7 @@ class _Listener(ThreadingHTTPServer):
             raise
 
     def warn_full(self) -> None:
-        # Rate-limited: many connections must not fill the log too.
+        # Rate-limited, because many connections must not fill the log.
         now = time.monotonic()
         if now - self.warned_at > _FULL_SECONDS:
             self.warned_at = now

@@ -33,7 +33,7 @@ _OF_TLS13 = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_P
 
 
 def certificate_files(settings: TlsSettings, folder: Path) -> list[Path]:
-    """The files that the context is built from."""
+    """Return the files that the TLS context is built from."""
     named = (settings.cert_file, settings.key_file, settings.client_ca_file)
     return [folder / each for each in named if each is not None]
 
@@ -42,7 +42,7 @@ def make_context(settings: TlsSettings, folder: Path) -> ssl.SSLContext:
     """Build the server context.
 
     Raises:
-        ConfigError: one line with the key, its file and the problem.
+        ConfigError: a file is unusable. The message is one line with the key, its file and the problem.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version, context.maximum_version = _VERSIONS[settings.min_version], _VERSIONS[settings.max_version]
@@ -73,10 +73,10 @@ def has_allowed_name(sock: ssl.SSLSocket, allowed: Iterable[str]) -> bool:
 
 
 def handshake(context: ssl.SSLContext, sock: socket.socket) -> ssl.SSLSocket:
-    """Perform the TLS handshake within the socket's timeout; on failure the socket is closed.
+    """Perform the TLS handshake within the timeout of the socket. On failure the socket is closed.
 
     Raises:
-        OSError: it failed or timed out.
+        OSError: the handshake failed or timed out.
     """
     return context.wrap_socket(sock, server_side=True)
 
@@ -124,7 +124,7 @@ def _curve(names: tuple[str, ...]) -> str:
 
 
 def _name(text: str) -> str:
-    """Canonical form for comparison: IP addresses in short form."""
+    """Return the canonical form of a name for comparison: IP addresses in short form."""
     try:
         return str(ipaddress.ip_address(text))
     except ValueError:

@@ -14,10 +14,10 @@ _REMEMBERED = 100
 
 
 class BasicAuthUsers:
-    """Verifies basic auth. Thread-safe; hashes one password at a time, because each is expensive.
+    """Verifies basic auth. Thread-safe; hashes one password at a time, because each hash is expensive.
 
     Correct credentials are cached as a keyed digest in memory, so that a scrape does not cost 0.1 s each time. Wrong
-    ones are not: a wrong password and an unknown user take equally long every time.
+    credentials are not cached, so a wrong password and an unknown user take equally long every time.
 
     Args:
         hashes: name -> bcrypt hash; empty admits everyone.
@@ -25,7 +25,7 @@ class BasicAuthUsers:
 
     def __init__(self, hashes: Mapping[str, str]) -> None:
         self._hashes = {name.encode(): hashed.encode() for name, hashed in hashes.items()}
-        # The most expensive hash, so that an unknown name takes as long as a known one.
+        # Unknown names are checked against the most expensive hash, so that they take as long as known ones.
         self._decoy = max(self._hashes.values(), key=_cost, default=b"")
         self._key = secrets.token_bytes(32)
         self._right: dict[bytes, None] = {}
@@ -55,7 +55,7 @@ class BasicAuthUsers:
 
 def _matches(password: bytes, hashed: bytes) -> bool:
     try:
-        # bcrypt uses 72 bytes and its library rejects more; `htpasswd` hashed the first 72 too.
+        # bcrypt uses 72 bytes and its library rejects more. `htpasswd` also hashed only the first 72.
         return bcrypt.checkpw(password[:72], hashed)
     except ValueError:
         return False

@@ -1,4 +1,4 @@
-"""An AMQP channel that exposes every frame in order, and how it ended."""
+"""An AMQP channel that exposes every frame in order and the reason of its end."""
 
 import asyncio
 import time
@@ -17,12 +17,12 @@ F = TypeVar("F", bound=Frame)
 
 
 class RawChannel:
-    """One channel.
+    """One AMQP channel.
 
     Attributes:
         log: every delivery, confirm, return and cancel, in the order of arrival.
-        closed: its result is how the channel ended.
-        published: messages published in confirm mode, which is the sequence number of the latest.
+        closed: future whose result tells how the channel ended.
+        published: number of messages published in confirm mode, which is the sequence number of the latest one.
     """
 
     def __init__(self, raw: Any, connection: Any) -> None:
@@ -85,7 +85,7 @@ class RawChannel:
         passive: bool = False,
         arguments: Mapping[str, object] | None = None,
     ) -> QueueState:
-        """queue.declare; the defaults are those of a queue that 4.3 refuses, so pass the flags explicitly."""
+        """queue.declare. Pass the flags explicitly, because 4.3 refuses a queue with these defaults."""
         method = spec.Queue.Declare(
             queue=name,
             passive=passive,
@@ -98,15 +98,15 @@ class RawChannel:
         return QueueState(name=found.queue, messages=found.message_count, consumers=found.consumer_count)
 
     async def look(self, queue: str) -> QueueState:
-        """A passive declare: messages ready and consumers of a queue."""
+        """Passive queue.declare. Returns the ready messages and the consumers of a queue."""
         return await self.declare(queue, passive=True)
 
     async def delete(self, queue: str) -> int:
-        """queue.delete; messages that went with it."""
+        """queue.delete. Returns the number of messages that were deleted with the queue."""
         return int((await self.call(spec.Queue.Delete(queue=queue), spec.Queue.DeleteOk)).message_count)
 
     async def exchange(self, name: str, kind: str = "fanout", *, arguments: Mapping[str, object] | None = None) -> None:
-        """exchange.declare of an auto-delete, durable exchange: it goes with its last binding."""
+        """exchange.declare of a durable auto-delete exchange, which is deleted with its last binding."""
         method = spec.Exchange.Declare(
             exchange=name, type=kind, durable=True, auto_delete=True, arguments=dict(arguments or {})
         )
@@ -125,7 +125,7 @@ class RawChannel:
         await self.call(spec.Basic.Qos(prefetch_count=count, global_qos=global_), spec.Basic.QosOk)
 
     async def confirm_select(self) -> None:
-        """confirm.select; messages published from now on are counted from 1."""
+        """confirm.select. Messages published from now on are numbered from 1."""
         await self.call(spec.Confirm.Select(), spec.Confirm.SelectOk)
 
     async def consume(
@@ -136,7 +136,7 @@ class RawChannel:
         exclusive: bool = False,
         arguments: Mapping[str, object] | None = None,
     ) -> str:
-        """basic.consume; the consumer tag. Its deliveries come into `log`."""
+        """basic.consume. Returns the consumer tag. Deliveries are added to `log`."""
         answered: asyncio.Future[Any] = self._loop.create_future()
         self._open_or_raise()
         tag: str = self._raw.basic_consume(
@@ -155,7 +155,7 @@ class RawChannel:
         await self.call(spec.Basic.Cancel(consumer_tag=consumer), spec.Basic.CancelOk)
 
     async def get(self, queue: str, *, auto_ack: bool = False) -> Delivery | None:
-        """basic.get: one message, which is also added to `log`; None if the queue is empty."""
+        """basic.get. Returns one message and adds it to `log`; None if the queue is empty."""
         self._getting = self._loop.create_future()
         self._open_or_raise()
         self._raw.basic_get(queue, self._on_got, auto_ack=auto_ack)
@@ -173,7 +173,7 @@ class RawChannel:
         immediate: bool = False,
         headers: Mapping[str, object] | None = None,
     ) -> int:
-        """basic.publish (`queue` is the routing key); returns its sequence number on this channel."""
+        """basic.publish with the routing key `queue`. Returns the sequence number of the message on this channel."""
         properties = spec.BasicProperties(delivery_mode=2 if persistent else 1, headers=dict(headers or {}))
         method = spec.Basic.Publish(exchange=exchange, routing_key=queue, mandatory=mandatory, immediate=immediate)
         self.send(method, (properties, body))
@@ -193,23 +193,23 @@ class RawChannel:
         self.send(spec.Basic.Reject(delivery_tag=tag, requeue=requeue))
 
     async def close(self) -> None:
-        """channel.close, in order; can be called twice."""
+        """channel.close, and wait for its end. Can be called twice."""
         if self._raw.is_open:
             self._raw.close()
         await asyncio.wait({self.closed}, timeout=TIMEOUT)
 
     def mark(self, method: Any) -> list[int]:
-        """Returns a list that gets the length of `log` whenever this method arrives: earlier entries came before it."""
+        """Return a list that gets the length of `log` whenever this method arrives, to mark its place in the log."""
         marks: list[int] = []
         self._raw.add_callback(lambda _: marks.append(len(self.log)), [method], one_shot=False)
         return marks
 
     def frames(self, kind: type[F]) -> list[F]:
-        """Frames of one kind, in order."""
+        """Return the frames of one kind, in order."""
         return [item for item in self.log if isinstance(item, kind)]
 
     async def until(self, done: Callable[[], bool], within: float = TIMEOUT) -> bool:
-        """Wait until `done()` is true, checked at each new frame; returns whether it was in time."""
+        """Wait until `done()` is true, the channel ends, or the timeout. Returns the last value of `done()`."""
         deadline = self._loop.time() + within
         while not done():
             left = deadline - self._loop.time()
@@ -224,17 +224,17 @@ class RawChannel:
         return True
 
     async def deliveries(self, count: int, within: float = TIMEOUT) -> list[Delivery]:
-        """Wait for this many deliveries in total; returns all deliveries, also if they are fewer."""
+        """Wait for `count` deliveries in total. Returns all deliveries, even if they are fewer."""
         await self.until(lambda: len(self.frames(Delivery)) >= count, within)
         return self.frames(Delivery)
 
     async def settled(self, within: float = TIMEOUT) -> bool:
-        """Wait until all published messages are acked or nacked; returns whether it was in time."""
+        """Wait until all published messages are acked or nacked. Returns whether they were in time."""
         wanted = set(range(1, self.published + 1))
         return await self.until(lambda: wanted <= self.answered(), within)
 
     def answered(self) -> set[int]:
-        """Sequence numbers that the broker has acked or nacked."""
+        """Return the sequence numbers that the broker has acked or nacked."""
         settled: set[int] = set()
         lowest = 1
         for confirm in self.frames(Confirm):
@@ -246,7 +246,7 @@ class RawChannel:
         return settled
 
     async def end(self, within: float = TIMEOUT) -> Closed | None:
-        """Wait for the broker to close the channel; None if it does not."""
+        """Wait for the broker to close the channel. Returns None if it does not."""
         await asyncio.wait({self.closed}, timeout=within)
         return self.closed.result() if self.closed.done() else None
 
@@ -273,7 +273,7 @@ class RawChannel:
     def _got(self, found: Delivery | None) -> None:
         if self._getting is not None:
             resolve(self._getting, found)
-        # For an empty queue pika does not reset this, and refuses the next get.
+        # pika does not reset this callback for an empty queue, and would refuse the next get.
         self._raw._on_getok_callback = None  # noqa: SLF001  see above
 
     def _on_confirm(self, answer: Any) -> None:
@@ -315,13 +315,13 @@ def _delivery(method: Any, properties: Any, body: bytes) -> Delivery:
 
 
 def closed(error: BaseException) -> Closed:
-    """How a channel or connection ended, from pika's exception."""
+    """Convert the exception of pika that tells how a channel or connection ended."""
     settled = isinstance(error, exceptions.ConnectionClosed | exceptions.ChannelClosed)
     code = getattr(error, "reply_code", 0) if settled else 0
     return Closed(int(code), str(getattr(error, "reply_text", "") or error))
 
 
 def resolve(future: "asyncio.Future[Any]", value: object) -> None:
-    """Give a future its result, unless it has one."""
+    """Set the result of a future, unless it is done."""
     if not future.done():
         future.set_result(value)

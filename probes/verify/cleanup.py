@@ -13,11 +13,11 @@ from probes.verify.frames import Closed
 from probes.verify.verify_claim import CheckContext
 
 _WITHIN = 30.0
-"""Seconds for the whole."""
+"""Time limit in seconds for the whole cleanup."""
 
 
 async def clear(ground: CheckContext) -> list[str]:
-    """Delete the objects of the run on a separate connection; returns a sentence for each that remains."""
+    """Delete the objects of the run on a separate connection. Returns a sentence for each that remains."""
     wanted = [(name, spec.Queue.Delete(queue=name), spec.Queue.DeleteOk) for name in ground.queues]
     wanted += [(name, spec.Exchange.Delete(exchange=name), spec.Exchange.DeleteOk) for name in ground.exchanges]
     foreign = [name for name, *_ in wanted if not name.startswith(f"{ground.prefix}.")]
@@ -36,7 +36,7 @@ async def clear(ground: CheckContext) -> list[str]:
 
 
 async def _delete(server: AmqpServer, wanted: Sequence[tuple[str, object, object]], left: list[str]) -> str:
-    """Delete each and remove it from `left`; returns the error of the last one that remains."""
+    """Delete each object and remove it from `left`. Returns the last error, or ""."""
     why = ""
     async with await Client.open(server, "ackscope-verify sweep") as client:
         channel: RawChannel | None = None

@@ -1,6 +1,6 @@
 """An AMQP client that exposes every frame in order and every close with its code, and whose socket can be cut.
 
-It is for checks of semantics; `probes.probe_connection` is for timing.
+It serves checks of semantics. For timing use `probes.probe_connection`.
 """
 
 import asyncio
@@ -21,8 +21,8 @@ class Client:
 
     Attributes:
         product: product and version of the broker, such as "RabbitMQ 4.3.6".
-        closed: its result is how the connection ended.
-        blocked: why the broker blocks it; None if it does not.
+        closed: future whose result tells how the connection ended.
+        blocked: reason why the broker blocks the connection; None if it does not.
     """
 
     def __init__(self) -> None:
@@ -34,10 +34,10 @@ class Client:
 
     @classmethod
     async def open(cls, server: AmqpServer, name: str, *, heartbeat: int | None = None) -> Self:
-        """Connect; `heartbeat` in seconds overrides the default.
+        """Connect. `heartbeat` in seconds overrides the default.
 
         Raises:
-            BrokerError: it failed; the message says why.
+            BrokerError: the connection failed; the message says why.
         """
         client = cls()
         opened: asyncio.Future[BrokerError | None] = client._loop.create_future()
@@ -80,13 +80,13 @@ class Client:
         return channel
 
     def cut(self) -> None:
-        """Cut the connection without a close, as a crash of the client would."""
+        """Cut the connection without a close, like a crash of the client."""
         if not self.closed.done():
             # pika has no public way to drop the socket.
             self._connection._terminate_stream(ConnectionError("cut on purpose"))  # noqa: SLF001  see above
 
     async def close(self) -> None:
-        """Close the connection in order; one that does not respond is cut. Can be called twice."""
+        """Close the connection in order. If the broker does not respond, cut it. Can be called twice."""
         if self._connection.is_open:
             self._connection.close()
         await asyncio.wait({self.closed}, timeout=1.0)

@@ -9,7 +9,7 @@ from probes.verify.frames import Delivery
 
 _EVERY = 0.02
 _QUIET = 0.3
-"""Seconds without a delivery after which none is expected; below the prefetch limit it takes milliseconds."""
+"""Seconds without a delivery after which none is expected. Below the prefetch limit one takes milliseconds."""
 SOON = 5.0
 """Timeout in seconds for actions that take a broker milliseconds."""
 
@@ -19,9 +19,9 @@ async def fill(client: Client, queue: str, count: int, *, size: int = 0) -> None
 
     Args:
         client: the connection to use.
-        queue: its name.
-        count: how many.
-        size: bytes of each body, padded with dots; 0: as long as the number.
+        queue: name of the queue.
+        count: number of messages.
+        size: bytes of each body, padded with dots; 0 for no padding.
 
     Raises:
         TimeoutError: not all were confirmed.
@@ -39,7 +39,7 @@ async def fill(client: Client, queue: str, count: int, *, size: int = 0) -> None
 
 
 async def ready(channel: RawChannel, queue: str, count: int, within: float = SOON) -> int:
-    """Wait for `count` ready messages in a queue; returns how many there are."""
+    """Wait for `count` ready messages in a queue. Returns the number of ready messages."""
     deadline = time.monotonic() + within
     while True:
         found = (await channel.look(queue)).messages
@@ -49,19 +49,19 @@ async def ready(channel: RawChannel, queue: str, count: int, within: float = SOO
 
 
 async def ready_after(channel: RawChannel, queue: str, count: int, within: float = SOON) -> float | None:
-    """Seconds until a queue has `count` ready messages; None if timed out."""
+    """Return the seconds until a queue has `count` ready messages; None if timed out."""
     began = time.monotonic()
     return time.monotonic() - began if await ready(channel, queue, count, within) == count else None
 
 
 async def since(channel: RawChannel, seen: int, within: float = SOON) -> list[Delivery]:
-    """The deliveries after the first `seen` frames of a channel that only consumes."""
+    """Wait for a delivery after the first `seen` frames of a consuming channel. Returns all of these deliveries."""
     await channel.until(lambda: len(channel.log) > seen, within)
     return [item for item in channel.log[seen:] if isinstance(item, Delivery)]
 
 
 async def quiet(*channels: RawChannel) -> list[int]:
-    """How many deliveries each channel has received, once no more arrive."""
+    """Wait until no more deliveries arrive. Returns the number of deliveries of each channel."""
     before: list[int] = []
     while (now := [len(channel.frames(Delivery)) for channel in channels]) != before:
         before = now
@@ -70,11 +70,11 @@ async def quiet(*channels: RawChannel) -> list[int]:
 
 
 def numbers(deliveries: list[Delivery]) -> list[int]:
-    """The numbers of the delivered messages, in order."""
+    """Return the numbers of the delivered messages, in order."""
     return [int(item.body.rstrip(b".")) for item in deliveries]
 
 
 def flags(deliveries: list[Delivery]) -> str:
-    """The redelivered flags as text."""
+    """Describe the redelivered flags as text."""
     marked = sum(item.redelivered for item in deliveries)
     return f"redelivered false on {len(deliveries) - marked}, true on {marked}"

@@ -1,4 +1,4 @@
-"""Outcomes and latencies of the messages of a channel in confirm mode, computed from its frames."""
+"""Computes outcomes and latencies of the messages of a channel in confirm mode from its frames."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -6,12 +6,12 @@ from probes.verify.frames import Confirm, Frame
 
 
 class FrameCounters:
-    """The settled messages, updated from frames.
+    """Counts of settled messages, updated from frames.
 
     Attributes:
         acked: sequence numbers that were acked.
         nacked: sequence numbers that were nacked.
-        again: numbers that were settled more than once, which must not happen.
+        again: sequence numbers that were settled more than once, which must not happen.
         at: when each was settled, in seconds of the monotonic clock.
         frames: confirm frames so far.
         covered: largest number of messages that one frame settled.
@@ -31,7 +31,7 @@ class FrameCounters:
         return len(self.at)
 
     def update(self, log: Sequence[Frame]) -> int:
-        """Process the new frames of `log`; returns the number of settled messages."""
+        """Process the new frames of `log`. Returns the number of settled messages."""
         for frame in log[self._read :]:
             if isinstance(frame, Confirm):
                 self._settle(frame)
@@ -39,7 +39,7 @@ class FrameCounters:
         return self.settled
 
     def latencies(self, sent: Mapping[int, float]) -> list[float]:
-        """Seconds from sent to settled, of those that are settled."""
+        """Return the seconds from sent to settled of each settled message."""
         return [self.at[number] - at for number, at in sent.items() if number in self.at]
 
     def _settle(self, confirm: Confirm) -> None:
@@ -56,14 +56,14 @@ class FrameCounters:
 
 
 def tallied(log: Sequence[Frame]) -> FrameCounters:
-    """The counters of a complete log."""
+    """Return the counters of a complete log."""
     tally = FrameCounters()
     tally.update(log)
     return tally
 
 
 def out_of_order(confirms: Iterable[Confirm]) -> list[tuple[int, int]]:
-    """Each frame with a lower number than an earlier one: (highest earlier number, its number)."""
+    """Return (highest earlier number, number) for each frame whose number is lower than an earlier one."""
     found, highest = [], 0
     for confirm in confirms:
         if confirm.tag < highest:
@@ -73,13 +73,13 @@ def out_of_order(confirms: Iterable[Confirm]) -> list[tuple[int, int]]:
 
 
 def quantile(values: Sequence[float], q: float) -> float:
-    """The quantile `q` of at least one value."""
+    """Return the quantile `q` of at least one value."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(q * len(ordered)))]
 
 
 def spread(seconds: Sequence[float]) -> str:
-    """Latencies as one line of text."""
+    """Format latencies as one line of text."""
     if not seconds:
         return "none measured"
     low, mid, high, top = (

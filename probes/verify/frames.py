@@ -12,13 +12,13 @@ class Delivery:
     body: bytes
     redelivered: bool
     consumer: str = ""
-    """Consumer tag; "" for a message that was got."""
+    """Consumer tag; "" for a message from basic.get."""
     exchange: str = ""
     routing_key: str = ""
     headers: dict[str, Any] = field(default_factory=dict)
     delivery_mode: int | None = None
     waiting: int | None = None
-    """Messages left in the queue, of get-ok."""
+    """Messages left in the queue, from get-ok; None for basic.deliver."""
     at: float = 0.0
 
 
@@ -56,7 +56,7 @@ Frame = Delivery | Confirm | Return | Cancel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueState:
-    """queue.declare-ok: messages ready (not those unacknowledged) and consumers."""
+    """queue.declare-ok: ready messages, without unacked ones, and consumers."""
 
     name: str
     messages: int
@@ -67,8 +67,8 @@ class Closed(Exception):
     """The channel or connection is closed.
 
     Attributes:
-        code: the broker's reply code, such as 406; 0 without one (the connection was lost or cut).
-        text: its reply text.
+        code: reply code of the broker, such as 406; 0 if there is none because the connection was lost or cut.
+        text: reply text of the broker.
     """
 
     def __init__(self, code: int, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Publishing strategies with their rates and latencies: only for claims, never for continuous probes."""
+"""Measures rates and latencies of publishing strategies. Only for claims, never for continuous probes."""
 
 import asyncio
 import time
@@ -13,16 +13,16 @@ BOUND = {"x-max-length": 50_000}
 
 _WINDOW = 500
 _LATE = 30.0
-"""Seconds that the last confirms may take."""
+"""Time limit in seconds for the last confirms."""
 
 
 async def one_by_one(
     channel: RawChannel, queue: str, count: int, *, persistent: bool = True, body: bytes = b"x"
 ) -> list[float]:
-    """Publish and wait, `count` times; returns the seconds until each confirm.
+    """Publish `count` messages and wait for each confirm. Returns the seconds until each confirm.
 
     Raises:
-        TimeoutError: one was not confirmed.
+        TimeoutError: a message was not confirmed.
     """
     tally, sent = FrameCounters(), {}
     tally.update(channel.log)
@@ -35,7 +35,7 @@ async def one_by_one(
 
 
 async def paced(channel: RawChannel, queue: str, *, rate: float, seconds: float, body: bytes = b"x") -> list[float]:
-    """Publish at a constant rate, independent of confirms; returns the seconds from each publish to its confirm."""
+    """Publish at a constant rate, independent of confirms. Returns the seconds from each publish to its confirm."""
     tally, sent = FrameCounters(), {}
     tally.update(channel.log)
     began = time.monotonic()
@@ -48,12 +48,12 @@ async def paced(channel: RawChannel, queue: str, *, rate: float, seconds: float,
 
 
 async def individually(channel: RawChannel, queue: str, seconds: float) -> float:
-    """Messages per second when each is waited for."""
+    """Return messages per second if the publisher waits for each confirm."""
     return await batched(channel, queue, seconds, 1)
 
 
 async def batched(channel: RawChannel, queue: str, seconds: float, size: int) -> float:
-    """Messages per second when `size` are sent and then waited for."""
+    """Return messages per second if the publisher sends batches of `size` and waits for each batch."""
     tally, first, began = FrameCounters(), channel.published, time.monotonic()
     while time.monotonic() - began < seconds:
         for _ in range(size):
@@ -63,7 +63,7 @@ async def batched(channel: RawChannel, queue: str, seconds: float, size: int) ->
 
 
 async def asynchronously(channel: RawChannel, queue: str, seconds: float) -> float:
-    """Messages per second when the next is sent while confirms come, with 500 outstanding at most."""
+    """Return messages per second if the publisher does not wait, with at most 500 outstanding messages."""
     tally, first, began = FrameCounters(), channel.published, time.monotonic()
     while time.monotonic() - began < seconds:
         for _ in range(_WINDOW - (channel.published - tally.settled)):
@@ -74,7 +74,7 @@ async def asynchronously(channel: RawChannel, queue: str, seconds: float) -> flo
 
 
 async def committed(channel: RawChannel, queue: str, seconds: float) -> float:
-    """Messages per second on a transactional channel that commits each."""
+    """Return messages per second on a transactional channel with a commit per message."""
     count, began = 0, time.monotonic()
     while time.monotonic() - began < seconds:
         channel.publish(queue)

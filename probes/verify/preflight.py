@@ -6,7 +6,7 @@ from probes.verify.verify_claim import CheckContext
 
 
 async def preflight(ground: CheckContext) -> None:
-    """Make a queue, publish to it and read from it, once with the default exchange and once with another.
+    """Declare a queue, publish to it and read from it, through the default exchange and through another one.
 
     Raises:
         Refused: a permission is missing; the message says which ones are needed.

@@ -1,6 +1,7 @@
 """A TCP relay on loopback that simulates network failures: it can hold back data and cut connections.
 
-It passes bytes unchanged, TLS included: the client still verifies the broker's own certificate, by the broker's name.
+It passes bytes unchanged, including TLS. The client still verifies the certificate of the broker, by the name of the
+broker.
 """
 
 import asyncio
@@ -16,8 +17,8 @@ class Relay:
     """Relays connections to one address; use it as a context manager.
 
     Attributes:
-        port: where it listens on 127.0.0.1.
-        upstream, downstream: set while bytes pass towards the broker, and back from it.
+        port: port on 127.0.0.1 on which it listens.
+        upstream, downstream: events that are set while bytes pass towards the broker, and back from it.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -30,7 +31,7 @@ class Relay:
 
     @classmethod
     async def open(cls, server: AmqpServer) -> Self:
-        """Listen on a free port for connections to that broker."""
+        """Listen on a free port for connections to a broker."""
         relay = cls(server.address.host, server.address.port)
         relay.resume()
         relay._server = await asyncio.start_server(relay._accept, "127.0.0.1", 0)
@@ -38,7 +39,7 @@ class Relay:
         return relay
 
     def through(self, server: AmqpServer) -> AmqpServer:
-        """The same broker, reached through this relay."""
+        """Return the address of the same broker through this relay."""
         return replace(
             server,
             address=replace(server.address, host="127.0.0.1", port=self.port),
@@ -94,7 +95,7 @@ class Relay:
                 both.create_task(_pump(reader, far_writer, self.upstream))
                 both.create_task(_pump(far_reader, writer, self.downstream))
         except* OSError:
-            # The broker is down, or an end was reset: the other end is aborted below.
+            # The broker is down, or one end was reset. The other end is aborted below.
             pass
         finally:
             for end in ends:

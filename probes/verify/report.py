@@ -31,7 +31,7 @@ WORDS = {
 
 
 def document(broker: str, rows: Sequence[ClaimRow]) -> dict[str, Any]:
-    """The JSON of `ackscope verify --json`."""
+    """Return the JSON document of `ackscope verify --json`."""
     return {
         "broker": broker,
         "rows": [
@@ -53,13 +53,13 @@ def document(broker: str, rows: Sequence[ClaimRow]) -> dict[str, Any]:
 
 
 def text(broker: str, where: str, rows: Sequence[ClaimRow], *, evidence: bool = False) -> str:
-    """The report of a terminal, at most 80 columns wide.
+    """Return the report for a terminal, at most 80 columns wide.
 
     Args:
         broker: product and version, such as "RabbitMQ 4.3.6".
         where: host and port.
-        rows: in the order of their claims.
-        evidence: also print the evidence of each row.
+        rows: results in the order of the claims.
+        evidence: whether to add the evidence of each row.
     """
     lines = [f"{broker} at {where}"]
     for group, heading in GROUPS.items():
@@ -72,7 +72,7 @@ def text(broker: str, where: str, rows: Sequence[ClaimRow], *, evidence: bool = 
 
 
 def counts(rows: Sequence[ClaimRow]) -> str:
-    """The number of rows for each verdict, in one line."""
+    """Return the number of rows for each verdict, in one line."""
     found = Counter(row.result.verdict for row in rows)
     counts = [f"{words} {found[verdict]}" for verdict, words in WORDS.items() if found[verdict]]
     open_ = sum(not row.settled for row in rows)
@@ -80,7 +80,7 @@ def counts(rows: Sequence[ClaimRow]) -> str:
 
 
 def exit_code(rows: Sequence[ClaimRow]) -> int:
-    """0 if every row is settled, else 1."""
+    """Return 0 if every row is settled, else 1."""
     return 0 if all(row.settled for row in rows) else 1
 
 

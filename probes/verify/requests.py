@@ -13,7 +13,7 @@ _STEP = 0.02
 
 
 async def got(channel: RawChannel, queue: str, within: float = 2.0) -> Delivery | None:
-    """Get a message by basic.get, waiting up to `within` seconds; it is not acked."""
+    """Get a message with basic.get, within at most `within` seconds. The message is not acked."""
     for _ in range(int(within / _STEP)):
         found = await channel.get(queue)
         if found is not None:
@@ -23,10 +23,10 @@ async def got(channel: RawChannel, queue: str, within: float = 2.0) -> Delivery 
 
 
 async def one(channel: RawChannel, queue: str) -> Delivery:
-    """As `got`, but a message must arrive.
+    """Like `got`, but a message must arrive.
 
     Raises:
-        TimeoutError: none arrived.
+        TimeoutError: no message arrived.
     """
     found = await got(channel, queue)
     if found is None:
@@ -35,7 +35,7 @@ async def one(channel: RawChannel, queue: str) -> Delivery:
 
 
 async def filled(channel: RawChannel, queue: str, count: int, within: float = 5.0) -> bool:
-    """Wait until a queue has this many ready messages; returns whether it was in time."""
+    """Wait until a queue has `count` ready messages. Returns whether it was in time."""
     for _ in range(int(within / _STEP)):
         if (await channel.look(queue)).messages >= count:
             return True
@@ -44,19 +44,19 @@ async def filled(channel: RawChannel, queue: str, count: int, within: float = 5.
 
 
 async def asked(client: Client, queue: str) -> str:
-    """What a passive queue.declare on a channel of its own answers: `3 messages`, or `404 NOT_FOUND - no queue`."""
+    """Return the answer to a passive queue.declare on a new channel: `3 messages`, or `404 NOT_FOUND - no queue`."""
     channel = await client.channel()
     try:
         found = await channel.look(queue)
     except Closed as error:
-        # The rest of the text repeats names.
+        # Cut the text, because its rest only repeats names.
         return str(error).split(" '", maxsplit=1)[0]
     await channel.close()
     return f"{found.messages} messages"
 
 
 async def refusal(client: Client, method: type, reply: type, **parts: object) -> int:
-    """The reply code with which a method on a separate channel is refused; 0 if it succeeds."""
+    """Call a method on a separate channel. Returns the reply code of the refusal; 0 if it succeeds."""
     channel = await client.channel()
     try:
         await channel.call(method(**parts), reply)

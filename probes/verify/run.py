@@ -1,4 +1,4 @@
-"""Runs claims on one broker: most in parallel, those that measure rates alone, those that disturb it last."""
+"""Checks claims on one broker. Most run in parallel, those that measure rates run alone, disturbing ones last."""
 
 import asyncio
 import time
@@ -13,7 +13,7 @@ from probes.verify.verify_claim import CheckContext, ClaimVerdict, Observed, Ver
 _log = get_logger(__name__)
 
 _TOGETHER = 4
-"""Parallel checks: each waits most of its time, and none may starve another on a small machine."""
+"""Number of parallel checks. Each mostly waits, and more could starve each other on a small machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class ClaimRow:
 
     Attributes:
         seconds: duration of the check; 0 without one.
-        broken: the check itself failed, not the broker; its traceback is in the log.
+        broken: whether the check itself failed, and not the broker. The traceback is in the log.
     """
 
     claim: VerifyClaim
@@ -32,19 +32,19 @@ class ClaimRow:
 
     @property
     def settled(self) -> bool:
-        """Whether it needs no explanation: it holds, there is nothing to check, or a cited fact explains it."""
+        """Whether no action is needed: the claim holds, does not apply, or a cited source explains the difference."""
         calm = {ClaimVerdict.HOLDS, ClaimVerdict.NOT_APPLICABLE, ClaimVerdict.NEEDS_LAB}
         return not self.broken and (self.result.verdict in calm or bool(self.result.because))
 
 
 ProgressCallback = Callable[[Sequence[VerifyClaim], int], None]
-"""Callback with the claims that are being checked, and how many are done."""
+"""Callback that gets the claims that are being checked, and the number of finished ones."""
 
 
 async def check_all(
     ground: CheckContext, claims: Sequence[VerifyClaim], on_progress: ProgressCallback = lambda _, __: None
 ) -> list[ClaimRow]:
-    """Check every claim; returns a row for each, in the given order."""
+    """Check every claim. Returns a row for each, in the given order."""
     rows: dict[str, ClaimRow] = {}
     under_way: list[VerifyClaim] = []
 

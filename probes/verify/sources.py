@@ -1,4 +1,4 @@
-"""Titles of the guides that the claims are from."""
+"""Titles of the guides that the claims come from."""
 
 CONFIRMS = "Consumer Acknowledgements and Publisher Confirms"
 RELIABILITY = "Reliability Guide"

@@ -29,8 +29,8 @@ class Observed:
 
     Attributes:
         observed: one sentence that a person can compare with the claim.
-        evidence: values and responses of this broker, one line each: what was done, and the result.
-        because: for DIFFERS, why this version does so, with its source; "" where the claim holds.
+        evidence: values and responses of this broker. Each line says what was done and the result.
+        because: for DIFFERS, why this version differs, with a source; "" if the claim holds or no reason is known.
     """
 
     verdict: ClaimVerdict
@@ -40,10 +40,10 @@ class Observed:
 
 
 class Manage(Protocol):
-    """The management API of the broker, where its address was given."""
+    """The management API of the broker, if its address was given."""
 
     async def queue(self, name: str) -> Mapping[str, Any] | None:
-        """`/api/queues/vhost/name`; None if there is no such queue. Its statistics lag by up to 5 s."""
+        """Fetch `/api/queues/vhost/name`; None if there is no such queue. Its statistics lag by up to 5 s."""
         ...
 
 
@@ -56,7 +56,7 @@ class Disturb(Protocol):
         ...
 
     async def restart(self, node: int = 0) -> None:
-        """Stop a node in order and start it again on the same data; returns when it is ready."""
+        """Stop a node in order and start it again with the same data. Returns when it is ready."""
         ...
 
     async def stop(self, node: int) -> None:
@@ -64,7 +64,7 @@ class Disturb(Protocol):
         ...
 
     async def start(self, node: int) -> None:
-        """Start a stopped node; returns when it is ready."""
+        """Start a stopped node. Returns when it is ready."""
         ...
 
     async def alarm(self, *, on: bool) -> None:
@@ -92,19 +92,19 @@ class CheckContext:
     exchanges: list[str] = field(default_factory=list)
 
     async def client(self, name: str, *, heartbeat: int | None = None) -> Client:
-        """A new connection; use it as a context manager."""
+        """Open a new connection. Use it as a context manager."""
         return await Client.open(self.server, f"ackscope-verify {name}", heartbeat=heartbeat)
 
     async def queue(
         self, channel: RawChannel, name: str, queue_type: str = "classic", arguments: Mapping[str, object] | None = None
     ) -> str:
-        """Declare a durable queue that is deleted at the end; returns its full name.
+        """Declare a durable queue that is deleted at the end. Returns its full name.
 
         Args:
-            channel: where to declare it.
-            name: unique in the run, best `<claim id>` or `<claim id>.<what>`.
+            channel: channel that declares it.
+            name: unique name in the run, usually `<claim id>` or `<claim id>.<what>`.
             queue_type: classic, quorum or stream.
-            arguments: besides its type and expiry; there is no length limit, so publish few messages.
+            arguments: further arguments besides type and expiry. There is no length limit, so publish few messages.
         """
         full = f"{self.prefix}.{name}"
         if full not in self.queues:
@@ -116,7 +116,7 @@ class CheckContext:
         return full
 
     async def exchange(self, channel: RawChannel, name: str, kind: str = "fanout", **arguments: object) -> str:
-        """Declare an auto-delete exchange that is deleted at the end; returns its full name."""
+        """Declare an auto-delete exchange that is deleted at the end. Returns its full name."""
         full = f"{self.prefix}.{name}"
         if full not in self.exchanges:
             self.exchanges.append(full)
@@ -136,10 +136,10 @@ class VerifyClaim:
         name: a few words joined by hyphens; stable once released.
         group: delivery, prefetch, confirms, transactions, order.
         documented: the claim in our own words.
-        source: the guide that it is from.
-        alone: it measures a rate or a time, so nothing else may run in parallel.
-        lab: it needs `CheckContext.disturb`.
-        seconds: timeout of the check, after which its verdict is `could-not-tell`.
+        source: the guide that it comes from.
+        alone: whether it measures a rate or a time, so that nothing else may run in parallel.
+        lab: whether it needs `CheckContext.disturb`.
+        seconds: timeout of the check in seconds, after which its verdict is `could-not-tell`.
     """
 
     id: str

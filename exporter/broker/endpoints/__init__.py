@@ -1,1 +1,1 @@
-"""Decoders: one module per endpoint family, JSON of the management API in, kernel dataclasses and gaps out. Pure."""
+"""Decoders of JSON from the management API into kernel dataclasses and gaps; one module per endpoint family. Pure."""

@@ -12,7 +12,7 @@ _FIELDS = FieldTable(
 
 
 def decode_auth(payload: object, version: Version | None) -> tuple[tuple[AuthAttempts, ...], Gaps]:
-    """Counts by node and protocol, and gaps; an entry without a protocol is dropped and counted.
+    """Return login attempts by node and protocol, and gaps; an entry without a protocol is dropped and counted.
 
     Args:
         payload: node -> list, or {"error": text} for a node that could not be read, which is a gap.

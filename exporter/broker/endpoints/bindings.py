@@ -30,7 +30,7 @@ def decode_bindings(payload: object, version: Version | None) -> tuple[Bindings,
     listed: list[Binding] | None = []
     for item in objects(payload, "bindings", gaps):
         if item.get("source") == "" and isinstance(item.get("vhost"), str) and item["vhost"]:
-            # Fast path: there is one for each queue, up to 100,000.
+            # Fast path: each queue has such a binding, so there may be 100,000.
             counts[item["vhost"], ""] += 1
             continue
         values = read(_FIELDS, item, version, gaps)

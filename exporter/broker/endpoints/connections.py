@@ -47,7 +47,7 @@ def decode_connections(payload: object, version: Version | None) -> tuple[tuple[
     gaps = Gaps()
     connections = []
     for item in objects(payload, "connections", gaps):
-        # Erlang sends an empty object as []: a client without client properties.
+        # A client without client properties: Erlang sends an empty object as [].
         cleaned = {**item, "client_properties": {}} if item.get("client_properties") == [] else item
         values = read(_FIELDS, cleaned, version, gaps)
         if values["name"] is not None:

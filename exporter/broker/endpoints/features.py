@@ -41,7 +41,7 @@ def decode_features(payload: object, version: Version | None) -> tuple[tuple[Fea
 
 
 def _used(lists: dict[str, Any], version: Version | None, gaps: Gaps) -> frozenset[str] | None:
-    """Names of the deprecated features in use; None if unknown."""
+    """Return the names of the deprecated features in use; None if unknown."""
     items = lists.get("/api/deprecated-features/used")
     if items is None:
         return None

@@ -52,9 +52,9 @@ CHECKS = (
 """
 
 CERTIFICATES = HealthEndpoint("certificates", "certificate-expiration/100/years")
-"""Requested for its list only: every listener certificate expires within 100 years, so all of them are listed.
+"""Check that is requested only for its list: all listener certificates expire within 100 years, so it lists them all.
 
-Except that of the management listener itself, whose options the broker's check ignores (seen on 4.3.6).
+The exception is the management listener itself, whose options the check ignores (seen on 4.3.6).
 """
 
 _EXPIRING = "certificate-expiration"
@@ -68,7 +68,7 @@ _CERTIFICATE = FieldTable(
 
 
 def checks_for(version: Version | None) -> tuple[HealthEndpoint, ...]:
-    """The checks that a version should have; all of them if it is unknown."""
+    """Return the checks that a version should have; all checks if the version is unknown."""
     if version is None:
         return CHECKS
     return tuple(
@@ -99,7 +99,7 @@ def decode_health(payload: object, version: Version | None) -> tuple[tuple[Healt
 
 
 def _certificates(answer: object, gaps: Gaps) -> tuple[Certificate, ...]:
-    """The certificates of the responding node: for each TLS listener the one in its file that expires first."""
+    """Return the certificates of the responding node: per TLS listener, the one in its file that expires first."""
     body = answer.get("body") if isinstance(answer, dict) else None
     if not isinstance(body, dict):
         # If the request failed, the certificate-expiration check carries the error.
@@ -116,7 +116,7 @@ def _certificates(answer: object, gaps: Gaps) -> tuple[Certificate, ...]:
 
 
 def _first(dates: object, gaps: Gaps) -> float | None:
-    """The earliest date (UTC); None if the listener's own certificate has none."""
+    """Return the earliest date (UTC); None if there is none."""
     try:
         if not isinstance(dates, list):
             raise ValueError(dates)  # noqa: TRY004, TRY301  one kind of error for every unusable value

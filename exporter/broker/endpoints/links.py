@@ -21,7 +21,7 @@ def _uri_without_credentials(value: Any) -> str:
 
 
 def _error_text(value: Any) -> str | None:
-    """The broker's error text on one line, truncated, without credentials."""
+    """Return the error text of the broker on one line, truncated and without credentials."""
     line = " ".join(_CREDENTIALS.sub(r"\1", name(value)).split()).strip('"')
     return line[:_MAX_REASON_LENGTH] or None
 
@@ -77,7 +77,7 @@ def decode_links(payload: object, version: Version | None) -> tuple[tuple[Link, 
 
 
 def _local(item: dict[str, Any], gaps: Gaps) -> str | None:
-    """The exchange or queue that a federation link serves."""
+    """Return the local exchange or queue of a federation link."""
     local = item.get("exchange", item.get("queue"))
     if isinstance(local, str) and local:
         return local

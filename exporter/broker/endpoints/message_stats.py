@@ -17,7 +17,7 @@ _RATES = tuple((name, f"{name}_details") for name in ("publish", "deliver", "del
 
 
 def read_stats(item: Mapping[str, Any], gaps: Gaps) -> MessageStats:
-    """The counters of one object; all None before its first event."""
+    """Read the counters of one object; all are None before its first event."""
     stats = item.get("message_stats", {})
     # Erlang sends an empty object as [].
     if not stats and isinstance(stats, dict | list):
@@ -29,7 +29,7 @@ def read_stats(item: Mapping[str, Any], gaps: Gaps) -> MessageStats:
 
 
 def read_rates(item: Mapping[str, Any], gaps: Gaps) -> dict[str, float]:
-    """Counter -> messages per second as computed by the broker; gaps in the counters are not counted again."""
+    """Read the rates that the broker computed, in messages per second, by counter name."""
     stats = item.get("message_stats")
     rates: dict[str, float] = {}
     if not isinstance(stats, dict):

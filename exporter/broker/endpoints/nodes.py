@@ -83,7 +83,7 @@ def decode_nodes(payload: object, version: Version | None) -> tuple[tuple[Node, 
     gaps = Gaps()
     nodes = []
     items = list(objects(payload, "nodes", gaps))
-    # CLI tools join the cluster for a moment, under node names of their own.
+    # CLI tools briefly join the cluster with node names of their own.
     node_names = [item.get("name") for item in items]
     for item in items:
         node_version = _node_version(item, gaps)
@@ -98,7 +98,7 @@ def decode_nodes(payload: object, version: Version | None) -> tuple[tuple[Node, 
                 rabbitmq_version=node_version,
                 churn={key: value for key, value in churn.items() if value is not None},
                 links=_links(item, node_names, gaps),
-                # With an unreadable part the sum would be too low.
+                # If a part is unreadable, the sum would be too low.
                 backlog=sum(backlog.values()) if backlog and not gaps["metrics_gc_queue_length"] else None,
             )
         )
@@ -115,7 +115,7 @@ def _links(item: dict[str, Any], peers: list[Any], gaps: Gaps) -> tuple[NodeLink
 
 
 def _node_version(item: dict[str, Any], gaps: Gaps) -> str | None:
-    """The version of this node: during a rolling upgrade they differ. A node that is down has no applications."""
+    """Return the version of this node; None for a node that is down. During a rolling upgrade versions differ."""
     applications = list(objects(item.get("applications", []), "applications", gaps))
     version = next((each.get("version") for each in applications if each.get("name") == "rabbit"), None)
     if isinstance(version, str) and version_of(version):

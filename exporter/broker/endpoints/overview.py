@@ -32,7 +32,7 @@ def decode_overview(payload: object, version: Version | None) -> tuple[Overview,
     if not isinstance(payload, dict):
         gaps["overview"] += 1
         return Overview(), gaps
-    # Erlang sends an empty object as []: a broker without any activity yet.
+    # A broker without any activity yet: Erlang sends an empty object as [].
     cleaned = {key: {} if key in _SECTIONS and value == [] else value for key, value in payload.items()}
     return Overview(
         **read(_FIELDS, cleaned, version, gaps),

@@ -47,7 +47,7 @@ def decode_vhosts(payload: object, version: Version | None) -> tuple[tuple[VHost
 
 
 def _states(item: dict[str, Any], gaps: Gaps) -> dict[str, str]:
-    """Node -> state of the virtual host on that node."""
+    """Return the state of the virtual host on each node."""
     states = {}
     try:
         for node, state in mapping(item.get("cluster_state", {})).items():

@@ -1,1 +1,1 @@
-"""Cardinality limits: which objects get series of their own, and the remainder of all others."""
+"""Cardinality limits: select the objects that get their own series, and sum up the others as the remainder."""

@@ -30,13 +30,13 @@ class ObjectIndex(Generic[T]):
     """Objects of one kind by key.
 
     Args:
-        key: identifies an object; of duplicates the first counts.
+        key: identifies an object. Of duplicates only the first counts.
     """
 
     def __init__(self, key: Callable[[T], Hashable]) -> None:
         self.key = key
         self.objects: dict[Hashable, T] = {}
-        self._ids: dict[int, T] = {}  # keeps the objects alive, so that ids are not reused
+        self._ids: dict[int, T] = {}  # keeps the objects alive, so that their ids are not reused
         self._listed: Iterable[T] | None = None
 
     def update(self, listed: Iterable[T]) -> ObjectChanges[T]:
@@ -62,7 +62,7 @@ class ObjectIndex(Generic[T]):
             key = self.key(stale)
             if self.objects.get(key) is stale:
                 changes.removed.append(self.objects.pop(key))
-        for number in doubles:  # reconsidered with the next list, in case the first one is removed
+        for number in doubles:  # check duplicates again with the next list, in case the first one is removed
             del now[number]
         self._ids, self._listed = now, listed
         return changes

@@ -1,7 +1,7 @@
 """Sums counters of many objects into one that never falls, from the increase between two readings of each object.
 
-The first reading of an object has no increase. A counter that restarted counts from zero. A value that is missing is
-remembered until it is reported again.
+The first reading of an object has no increase. A restarted counter counts from zero. If a value is missing, the last
+one is remembered until it is reported again.
 """
 
 from collections import defaultdict
@@ -33,7 +33,7 @@ class RemainderCounters(Generic[T]):
 
     Args:
         paths: paths of the counters.
-        has_details: whether an object reports counters; if so, a missing one has not moved yet.
+        has_details: whether an object reports counters. If so, a missing counter is 0.
     """
 
     def __init__(self, paths: Sequence[str], has_details: Callable[[T], bool]) -> None:
@@ -46,7 +46,7 @@ class RemainderCounters(Generic[T]):
         self._unknown: defaultdict[str, list[int]] = defaultdict(lambda: list(range(len(self.paths))))
 
     def add(self, objects: Iterable[T], type_of: Callable[[T], str]) -> None:
-        """Add new objects; counting starts with them now."""
+        """Add new objects, whose increases count from now on."""
         columns: defaultdict[str, list[Numbers]] = defaultdict(list)
         for it in objects:
             columns[type_of(it)].append(self._read(it))
@@ -56,7 +56,7 @@ class RemainderCounters(Generic[T]):
             self._know(name, first)
 
     def rises(self, changed: Iterable[tuple[Hashable, str, T, T]]) -> list[CounterRise]:
-        """Increase of objects given as (key, type, before, now); also added to the totals by type."""
+        """Return the increases of objects given as (key, type, before, now), and add them to the totals by type."""
         risen = []
         for key, name, before, now in changed:
             last = self._held.get(key) or (self._read(before) if self._has_details(before) else None)
@@ -83,7 +83,7 @@ class RemainderCounters(Generic[T]):
     def count_hidden(
         self, risen: Iterable[CounterRise], before: Collection[Hashable], now: Collection[Hashable]
     ) -> None:
-        """Add to the remainder the increase of objects that were not shown at both moments.
+        """Add increases to the remainder, except for objects that were shown at both moments.
 
         Args:
             risen: increases between the two moments.
@@ -91,10 +91,10 @@ class RemainderCounters(Generic[T]):
             now: keys shown now.
         """
         for key, _, by, fell_from in risen:
-            counted_in_remainder = self._hidden_rises.get(key)  # None: no series so far
+            counted_in_remainder = self._hidden_rises.get(key)  # None if it has had no series so far
             if key in before and key in now:
                 if fell_from and counted_in_remainder is not None:
-                    # The series is lower than the counter, so it cannot show the restart by falling: it continues.
+                    # The series is lower than the counter, so it may not fall at the restart. It continues instead.
                     counted_in_remainder[:] = [
                         less and less - fell for less, fell in zip(counted_in_remainder, fell_from, strict=True)
                     ]
@@ -119,26 +119,26 @@ class RemainderCounters(Generic[T]):
             self._hidden_rises.pop(key, None)
 
     def remainder(self) -> dict[str, float]:
-        """Path -> increase of the remainder, for counters that any object has ever reported."""
+        """Return the increase of the remainder by path, for counters that any object has ever reported."""
         nowhere = set(range(len(self.paths))).intersection(*self._unknown.values())
         return {path: self._remainder[index] for index, path in self._known(nowhere)} if self._unknown else {}
 
     def types(self) -> dict[str, dict[str, float]]:
-        """Type -> path -> increase of all its objects, for counters that any of them has ever reported."""
+        """Return the increase of all objects by type and path, for counters that any of them has ever reported."""
         return {
             name: {path: self._types[name][index] for index, path in self._known(unknown)}
             for name, unknown in self._unknown.items()
         }
 
     def counted_in_remainder(self, key: Hashable) -> dict[str, float] | None:
-        """Path -> part of this object's counter that is already in the remainder; None if nothing is."""
+        """Return the part of each counter of an object that is already in the remainder; None if there is none."""
         counted_in_remainder = self._hidden_rises.get(key)
         if counted_in_remainder is None or not any(counted_in_remainder):
             return None
         return dict(zip(self.paths, counted_in_remainder, strict=True))
 
     def _know(self, name: str, new: Numbers) -> None:
-        """Record which counters objects of the type report."""
+        """Record which counters objects of a type report."""
         unknown = self._unknown[name]
         if unknown:
             self._unknown[name] = [index for index in unknown if new[index] is None]
@@ -148,7 +148,7 @@ class RemainderCounters(Generic[T]):
 
 
 def _compare(last: Numbers, new: Numbers) -> tuple[tuple[float, ...], tuple[float, ...], bool]:
-    """Increases, values before a restart, and whether a value reported before is now missing."""
+    """Return increases, values before a restart, and whether a previously reported value is now missing."""
     by, fell, restarted, silent = [], [], False, False
     for was, value in zip(last, new, strict=True):
         if value is None:

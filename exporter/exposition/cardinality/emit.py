@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class FieldMetric(NamedTuple):
-    """A metric and the path of its value in the object; also emitted for the remainder if it can be summed."""
+    """A metric and the path of its value in the object. The remainder has it too if it can be summed."""
 
     spec: Spec
     path: str
@@ -40,10 +40,10 @@ def emit(
     field_metrics: Sequence[FieldMetric],
     readers: Sequence[MetricReader[T]] = (),
 ) -> None:
-    """Add a sample per object and metric, and one of the remainder for each metric that can be summed.
+    """Add a sample per object and metric, and one for the remainder per metric that can be summed.
 
     Args:
-        families: where to add the samples.
+        families: receives the samples.
         selected: selected objects and remainder.
         naming: keys and labels.
         field_metrics: metrics that the remainder has too, if they can be summed.

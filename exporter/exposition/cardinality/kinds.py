@@ -24,7 +24,7 @@ class ObjectKind(Generic[T]):
         rising: groups of counters; each group ranks objects by their increase since the previous list.
         change_gauge: path of a gauge whose change, up or down, ranks objects too; "" for none. On a large broker totals
             change before the counters are read again.
-        group: type and further parts; see `GroupSums`.
+        group: group of an object: its type and further parts; see `GroupSums`.
         has_details: whether the object reports more than totals.
         name: text that patterns are matched against; None if there are no patterns.
     """
@@ -41,20 +41,20 @@ class ObjectKind(Generic[T]):
 
 
 def stats(*names: str) -> tuple[str, ...]:
-    """Paths of message counters."""
+    """Return the paths of message counters."""
     return tuple(f"stats.{name}" for name in names)
 
 
 def place(queue: Queue) -> str:
-    """The node of the queue or of its leader; "" if there is none or it is unknown."""
+    """Return the node of a queue or of its leader; "" if there is none or it is unknown."""
     return queue.leader or ("" if queue.type == "quorum" else queue.node or "")
 
 
 def replicas(queue: Queue) -> str:
-    """State of a queue's replicas; "" if it has none or the state is unknown.
+    """Return the state of the replicas of a queue; "" if it has none or the state is unknown.
 
-    `leaderless` and `minority` (half or more are offline; the broker may still name the previous leader) mean that the
-    queue is unavailable. `partial`: some are offline. `whole`: all are online.
+    `leaderless` and `minority` mean that the queue is unavailable. With `minority` half or more replicas are offline,
+    and the broker may still name the previous leader. `partial`: some are offline. `whole`: all are online.
     """
     if queue.members is None:
         return ""

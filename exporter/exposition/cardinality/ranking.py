@@ -14,7 +14,7 @@ STAY = 300.0
 """Seconds that an object keeps its place after it last qualified, if there is room."""
 
 AT_ONCE = 20
-"""One in this many places is given by rank alone, regardless of previous holders."""
+"""One of this many places is assigned by rank alone, regardless of previous holders."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class Candidates:
 
 
 def ranking(values: Iterable[tuple[float, Hashable]], cap: int) -> list[Hashable]:
-    """Keys of the largest values, at most `cap`; zeros are left out."""
+    """Return the keys of the `cap` largest values; zeros are left out."""
     some = [pair for pair in values if pair[0]]
     return [key for _, key in heapq.nlargest(cap, some, key=itemgetter(0))]
 
@@ -43,23 +43,23 @@ def ranking(values: Iterable[tuple[float, Hashable]], cap: int) -> list[Hashable
 def assign_places(
     candidates: Candidates, holders: Mapping[Hashable, float], cap: int, now: float
 ) -> dict[Hashable, float]:
-    """Key -> until when it has qualified for its place.
+    """Return the keys that get a place, and the time until which each has qualified.
 
-    The order is: included keys, the very top of the rankings, holders that qualified within `STAY`, the rest of the
-    rankings, other holders, anyone. So the most important objects are shown at once, and where thousands are equally
-    important their series do not swap at every poll.
+    Places are assigned in this order: included keys, the very top of the rankings, holders that qualified within
+    `STAY`, the rest of the rankings, other holders, anyone. So the most important objects are shown at once. If
+    thousands are equally important, their series do not swap at every poll.
 
     Args:
         candidates: the candidates.
-        holders: key -> until when it has qualified, of the current holders.
+        holders: current holders -> time until which each has qualified.
         cap: number of places.
-        now: seconds on the clock of `holders`.
+        now: current time in seconds, on the same clock as `holders`.
     """
     may = _may(candidates)
     included = (
         [key for key in candidates.keys if key in candidates.included and may(key)] if candidates.included else []
     )
-    if len(included) > cap:  # they compete among themselves by the same rules
+    if len(included) > cap:  # included keys compete among themselves by the same rules
         alone = Candidates(keys=dict.fromkeys(included), rankings=candidates.rankings)
         return assign_places(alone, holders, cap, now)
     top = list(islice(filter(may, _merged(candidates.rankings)), cap))
@@ -84,7 +84,7 @@ def _may(candidates: Candidates) -> Callable[[Hashable], bool]:
 
 
 def _merged(rankings: Sequence[Sequence[Hashable]]) -> dict[Hashable, None]:
-    """The first of each ranking, then the second of each, and so on."""
+    """Merge rankings: the first key of each, then the second of each, and so on."""
     merged: dict[Hashable, None] = {}
     for index in range(max(map(len, rankings), default=0)):
         for keys in rankings:

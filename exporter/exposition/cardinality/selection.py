@@ -1,4 +1,4 @@
-"""What is shown of each cluster: the objects with series of their own, and the remainder of all others."""
+"""Types of a selection: the objects of a cluster with their own series, and the remainder of all others."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,11 +12,11 @@ from exporter.exposition.specs import Value
 T = TypeVar("T")
 
 OTHER = "(other)"
-"""Name of the remainder in place of an object's name; its other object labels are empty."""
+"""Label value of the remainder instead of the name of an object. Its other object labels are empty."""
 
 
 class CardinalityLimits(NamedTuple):
-    """How many objects of one cluster get series of their own."""
+    """Maximum number of objects of one cluster with their own series, by kind."""
 
     queues: int = 5000
     channels: int = 1000
@@ -41,8 +41,8 @@ class SelectedObjects(Generic[T]):
         shown: objects in a fixed order, each key once.
         omitted: number of objects that are not shown.
         remainder: path -> value over all omitted objects, for paths that can be summed. A gauge is a sum, missing if
-            any object lacks the value. A counter is the increase while not shown since the exporter started; it never
-            falls.
+            any object lacks the value. A counter is the increase since the exporter started, while an object was not
+            shown; it never falls.
         counted_in_remainder: key of a shown object -> path -> part of its counter that `remainder` already contains.
     """
 
@@ -52,7 +52,7 @@ class SelectedObjects(Generic[T]):
     counted_in_remainder: Mapping[Hashable, Mapping[str, float]] = field(default_factory=dict)
 
     def count(self, shown: T, key: Hashable, path: str) -> Value:
-        """A counter of a shown object, minus what the remainder already contains."""
+        """Return a counter of a shown object, minus the part that the remainder already contains."""
         value: Value = attrgetter(path)(shown)
         less = self.counted_in_remainder.get(key)
         return value if less is None or value is None else value - less.get(path, 0)
@@ -77,11 +77,12 @@ class QueueTotals:
 
     Attributes:
         states: (type, state) -> number of queues.
-        types: type -> tally.
-        vhosts: virtual host -> tally, for the `CardinalityLimits.vhosts` with most messages; the rest under `OTHER`.
-        places: (type, node) -> number of queues located or led there; "" is no node.
+        types: type -> tally of its queues.
+        vhosts: virtual host -> tally, for the `CardinalityLimits.vhosts` hosts with most messages; the others are
+            summed under `OTHER`.
+        places: (type, node) -> number of queues located or led on the node; "" for no node.
         replicas: (type, whole | partial | minority | leaderless) -> number of replicated queues.
-        counts: type -> path of a counter -> increase since the exporter started, as far as it was read.
+        counts: type -> path of a counter -> observed increase since the exporter started.
     """
 
     states: Mapping[tuple[str, str], int] = field(default_factory=dict)
@@ -96,7 +97,7 @@ class QueueTotals:
 class ClusterSelection:
     """Selection of one cluster. A kind that was never read is empty.
 
-    Links, policies, limits, features and virtual hosts beyond their limit are in no remainder.
+    Links, policies, limits, features and virtual hosts have no remainder for objects beyond their limit.
     """
 
     queues: SelectedObjects[Queue] = field(default_factory=SelectedObjects)
@@ -120,5 +121,5 @@ class Selection:
     limits: CardinalityLimits = field(default_factory=CardinalityLimits)
 
     def of(self, cluster: str) -> ClusterSelection:
-        """Selection of one cluster; empty if there is none."""
+        """Return the selection of one cluster; empty if there is none."""
         return self.clusters.get(cluster) or ClusterSelection()

@@ -14,7 +14,7 @@ Group = tuple[str, ...]
 
 
 def path_reader(paths: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
-    """A function that reads several attribute paths at once."""
+    """Return a function that reads several attribute paths at once."""
     if len(paths) > 1:
         return attrgetter(*paths)
     getters = [attrgetter(path) for path in paths]
@@ -22,13 +22,13 @@ def path_reader(paths: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
 
 
 class GroupSum:
-    """Sum over some objects.
+    """Sums over a set of objects.
 
     Attributes:
         number: number of objects.
-        without_details: how many have never reported more than totals.
+        without_details: number of objects that never reported more than totals.
         values: sum of each path.
-        missing: how many objects lack each path.
+        missing: number of objects that lack each path.
     """
 
     __slots__ = ("missing", "number", "values", "without_details")
@@ -46,7 +46,7 @@ class GroupSum:
             self.missing[index] += sign * lack
 
     def not_applicable(self, index: int) -> bool:
-        """Whether these objects never have the value: all reported details, and none had it."""
+        """Whether these objects never have the value: all of them reported details, and none had the value."""
         return self.number > 0 and self.without_details == 0 and self.missing[index] == self.number
 
 
@@ -55,8 +55,8 @@ class GroupSums(Generic[T]):
 
     Args:
         paths: paths to sum.
-        group: group of an object: type, virtual host, then parts that are only counted. Objects of one type have the
-            same paths.
+        group: returns the group of an object: type, virtual host, then parts that are only counted. Objects of one type
+            have the same paths.
         has_details: whether an object reports more than totals.
 
     Attributes:
@@ -87,7 +87,7 @@ class GroupSums(Generic[T]):
                 del self.numbers[group]
 
     def without(self, objects: Iterable[T]) -> dict[str, GroupSum]:
-        """Sums by type over all objects but these."""
+        """Return the sums by type over all objects except these."""
         part = GroupSums(self.paths, self._group, self._has_details)
         part.add(objects)
         rest: dict[str, GroupSum] = {}
@@ -99,11 +99,13 @@ class GroupSums(Generic[T]):
         return rest
 
     def totals(self, part: Mapping[str, GroupSum], paths: Sequence[str] | None = None) -> dict[str, float]:
-        """Path -> sum over types; left out if an object lacks a value that its type has, or if no type has it.
+        """Return the sum over all types for each path.
+
+        A path is left out if an object lacks a value that its type has, or if no type has it.
 
         Args:
             part: sums by type, of some or all objects.
-            paths: which paths; None means all.
+            paths: paths to sum; None for all.
         """
         seen: dict[str, float] = {}
         for path in self.paths if paths is None else paths:
@@ -133,16 +135,16 @@ class GroupSums(Generic[T]):
 
 
 OF_A_VHOST = ("messages", "messages_ready", "messages_unacked", "consumers", "memory", "message_bytes")
-"""Paths summed for each virtual host; there may be thousands of hosts."""
+"""Paths that are summed for each virtual host. They are few, because there may be thousands of hosts."""
 
 
 def queue_totals(sums: GroupSums[Queue], counts: Mapping[str, Mapping[str, float]], max_vhosts: int) -> QueueTotals:
-    """Totals over all queues.
+    """Return the totals over all queues.
 
     Args:
         sums: sums of groups (type, virtual host, state, node, replication).
-        counts: type -> path -> increase of its queues.
-        max_vhosts: virtual hosts with totals of their own.
+        counts: type -> path of a counter -> increase of its queues.
+        max_vhosts: maximum number of virtual hosts with their own totals.
     """
     states: Counter[tuple[str, str]] = Counter()
     nodes: Counter[tuple[str, str]] = Counter()
@@ -167,7 +169,7 @@ def queue_totals(sums: GroupSums[Queue], counts: Mapping[str, Mapping[str, float
 
 
 def _vhosts(sums: GroupSums[Queue], most: int) -> Mapping[str, Mapping[str, GroupSum]]:
-    """Virtual host -> type -> sum; those with fewest messages are merged."""
+    """Return the sums by virtual host and type. Virtual hosts with fewest messages are merged."""
     vhosts: dict[str, dict[str, GroupSum]] = {}
     for (name, vhost), one in sums.pairs.items():
         vhosts.setdefault(vhost, {})[name] = one

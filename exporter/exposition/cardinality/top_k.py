@@ -1,6 +1,7 @@
-"""Selects the objects with series of their own, and sums up the remainder.
+"""Selects the objects with their own series, and sums up the remainder.
 
-Time is proportional to the number of changed objects and to the limits; unchanged objects cost an id comparison.
+The time is proportional to the number of changed objects and to the limits. An unchanged object costs one comparison of
+ids.
 """
 
 import re
@@ -57,7 +58,7 @@ class TopK:
         self._settings = settings
 
     def select(self, snapshots: Sequence[Snapshot]) -> Selection:
-        """Select from these snapshots; state of clusters not among them is dropped."""
+        """Select from these snapshots. The state of other clusters is dropped."""
         known = self._clusters
         self._clusters = {it.cluster: known.get(it.cluster) or _ClusterState() for it in snapshots}
         limits, patterns = self._settings.limits, _Patterns(self._settings)
@@ -66,7 +67,7 @@ class TopK:
 
 
 def select_all(snapshots: Sequence[Snapshot]) -> Selection:
-    """Select all objects of a single read. Increases are unknown, which is not zero."""
+    """Select all objects of a single read. Increases of counters are unknown, which is different from 0."""
     nothing = _Patterns(MetricsSettings())
     made = {it.cluster: _ClusterState().select(it, _UNLIMITED, nothing) for it in snapshots}
     uncounted = {name: replace(one, totals=replace(one.totals, counts={})) for name, one in made.items()}
@@ -130,7 +131,7 @@ class _KindState(Generic[T]):
         self._last: tuple[Sequence[T], int, tuple[str, str], SelectedObjects[T]] | None = None
 
     def select(self, listed: Sequence[T], snapshot: Snapshot, cap: int, patterns: _Patterns) -> SelectedObjects[T]:
-        """The selection; cached while the list is the same object: most generations read another endpoint."""
+        """Return the selection. Cached while the list is the same object: most generations read other lists."""
         last = self._last
         if last is None or last[0] is not listed or last[1:3] != (cap, patterns.id):
             last = self._last = (listed, cap, patterns.id, self._select_new(listed, snapshot, cap, patterns))

@@ -37,7 +37,7 @@ SPECS = tuple(reader.spec for reader in _READERS)
 
 
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
-    """Families of all clusters."""
+    """Metric families of all clusters."""
     del selection
     families = MetricFamilies(SPECS)
     for snapshot in snapshots:

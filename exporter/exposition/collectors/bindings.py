@@ -30,7 +30,7 @@ SPECS = (BINDINGS, UNBOUND)
 
 
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
-    """Families of all clusters."""
+    """Metric families of all clusters."""
     families = MetricFamilies(SPECS)
     for snapshot in snapshots:
         bindings, exchanges = snapshot.bindings.value, snapshot.exchanges.value
@@ -56,7 +56,7 @@ def _labels(cluster: str, vhost: str, exchange: str, kind: str) -> dict[str, str
 
 
 def _built_in(exchange: Exchange) -> bool:
-    """Whether the broker declared it: the default exchange, reserved names, internal exchanges."""
+    """Whether the exchange is built in: the default exchange, reserved names, internal exchanges."""
     return not exchange.name or exchange.name.startswith("amq.") or bool(exchange.internal)
 
 

@@ -27,7 +27,7 @@ SPECS = (EXPIRES,)
 
 
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
-    """Families of all clusters."""
+    """Metric families of all clusters."""
     del selection
     families = MetricFamilies(SPECS)
     for snapshot in snapshots:

@@ -1,7 +1,7 @@
 """Selected channels and the remainder (`/api/channels`).
 
-The official plugin labels a channel by its Erlang process; here it has its name, connection, user and virtual host. The
-plugin's aggregated counters fall when a channel closes; those of the remainder here never do.
+The official plugin labels a channel by its Erlang process. The labels here are name, connection, user and virtual
+host. Aggregated counters of the plugin fall when a channel closes; counters of the remainder here never fall.
 """
 
 from collections import Counter
@@ -134,7 +134,7 @@ def mode(channel: Channel) -> str | None:
 
 
 def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
-    """Families of all clusters."""
+    """Metric families of all clusters."""
     families = MetricFamilies(SPECS)
     for snapshot in clusters:
         channels = snapshot.channels.value

@@ -1,6 +1,7 @@
 """Selected connections, the remainder, and states over all connections (`/api/connections`).
 
-The official plugin labels a connection by its Erlang process, in the label `channel`; here `connection` is its name.
+The official plugin labels a connection by its Erlang process, in the label `channel`. Here the label `connection` is
+the name of the connection.
 """
 
 from collections import Counter
@@ -93,7 +94,7 @@ _ALWAYS = ("running", "blocking", "blocked", "flow")
 
 
 def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
-    """Families of all clusters."""
+    """Metric families of all clusters."""
     families = MetricFamilies(SPECS)
     for snapshot in clusters:
         connections = snapshot.connections.value

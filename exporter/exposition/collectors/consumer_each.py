@@ -92,7 +92,7 @@ SPECS = (INFO, *(it.spec for it in _READERS), UNACKED, ACTIVITY)
 
 
 def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
-    """Families of all clusters."""
+    """Metric families of all clusters."""
     families = MetricFamilies(SPECS)
     for snapshot in clusters:
         if snapshot.consumers.value is None:
@@ -120,7 +120,7 @@ def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
 
 
 def _client(consumer: Consumer, channel: Channel | None, connections: Mapping[str, Connection]) -> dict[str, str]:
-    """The client behind a consumer; missing values are taken from its channel or connection."""
+    """Return the client of a consumer. Missing values are taken from its channel or connection."""
     name = consumer.connection_name or (channel.connection_name if channel else None) or ""
     connection = connections.get(name)
     sources = (consumer, channel, connection)
@@ -134,7 +134,7 @@ def _client(consumer: Consumer, channel: Channel | None, connections: Mapping[st
 
 
 def _unacked(channel: Channel | None, listed: int) -> Value:
-    """Unacknowledged messages of its channel, if both lists agree that it is the only consumer there."""
+    """Return the unacknowledged messages of the channel, if both lists agree that it has only one consumer."""
     if channel is None or listed != 1 or channel.consumer_count != 1:
         return None
     return channel.messages_unacked

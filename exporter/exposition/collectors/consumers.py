@@ -47,7 +47,7 @@ SPECS = (CONSUMERS, PREFETCH, UNLIMITED, USED)
 
 
 def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
-    """Families of all clusters."""
+    """Metric families of all clusters."""
     families = MetricFamilies(SPECS)
     for snapshot in clusters:
         if snapshot.consumers.value is None:
@@ -58,7 +58,7 @@ def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
         global_limits = _global_limits(snapshot)
         selected = selection.of(snapshot.cluster)
         shown = {queue.key: queue for queue in selected.queues.shown}
-        # The same queues as elsewhere; if queues could not be read, those of the selected consumers.
+        # Show the selected queues as elsewhere. If queues could not be read, show the queues of the selected consumers.
         keys = (
             shown if snapshot.queues.value else dict.fromkeys((it.vhost, it.queue) for it in selected.consumers.shown)
         )
@@ -69,7 +69,7 @@ def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
 
 
 def _global_limits(snapshot: Snapshot) -> dict[str, int]:
-    """Channel name -> prefetch shared by its consumers; channels that do not report it are left out."""
+    """Return the prefetch that the consumers of a channel share, by channel name; without channels that report none."""
     return {
         channel.name: channel.global_prefetch_count
         for channel in snapshot.channels.value or ()

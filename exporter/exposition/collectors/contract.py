@@ -1,4 +1,4 @@
-"""The collector contract: metrics as data, and a pure function from snapshots to families.
+"""The contract of collectors: declared metrics, and a pure function from snapshots to metric families.
 
 A collector does not decide which objects get series of their own: it gets a `Selection`, made once for all collectors
 by `TopK` in `exporter.exposition.cardinality`. Omitted objects are in the remainder, one series per metric whose object
@@ -19,7 +19,7 @@ class Collector(NamedTuple):
     """One collector.
 
     Attributes:
-        specs: every metric that it may emit.
+        specs: every metric that the collector may emit.
         collect: (snapshots of all clusters, selection) -> families; no I/O, no clock, no state.
     """
 

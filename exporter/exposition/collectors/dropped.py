@@ -33,7 +33,7 @@ SPECS = (DROPPED,)
 
 
 def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
-    """Families of all clusters; a kind that was never read has no sample."""
+    """Metric families of all clusters; a kind that was never read has no sample."""
     families = MetricFamilies(SPECS)
     for snapshot in clusters:
         selected = selection.of(snapshot.cluster)

@@ -1,6 +1,6 @@
 """Selected exchanges and the remainder (`/api/exchanges`); the default exchange has the name "".
 
-The list has only counters of messages in and out; confirmed, returned and dropped messages are counted by channel.
+The list only has counters of messages in and out. Confirmed, returned and dropped messages are counted by channel.
 """
 
 from collections import Counter
@@ -44,7 +44,7 @@ SPECS = (INFO, EXCHANGES, *(it.spec for it in _FIELD_METRICS))
 
 
 def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
-    """Families of all clusters."""
+    """Metric families of all clusters."""
     families = MetricFamilies(SPECS)
     for snapshot in clusters:
         exchanges = snapshot.exchanges.value

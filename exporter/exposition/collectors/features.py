@@ -44,7 +44,7 @@ SPECS = (FLAG, IN_USE, PERMITTED)
 
 
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
-    """Families of all clusters."""
+    """Metric families of all clusters."""
     families = MetricFamilies(SPECS)
     for snapshot in snapshots:
         for feature in selection.of(snapshot.cluster).features.shown:

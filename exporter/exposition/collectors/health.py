@@ -55,7 +55,7 @@ _DESCRIPTORS = "file_descriptor_limit"
 
 
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
-    """Families of all clusters."""
+    """Metric families of all clusters."""
     del selection
     families = MetricFamilies(SPECS)
     for snapshot in snapshots:
@@ -72,7 +72,7 @@ def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]
 def _alarms(families: MetricFamilies, snapshot: Snapshot, check: HealthCheck) -> None:
     there = {(alarm.node, alarm.resource) for alarm in check.alarms}
     if not check.ok and not there:
-        # The check fails but reports no alarm that is known: zeros would be wrong.
+        # The check fails without a known alarm, so zeros would be wrong.
         return
     running = [node.name for node in snapshot.nodes.value or () if node.running]
     nodes = dict.fromkeys((*running, *sorted(node for node, _ in there)))

@@ -30,7 +30,7 @@ SPECS = (LIMIT, USED)
 
 
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
-    """Families of all clusters."""
+    """Metric families of all clusters."""
     families = MetricFamilies(SPECS)
     for snapshot in snapshots:
         limits = [limit for limit in selection.of(snapshot.cluster).limits.shown if limit.value >= 0]
@@ -49,7 +49,7 @@ def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]
 
 
 def _used(snapshot: Snapshot) -> dict[tuple[str, str], Counter[str] | None]:
-    """(scope, limit) -> usage by virtual host or user; None if it is not known for all."""
+    """Return the usage of each (scope, limit) by virtual host or user; None if it is not known for all of them."""
     queues, connections, channels = snapshot.queues.value, snapshot.connections.value, snapshot.channels.value
     return {
         ("vhost", "max-queues"): None if queues is None else count(queue.vhost for queue in queues),
@@ -60,7 +60,7 @@ def _used(snapshot: Snapshot) -> dict[tuple[str, str], Counter[str] | None]:
 
 
 def count(names: Iterable[str | None]) -> Counter[str] | None:
-    """How often each name occurs; None if one is unknown, because its object may belong to any."""
+    """Count how often each name occurs. Returns None if a name is unknown, because its object may belong to any."""
     counted = Counter(names)
     return None if None in counted else Counter({name: number for name, number in counted.items() if name is not None})
 

@@ -1,6 +1,6 @@
 """Shovels and federation links with their states (`/api/shovels`, `/api/federation-links`).
 
-The official plugins only count them by state.
+The official plugins only count links by state.
 """
 
 from collections import Counter
@@ -74,7 +74,7 @@ _STATES: Mapping[str, tuple[str, ...]] = {
 
 
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
-    """Families of all clusters; a cluster without links of a kind has no sample of it."""
+    """Metric families of all clusters; a cluster without links of a kind has no samples of it."""
     families = MetricFamilies(SPECS)
     for snapshot in snapshots:
         for link in selection.of(snapshot.cluster).links.shown:

@@ -1,7 +1,7 @@
 """Memory breakdown of each node (`/api/nodes/<node>/memory`).
 
 The official names are those of the plugin's `/metrics/memory-breakdown` (4.0 and later), which calls the same function
-as the management API (`rabbit_vm:memory/0`); here older versions have them too.
+as the management API (`rabbit_vm:memory/0`). Here older versions have these metrics too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -99,7 +99,7 @@ SPECS = (*PARTS.values(), OTHER, TOTAL, STRATEGY)
 
 
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
-    """Families of all clusters."""
+    """Metric families of all clusters."""
     del selection
     families = MetricFamilies(SPECS)
     for snapshot in snapshots:

@@ -253,7 +253,7 @@ SPECS = (
 
 
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
-    """Families of all clusters; a node that is down only has what the broker still reports."""
+    """Metric families of all clusters; a node that is down has only what the broker still reports."""
     del selection
     families = MetricFamilies(SPECS)
     for snapshot in snapshots:
@@ -270,7 +270,7 @@ def _one(families: MetricFamilies, labels: dict[str, str], node: Node) -> None:
         families.add(reader.spec, labels, reader.read(node))
     for spec, read in _TIMES:
         each, times = read(node)
-        # The broker divides whole microseconds: round to them again, or the counter would fall by a rounding error.
+        # The broker divides whole microseconds. Round to them again, or a rounding error could make the counter fall.
         families.add(spec, labels, None if each is None or times is None else round(each * times, 6))
     for link in node.links:
         for spec, field in _LINKS:

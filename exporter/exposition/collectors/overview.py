@@ -179,7 +179,7 @@ SPECS = (
 
 
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
-    """Families of all clusters."""
+    """Metric families of all clusters."""
     families = MetricFamilies(SPECS)
     for snapshot in snapshots:
         overview = snapshot.overview.value
@@ -221,7 +221,7 @@ def _identify(families: MetricFamilies, snapshot: Snapshot, overview: Overview) 
 
 
 def _publishers(snapshot: Snapshot, overview: Overview) -> int | None:
-    """None without rates: publishing channels cannot be identified then."""
+    """Return the number of publishing channels; None if unknown. Without rates they cannot be identified."""
     if snapshot.channels.value is None or overview.rates_mode == "none" or overview.statistics is False:
         return None
     return sum(channel.stats.publish is not None for channel in snapshot.channels.value)

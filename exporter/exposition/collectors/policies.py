@@ -47,7 +47,7 @@ SPECS = (INFO, PRIORITY, QUEUES, EXCHANGES)
 
 
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
-    """Families of all clusters."""
+    """Metric families of all clusters."""
     families = MetricFamilies(SPECS)
     for snapshot in snapshots:
         policies = selection.of(snapshot.cluster).policies.shown
@@ -73,7 +73,7 @@ def _labels(cluster: str, policy: Policy) -> dict[str, str]:
 
 def _queues(snapshot: Snapshot) -> Counter[tuple[str, str]] | None:
     queues = snapshot.queues.value
-    # A queue with totals only reports neither consumers nor policy: it may have one.
+    # A queue with totals only reports neither consumers nor policy, so it may have a policy.
     if queues is None or any(queue.consumers is None for queue in queues):
         return None
     return Counter((queue.vhost, queue.policy) for queue in queues if queue.policy)

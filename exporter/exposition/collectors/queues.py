@@ -47,7 +47,7 @@ SPECS = (INFO, NOT_RUNNING, *(it.spec for it in FIELD_METRICS), *(it.spec for it
 
 
 def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
-    """Families of all clusters."""
+    """Metric families of all clusters."""
     families = MetricFamilies(SPECS)
     for snapshot in clusters:
         if snapshot.queues.value is None:

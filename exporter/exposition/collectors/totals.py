@@ -102,7 +102,7 @@ SPECS = (
 
 
 def collect(clusters: Sequence[Snapshot], selection: Selection) -> list[Metric]:
-    """Families of all clusters."""
+    """Metric families of all clusters."""
     families = MetricFamilies(SPECS)
     for snapshot in clusters:
         if snapshot.queues.value is None:

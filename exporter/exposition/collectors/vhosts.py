@@ -118,7 +118,7 @@ SPECS = (
 
 
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
-    """Families of all clusters."""
+    """Metric families of all clusters."""
     families = MetricFamilies(SPECS)
     for snapshot in snapshots:
         vhosts = selection.of(snapshot.cluster).vhosts.shown

@@ -1,4 +1,4 @@
-"""The metrics of rabbitmq_exporter from our snapshots: with its labels, without its false zeros."""
+"""Makes the metrics of rabbitmq_exporter from our snapshots, with its labels and without its false zeros."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ _MODULES = {
 
 
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
-    """Families of all clusters; the same selection and remainder as elsewhere."""
+    """Metric families of all clusters, with the same selection and remainder as elsewhere."""
     families = MetricFamilies(SPECS)
     for snapshot in snapshots:
         selected = selection.of(snapshot.cluster)
@@ -45,7 +45,7 @@ def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]
 
 
 def value_at(item: Any, path: str) -> Value:
-    """The number at a path: attribute, mapping key, or length of a tuple; None if there is none.
+    """Return the number at a path: an attribute, a mapping key, or the length of a tuple; None if there is none.
 
     `setting.NAME` reads an effective queue setting.
     """
@@ -144,7 +144,7 @@ def _exchanges(families: MetricFamilies, snapshot: Snapshot, selected: SelectedO
 
 
 def _connections(families: MetricFamilies, cluster: str, selected: SelectedObjects[Connection]) -> None:
-    """Connections with equal labels are summed, as in rabbitmq_exporter."""
+    """Add connections. Those with equal labels are summed, as in rabbitmq_exporter."""
     groups: defaultdict[tuple[str, ...], list[Connection]] = defaultdict(list)
     for it in selected.shown:
         groups[it.vhost or "", it.node or "", it.peer_host or "", it.user or ""].append(it)

@@ -1,4 +1,4 @@
-"""Queues under the names of the official plugin's `/metrics/detailed`, which the operator's dashboard uses."""
+"""Queue metrics with the names of `/metrics/detailed` of the official plugin, for the dashboard of the operator."""
 
 from collections.abc import Sequence
 
@@ -34,7 +34,7 @@ SPECS = tuple(spec for spec, _ in _METRICS)
 
 
 def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]:
-    """Families of all clusters; the same selection and remainder as elsewhere."""
+    """Metric families of all clusters, with the same selection and remainder as elsewhere."""
     families = MetricFamilies(SPECS)
     for snapshot in snapshots:
         selected = selection.of(snapshot.cluster).queues

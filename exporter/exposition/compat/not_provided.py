@@ -8,7 +8,7 @@ class NotProvided:
     """One metric of rabbitmq_exporter that is not provided.
 
     Attributes:
-        why: the reason, in a few words.
+        why: short reason.
         instead: metric to use instead; "" if there is none.
     """
 

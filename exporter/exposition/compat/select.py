@@ -13,11 +13,11 @@ from exporter.exposition.compat.names import MetricNames
 
 
 def collectors_for(names: MetricNames, *, with_detailed: bool = False) -> Mapping[str, Collector]:
-    """Collectors of the broker's metrics under these names; each name is emitted by one collector only.
+    """Return the collectors of the broker's metrics with these names. Each metric is emitted by one collector only.
 
     Args:
-        names: which names.
-        with_detailed: also queues under the names of `/metrics/detailed`.
+        names: the setting `metrics.names`.
+        with_detailed: whether to add queue metrics with the names of `/metrics/detailed`.
     """
     found = _named(names)
     return {**found, "detailed": detailed.COLLECTOR} if with_detailed else found
@@ -34,7 +34,7 @@ def _named(names: MetricNames) -> Mapping[str, Collector]:
 
 
 def _only(collector: Collector, keep: Callable[[str], bool]) -> Collector:
-    """The collector limited to metrics whose name `keep` accepts."""
+    """Return a collector limited to metrics whose name `keep` accepts."""
     specs = tuple(spec for spec in collector.specs if keep(spec.name))
     stems = {spec.stem for spec in specs}
 

@@ -1,6 +1,6 @@
-"""Every metric of kbudde/rabbitmq_exporter v1.0.0 as data: its source here, and today's name.
+"""Table of every metric of kbudde/rabbitmq_exporter v1.0.0: its source here, and the official metric of today.
 
-Used by the collector, the migration page and the tests.
+The collector, the migration page and the tests use it.
 """
 
 from dataclasses import dataclass
@@ -9,9 +9,10 @@ from exporter.exposition.collectors.memory import PARTS
 from exporter.exposition.specs import Spec, counter, gauge, only_in
 
 SELF = "lb"
-"""Constant value of the label `self`: rabbitmq_exporter's value for one exporter that reads a whole cluster through one
-address. Its "1" and "0" said whether an object was on the node that answered, so behind a load balancer every series
-changed from response to response.
+"""Constant value of the label `self`.
+
+rabbitmq_exporter uses it if one exporter reads a whole cluster through one address. Its other values, "1" and "0", told
+whether an object was on the node that answered, so behind a load balancer the series changed with every response.
 """
 
 
@@ -22,8 +23,8 @@ class OldMetric:
     Attributes:
         spec: the declaration, with rabbitmq_exporter's name, type and labels.
         path: attribute of the snapshot object with the value.
-        instead: today's metric; "" if there is none.
-        note: what differs.
+        instead: the official metric of today; "" if there is none.
+        note: differences to rabbitmq_exporter.
     """
 
     spec: Spec
@@ -33,7 +34,9 @@ class OldMetric:
 
 
 def _table(text: str, source: str, *labels: str) -> tuple[OldMetric, ...]:
-    """Parse lines of `name | path | instead | until | note`, the last three optional; names in `_total` are counters.
+    """Parse lines of `name | path | instead | until | note`; the last three are optional.
+
+    Names that end in `_total` are counters.
 
     `until` is the first version of RabbitMQ without the metric, such as 4.0.
     """

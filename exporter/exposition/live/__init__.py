@@ -1,1 +1,1 @@
-"""Metrics of ackscope itself and of its probes, evaluated at every scrape or once a second."""
+"""Metrics of ackscope itself and of its probes, computed at every scrape or once a second."""

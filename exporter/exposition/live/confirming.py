@@ -1,4 +1,4 @@
-"""Latency breakdown of confirms, and how the broker batches disk writes."""
+"""Metrics of the latency breakdown of confirms, and of how the broker batches disk writes."""
 
 from collections.abc import Mapping
 
@@ -51,7 +51,7 @@ SPECS = (LAYER, BATCHING, CONFIDENCE, INTERVAL)
 
 
 def collect(states: Mapping[str, ClusterState], now: Instant) -> list[Metric]:
-    """Families of all clusters at `now`; stale summaries are left out."""
+    """Metric families of all clusters at `now`; stale summaries are left out."""
     families = MetricFamilies(SPECS)
     for cluster, state in states.items():
         outcomes = current_outcomes(state, now)

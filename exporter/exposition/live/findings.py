@@ -1,4 +1,4 @@
-"""Findings of diagnosis, and inconclusive rules, as series."""
+"""Metrics of the findings of diagnosis and of inconclusive rules."""
 
 from collections.abc import Mapping
 
@@ -45,7 +45,7 @@ SPECS = (FINDING, INCONCLUSIVE, DURATION, ERRORS, DROPPED)
 
 
 def collect(states: Mapping[str, ClusterState], limits: CardinalityLimits) -> list[Metric]:
-    """Families of all clusters; findings are ranked, so the limit omits the least severe."""
+    """Metric families of all clusters. Findings are ranked, so the limit omits the least severe ones."""
     families = MetricFamilies(SPECS)
     for cluster, state in states.items():
         labels = {"cluster": cluster}
@@ -71,7 +71,7 @@ def _verdict(families: MetricFamilies, verdict: DiagnosisResult, limit: int) -> 
             "name": finding.subject.name,
         }
         families.add(FINDING, labels, 1)
-    # Rules that this broker can never answer are only in the API: an alert on them could never be resolved.
+    # Rules that can never be decided for this broker are only in the API: an alert on them would never resolve.
     for rule in sorted({gap.rule for gap in verdict.inconclusive if not gap.permanent}):
         families.add(INCONCLUSIVE, {"cluster": verdict.cluster, "rule": rule}, 1)
     families.add(DROPPED, {"cluster": verdict.cluster}, max(0, len(ranked) - limit))

@@ -1,4 +1,4 @@
-"""History: lag of the pipeline and number of baselines."""
+"""Metrics of the history: lag of the pipeline and number of baselines."""
 
 from prometheus_client.core import Metric
 
@@ -42,7 +42,7 @@ SPECS = (LAG, AGE, BANDS)
 
 
 def collect(counts: BaselineCacheStats, now: Instant) -> list[Metric]:
-    """Families; none without rollups."""
+    """Metric families; none without rollups."""
     families = MetricFamilies(SPECS)
     if counts.lag is not None:
         families.add(LAG, {}, counts.lag.at(now.wall))

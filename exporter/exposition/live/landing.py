@@ -1,4 +1,4 @@
-"""The landing writer."""
+"""Metrics of the landing writer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -54,10 +54,10 @@ class LandingCounts:
     Attributes:
         rows: table name -> rows written.
         defects: table name -> snapshots whose rows could not be created.
-        dropped: (table name, reason) -> rows.
+        dropped: (table name, reason) -> rows dropped.
         buffered: rows waiting to be written.
         folder_bytes: size of the exporter's files in the directory; None if unknown yet.
-        last_write_age: seconds; None before the first write.
+        last_write_age: seconds since the last write; None before the first.
     """
 
     rows: Mapping[str, int] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class LandingCounts:
 
 
 def collect(counts: LandingCounts | None) -> list[Metric]:
-    """Families; none if nothing is landed."""
+    """Metric families; none if nothing is landed."""
     families = MetricFamilies(SPECS)
     if counts is not None:
         for table, rows in counts.rows.items():

@@ -1,6 +1,6 @@
-"""Current state of each probe stream, from its latest summary.
+"""Metrics of the current state of each probe stream, from its latest summary.
 
-Of a stale summary only the age is exported.
+If the summary is stale, only its age is exported.
 """
 
 from collections.abc import Mapping
@@ -70,13 +70,13 @@ SPECS = (SUCCESS, DOUBTFUL, RUNNING, STATE, OUTSTANDING, PREFETCH, UNACKED, LOOP
 
 
 def current_outcomes(state: ClusterState, now: Instant) -> list[ProbeOutcome]:
-    """Summaries that are not stale, in a fixed order."""
+    """Return the summaries that are not stale, in a fixed order."""
     seen = (state.outcomes[key] for key in sorted(state.outcomes))
     return [it.outcome for it in seen if now.since(it.at) <= STALE_SECONDS]
 
 
 def collect(states: Mapping[str, ClusterState], now: Instant) -> list[Metric]:
-    """Families of all clusters at `now`."""
+    """Metric families of all clusters at `now`."""
     families = MetricFamilies(SPECS)
     for cluster, state in states.items():
         for _, seen in sorted(state.outcomes.items()):
@@ -87,7 +87,7 @@ def collect(states: Mapping[str, ClusterState], now: Instant) -> list[Metric]:
 
 
 def stream_labels(cluster: str, outcome: ProbeOutcome) -> dict[str, str]:
-    """Labels that identify a stream."""
+    """Return the labels that identify a stream."""
     return {"cluster": cluster, "probe": outcome.probe, "stream": outcome.stream, "node": outcome.node}
 
 

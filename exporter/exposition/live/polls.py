@@ -1,4 +1,4 @@
-"""Polling of each cluster: success, age, cost, failures, coverage, unusable fields."""
+"""Metrics of polling each cluster: success, age, cost, failures, coverage, unusable fields."""
 
 from collections.abc import Mapping
 
@@ -117,12 +117,12 @@ AGES = (AGE, OLDEST, MEDIAN)
 
 
 def collect(states: Mapping[str, ClusterState], stats: Mapping[str, PollerStats], now: Instant) -> list[Metric]:
-    """Families of all clusters at `now`; both mappings are by cluster name."""
+    """Metric families of all clusters at `now`. Both mappings are by cluster name."""
     return [*counts(states, stats), *ages(states, stats, now)]
 
 
 def counts(states: Mapping[str, ClusterState], stats: Mapping[str, PollerStats]) -> list[Metric]:
-    """Families that only change with the next snapshot."""
+    """Metric families that change only with a new snapshot."""
     families = MetricFamilies(spec for spec in SPECS if spec not in AGES)
     for cluster, counted in stats.items():
         _costs(families, cluster, counted)
@@ -144,7 +144,7 @@ def counts(states: Mapping[str, ClusterState], stats: Mapping[str, PollerStats])
 
 
 def ages(states: Mapping[str, ClusterState], stats: Mapping[str, PollerStats], now: Instant) -> list[Metric]:
-    """Families that change continuously."""
+    """Metric families that change continuously."""
     families = MetricFamilies(AGES)
     for cluster, counted in stats.items():
         labels, queues, coverage = {"cluster": cluster}, _queues(states, cluster), counted.coverage
@@ -163,7 +163,7 @@ def ages(states: Mapping[str, ClusterState], stats: Mapping[str, PollerStats], n
 
 
 def _queues(states: Mapping[str, ClusterState], cluster: str) -> Part[tuple[Queue, ...]] | None:
-    """The queues part; None if queues were never read."""
+    """Return the queues part of a cluster; None if queues were never read."""
     snapshot = states[cluster].snapshot if cluster in states else None
     return snapshot.queues if snapshot is not None and snapshot.queues.value is not None else None
 

@@ -1,4 +1,4 @@
-"""The exporter itself and its probe process."""
+"""Metrics of the exporter itself and of its probe process."""
 
 from typing import NamedTuple
 
@@ -23,10 +23,10 @@ class SupervisedProcess(NamedTuple):
     """Status of the probe process.
 
     Attributes:
-        up: it is running.
-        restarts: how often it was restarted.
+        up: whether it is running.
+        restarts: number of restarts.
         bad_lines: lines that could not be decoded.
-        age_seconds: since its last line; None before the first.
+        age_seconds: seconds since its last line; None before the first.
     """
 
     up: bool
@@ -36,7 +36,7 @@ class SupervisedProcess(NamedTuple):
 
 
 def collect(status: SupervisedProcess | None) -> list[Metric]:
-    """Families; without probes only the version."""
+    """Metric families; without probes only the version."""
     families = MetricFamilies(SPECS)
     families.add(BUILD, {"version": __version__}, 1)
     if status is not None:

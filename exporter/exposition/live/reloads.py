@@ -1,4 +1,4 @@
-"""Configuration reloads; named like those of Prometheus."""
+"""Metrics of configuration reloads, named like those of Prometheus."""
 
 from typing import NamedTuple
 
@@ -22,11 +22,11 @@ SPECS = (SUCCESSFUL, AT, RELOADS)
 
 
 class ReloadStatus(NamedTuple):
-    """Result of reloads.
+    """Results of configuration reloads.
 
     Attributes:
         successful: whether the last reload succeeded.
-        at: wall clock of the last successful one.
+        at: wall-clock time of the last successful reload.
         successes: successful reloads, startup not included.
         failures: rejected reloads.
     """
@@ -38,7 +38,7 @@ class ReloadStatus(NamedTuple):
 
 
 def collect(status: ReloadStatus) -> list[Metric]:
-    """Families."""
+    """Metric families of the reloads."""
     families = MetricFamilies(SPECS)
     families.add(SUCCESSFUL, {}, int(status.successful))
     families.add(AT, {}, status.at)

@@ -1,4 +1,4 @@
-"""Every claim, in the order of its number."""
+"""All claims, in the order of their numbers."""
 
 from probes.verify.claims import (
     confirm_paths,

@@ -1,4 +1,4 @@
-"""When a message counts as taken: by which queue, by how many, what is refused, and what a restart leaves of it."""
+"""Claims about when a message is confirmed, depending on queue type and majority, about refusals, and restarts."""
 
 import time
 
@@ -11,17 +11,17 @@ from probes.verify.verify_claim import CheckContext, ClaimVerdict, Disturb, Obse
 
 _MANY = 100
 _SILENCE = 3.0
-"""Seconds without a confirm that show that none comes; with a majority it takes milliseconds."""
+"""Seconds without a confirm after which none is expected. With a majority a confirm takes milliseconds."""
 
 
 async def persisted(ground: CheckContext) -> Observed:
-    """S29."""
+    """Check claim S29."""
     async with await ground.client("S29") as client:
         channel = await client.channel()
         classic = await ground.queue(channel, "s29", arguments=BOUND)
         quorum = await ground.queue(channel, "s29.quorum", "quorum", arguments=BOUND)
         await channel.confirm_select()
-        # The first to a quorum queue also registers the channel with its leader.
+        # The first publish to a quorum queue also registers the channel with its leader.
         await one_by_one(channel, quorum, 1)
         nowhere = await one_by_one(channel, f"{ground.prefix}.s29.nowhere", _MANY)
         transient = await one_by_one(channel, classic, _MANY, persistent=False)
@@ -56,7 +56,10 @@ async def persisted(ground: CheckContext) -> Observed:
 
 
 async def _majority(channel: RawChannel, disturb: Disturb, quorum: str) -> tuple[bool, str]:
-    """With two of three nodes stopped nothing is confirmed, and with two running it is: whether so, and how it went."""
+    """Check that a quorum queue confirms nothing with 1 of 3 nodes running, and confirms with 2 running.
+
+    Returns whether this holds, and a text of what was observed.
+    """
     stopped = []
     try:
         for node in (2, 1):
@@ -79,7 +82,7 @@ async def _majority(channel: RawChannel, disturb: Disturb, quorum: str) -> tuple
 
 
 async def consumed_first(ground: CheckContext) -> Observed:
-    """S30."""
+    """Check claim S30."""
     async with await ground.client("S30") as client, await ground.client("S30 consumer") as other:
         channel, consumer, hoarder = await client.channel(), await other.channel(), await other.channel()
         resting = await ground.queue(channel, "s30.rest", arguments=BOUND)
@@ -87,10 +90,10 @@ async def consumed_first(ground: CheckContext) -> Observed:
         hoarded = await ground.queue(channel, "s30.held", arguments=BOUND)
         await channel.confirm_select()
         await consumer.consume(consumed, auto_ack=True)
-        # The control: a consumer alone, without its acknowledgement, must not make the difference.
+        # This consumer is the control: without acknowledgements it must not make confirms faster.
         await hoarder.consume(hoarded)
         without, with_one, unacked = [], [], []
-        # By turns, so that whatever else the machine does falls on all three alike.
+        # Publish to the three queues in turn, so that other load on the machine affects all of them equally.
         for _ in range(2 * _MANY):
             without += await one_by_one(channel, resting, 1)
             with_one += await one_by_one(channel, consumed, 1)
@@ -115,7 +118,7 @@ async def consumed_first(ground: CheckContext) -> Observed:
 
 
 async def order(ground: CheckContext) -> Observed:
-    """S33."""
+    """Check claim S33."""
     async with await ground.client("S33") as client:
         channel, mixed = await client.channel(), await client.channel()
         classic = await ground.queue(channel, "s33")
@@ -154,7 +157,7 @@ async def order(ground: CheckContext) -> Observed:
 
 
 async def refused(ground: CheckContext) -> Observed:
-    """S34."""
+    """Check claim S34."""
     limits = {"x-max-length": 1, "x-overflow": "reject-publish"}
     evidence, outcomes = [], []
     async with await ground.client("S34") as client:
@@ -192,7 +195,7 @@ async def refused(ground: CheckContext) -> Observed:
 
 
 async def restart(ground: CheckContext) -> Observed:
-    """S35."""
+    """Check claim S35."""
     assert ground.disturb is not None  # noqa: S101  the claim is of the lab
     async with await ground.client("S35") as client:
         channel = await client.channel()

@@ -1,4 +1,4 @@
-"""Publisher confirms in time: how soon they come, which rate each way of waiting reaches, beside transactions."""
+"""Claims about the latency of publisher confirms, and about the rates of confirm strategies and transactions."""
 
 from pika import spec
 
@@ -10,17 +10,17 @@ from probes.verify.verify_claim import CheckContext, ClaimVerdict, Observed, Ver
 _SECONDS = 1.0
 _BATCH = 100
 _FEW_HUNDRED = 0.4
-"""Seconds."""
+"""Seconds for "a few hundred milliseconds" in the claim."""
 
 
 async def no_promise(ground: CheckContext) -> Observed:
-    """S26."""
+    """Check claim S26."""
     async with await ground.client("S26") as client:
         channel = await client.channel()
         classic = await ground.queue(channel, "s26", arguments=BOUND)
         quorum = await ground.queue(channel, "s26.quorum", "quorum", arguments=BOUND)
         await channel.confirm_select()
-        # The first to a quorum queue also registers the channel with its leader.
+        # The first publish to a quorum queue also registers the channel with its leader.
         first = await one_by_one(channel, quorum, 1)
         few = await paced(channel, classic, rate=200, seconds=0.5)
         replicated = await paced(channel, quorum, rate=200, seconds=0.5)
@@ -39,7 +39,7 @@ async def no_promise(ground: CheckContext) -> Observed:
 
 
 async def constant_load(ground: CheckContext) -> Observed:
-    """S31."""
+    """Check claim S31."""
     async with await ground.client("S31") as client:
         channel = await client.channel()
         queue = await ground.queue(channel, "s31", arguments=BOUND)
@@ -79,7 +79,7 @@ async def constant_load(ground: CheckContext) -> Observed:
 
 
 async def waiting(ground: CheckContext) -> Observed:
-    """S32."""
+    """Check claim S32."""
     async with await ground.client("S32") as client:
         channel = await client.channel()
         queue = await ground.queue(channel, "s32", arguments=BOUND)
@@ -106,7 +106,7 @@ async def waiting(ground: CheckContext) -> Observed:
 
 
 async def transactions(ground: CheckContext) -> Observed:
-    """S36."""
+    """Check claim S36."""
     async with await ground.client("S36") as client:
         channel = await client.channel()
         queue = await ground.queue(channel, "s36", arguments=BOUND)

@@ -1,4 +1,4 @@
-"""Publisher confirms as a protocol: selecting them, their numbers, what is confirmed of a message without a queue."""
+"""Claims about the protocol of publisher confirms: selection, sequence numbers, and unroutable messages."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ _BURST = 200
 
 
 async def select(ground: CheckContext) -> Observed:
-    """S22."""
+    """Check claim S22."""
     async with await ground.client("S22") as client:
         asked, quiet = await client.channel(), await client.channel()
         answers, unasked = asked.mark(spec.Confirm.SelectOk), quiet.mark(spec.Confirm.SelectOk)
@@ -37,7 +37,7 @@ async def select(ground: CheckContext) -> Observed:
 
 
 async def exclude(ground: CheckContext) -> Observed:
-    """S23."""
+    """Check claim S23."""
     evidence, codes = [], []
     async with await ground.client("S23") as client:
         for first, answer, second, other in (
@@ -63,7 +63,7 @@ async def exclude(ground: CheckContext) -> Observed:
 
 
 async def sequence(ground: CheckContext) -> Observed:
-    """S24."""
+    """Check claim S24."""
     async with await ground.client("S24") as client:
         channel = await client.channel()
         queue = await ground.queue(channel, "s24")
@@ -101,7 +101,7 @@ async def sequence(ground: CheckContext) -> Observed:
 
 
 async def once(ground: CheckContext) -> Observed:
-    """S25."""
+    """Check claim S25."""
     async with await ground.client("S25") as client:
         channel = await client.channel()
         plain = await ground.queue(channel, "s25")
@@ -111,7 +111,7 @@ async def once(ground: CheckContext) -> Observed:
             channel.publish(plain)
             channel.publish(full)
         complete = await channel.settled()
-        # One that came twice would come soon after.
+        # A second confirm of the same message would arrive soon after the first.
         await asyncio.sleep(0.2)
         tally = tallied(channel.log)
     both = tally.acked & tally.nacked
@@ -133,7 +133,7 @@ async def once(ground: CheckContext) -> Observed:
 
 
 async def unroutable(ground: CheckContext) -> Observed:
-    """S27."""
+    """Check claim S27."""
     nowhere = f"{ground.prefix}.s27.nowhere"
     async with await ground.client("S27") as client:
         channel = await client.channel()
@@ -163,7 +163,7 @@ async def unroutable(ground: CheckContext) -> Observed:
 
 
 async def immediate(ground: CheckContext) -> Observed:
-    """S28."""
+    """Check claim S28."""
     async with await ground.client("S28") as client:
         channel = await client.channel()
         queue = await ground.queue(channel, "s28")

@@ -1,4 +1,4 @@
-"""Delivery tags and acknowledgements: their numbers, their channel, what one of them covers."""
+"""Claims about delivery tags and acknowledgements: numbers, channel scope, and `multiple`."""
 
 import asyncio
 import time
@@ -15,11 +15,11 @@ from probes.verify.verify_claim import CheckContext, ClaimVerdict, Manage, Obser
 _LARGEST = 2**63 - 1
 _WIDEST = 2**64 - 1
 _MANAGED_WITHIN = 12.0
-"""Seconds until the management API tells of a queue: its figures lag by 5 s, on a busy broker by more."""
+"""Longest wait in seconds for statistics of the management API. They lag by 5 s, on a busy broker by more."""
 
 
 async def tags(ground: CheckContext) -> Observed:
-    """S01."""
+    """Check claim S01."""
     async with await ground.client("S01") as client:
         first, second = await client.channel(), await client.channel()
         queue = await ground.queue(first, "s01")
@@ -51,7 +51,7 @@ async def tags(ground: CheckContext) -> Observed:
 
 
 async def scope(ground: CheckContext) -> Observed:
-    """S02."""
+    """Check claim S02."""
     async with await ground.client("S02") as client:
         owner, other = await client.channel(), await client.channel()
         queue = await ground.queue(owner, "s02")
@@ -60,7 +60,7 @@ async def scope(ground: CheckContext) -> Observed:
         other.ack(1)
         ended = await other.end()
         owner.ack(1)
-        # Any answer shows that the channel took the ack.
+        # Any answer shows that the channel accepted the ack.
         await owner.look(queue)
         still = not owner.closed.done()
         await owner.close()
@@ -80,7 +80,7 @@ async def scope(ground: CheckContext) -> Observed:
 
 
 async def manual(ground: CheckContext) -> Observed:
-    """S03."""
+    """Check claim S03."""
     async with await ground.client("S03") as client:
         watcher, channel = await client.channel(), await client.channel()
         queue = await ground.queue(watcher, "s03")
@@ -95,7 +95,7 @@ async def manual(ground: CheckContext) -> Observed:
         channel.ack(2)
         await channel.close()
         left = await ready(watcher, queue, 3)
-    # The figure of the API is shown and not judged: on a busy broker it may lag longer than anybody waits.
+    # The value of the API is shown but not judged: on a busy broker it may lag longer than this check waits.
     holds = (waiting, left) == (0, 3)
     return Observed(
         verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
@@ -111,7 +111,7 @@ async def manual(ground: CheckContext) -> Observed:
 
 
 async def _unacked(manage: Manage, queue: str, count: int) -> str:
-    """What the management API counts, once it counts `count`; else the last that it said."""
+    """Wait until the management API reports `count` unacked messages. Returns the last value that it reported."""
     deadline = time.monotonic() + _MANAGED_WITHIN
     said: object = None
     while said != count and time.monotonic() < deadline:
@@ -121,7 +121,7 @@ async def _unacked(manage: Manage, queue: str, count: int) -> str:
 
 
 async def multiple(ground: CheckContext) -> Observed:
-    """S06."""
+    """Check claim S06."""
     async with await ground.client("S06") as client:
         watcher = await client.channel()
         queue = await ground.queue(watcher, "s06")
@@ -171,7 +171,7 @@ async def _purge(channel: RawChannel, queue: str) -> None:
 
 
 async def unknown(ground: CheckContext) -> Observed:
-    """S14."""
+    """Check claim S14."""
     endings = {}
     async with await ground.client("S14") as client:
         watcher = await client.channel()
@@ -207,7 +207,7 @@ async def unknown(ground: CheckContext) -> Observed:
 
 
 async def largest(ground: CheckContext) -> Observed:
-    """S15."""
+    """Check claim S15."""
     endings = {}
     async with await ground.client("S15") as client:
         for tag in (_LARGEST, _LARGEST + 1, _WIDEST):

@@ -1,4 +1,4 @@
-"""What a restart leaves, what a cluster knows of a node that is away, what an alarm stops: on a private broker."""
+"""Claims that need a private broker: what survives a restart, cluster-wide definitions, and resource alarms."""
 
 import asyncio
 import time
@@ -14,14 +14,14 @@ from probes.verify.verify_claim import CheckContext, ClaimVerdict, Observed, Ver
 _MANY = 100
 
 _KHEPRI = (4, 0)
-"""Seen from here on: 4.0.5 keeps an exchange that is not durable with the flag khepri_db on, and loses it without."""
+"""First version with this effect: 4.0.5 keeps a transient exchange if the flag khepri_db is on, and else loses it."""
 
 _AWAY = 3.0
-"""Seconds for an answer about a queue whose node was killed: 4.x gives one only after about a minute."""
+"""Seconds to wait for an answer about a queue whose node was killed. 4.x answers only after about a minute."""
 
 
 async def durable(ground: CheckContext) -> Observed:
-    """S49."""
+    """Check claim S49."""
     assert ground.disturb is not None  # noqa: S101  the claim is of the lab
     names = [f"{ground.prefix}.s49.{what}" for what in ("exchange", "exchange.transient", "transient")]
     lasting, fleeting, transient = names
@@ -53,7 +53,7 @@ async def durable(ground: CheckContext) -> Observed:
     rest_holds = (
         found is not None and found.body == b"persistent" and rest is None and routed is not None and no_transient
     )
-    # In a cluster the nodes that ran on tell the restarted one of their exchanges: only a lone node decides.
+    # In a cluster, the other nodes give the restarted node their exchanges, so only a single node decides the claim.
     decided = len(ground.disturb.nodes) == 1
     survives = decided and not no_fleeting
     if not rest_holds:
@@ -84,7 +84,7 @@ async def durable(ground: CheckContext) -> Observed:
 
 
 async def cluster(ground: CheckContext) -> Observed:
-    """S50."""
+    """Check claim S50."""
     disturb = ground.disturb
     assert disturb is not None  # noqa: S101  the claim is of the lab
     if len(disturb.nodes) < 2:
@@ -138,7 +138,7 @@ async def cluster(ground: CheckContext) -> Observed:
 
 
 async def alarm(ground: CheckContext) -> Observed:
-    """S53."""
+    """Check claim S53."""
     assert ground.disturb is not None  # noqa: S101  the claim is of the lab
     async with await ground.client("S53") as client, await ground.client("S53 watcher") as other:
         channel, watcher = await client.channel(), await other.channel()
@@ -185,7 +185,7 @@ def _there(found: object) -> str:
 
 
 async def _transient(ground: CheckContext, client: Client, name: str) -> str:
-    """Make a queue that is not durable, with a message; what the broker says where it refuses, else ""."""
+    """Declare a transient queue and publish a message to it. Returns the refusal of the broker as text, or ""."""
     ground.queues.append(name)
     channel = await client.channel()
     try:

@@ -1,4 +1,4 @@
-"""What becomes of messages in flight: lost, requeued, and how soon the broker notices that a client is gone."""
+"""Claims about messages in flight: which are lost or requeued, and how soon the broker notices a lost client."""
 
 import asyncio
 import time
@@ -16,7 +16,7 @@ _NOTICED_WITHIN = 20.0
 
 
 async def automatic(ground: CheckContext) -> Observed:
-    """S04."""
+    """Check claim S04."""
     left = {}
     async with await ground.client("S04") as client, await Relay.open(ground.server) as relay:
         watcher = await client.channel()
@@ -54,7 +54,7 @@ async def automatic(ground: CheckContext) -> Observed:
 
 
 async def unbound(ground: CheckContext) -> Observed:
-    """S05."""
+    """Check claim S05."""
     async with await ground.client("S05") as client, await Relay.open(ground.server) as relay:
         watcher = await client.channel()
         queue, bounded = await ground.queue(watcher, "s05"), await ground.queue(watcher, "s05.manual")
@@ -88,7 +88,7 @@ async def unbound(ground: CheckContext) -> Observed:
 
 
 async def requeued(ground: CheckContext) -> Observed:
-    """S11."""
+    """Check claim S11."""
     evidence, holds = [], True
     async with await ground.client("S11") as client:
         watcher = await client.channel()
@@ -136,7 +136,7 @@ async def requeued(ground: CheckContext) -> Observed:
 
 
 async def notice(ground: CheckContext) -> Observed:
-    """S12."""
+    """Check claim S12."""
     async with await ground.client("S12") as client, await Relay.open(ground.server) as relay:
         watcher = await client.channel()
         closed_queue, silent = await ground.queue(watcher, "s12"), await ground.queue(watcher, "s12.silent")

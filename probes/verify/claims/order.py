@@ -1,4 +1,4 @@
-"""Order of messages, exclusive queues, what a cluster knows, and where a message goes that nobody takes."""
+"""Claims about the order of messages, exclusive queues, mandatory messages and dead-lettering."""
 
 import asyncio
 from typing import Any
@@ -13,7 +13,7 @@ _WINDOW = 5
 
 
 async def one_channel(ground: CheckContext) -> Observed:
-    """S43."""
+    """Check claim S43."""
     wanted = [b"%d" % number for number in range(_MANY)]
     evidence, holds = [], True
     async with await ground.client("S43") as client, await ground.client("S43 consumer") as other:
@@ -47,7 +47,7 @@ async def one_channel(ground: CheckContext) -> Observed:
 
 
 async def several(ground: CheckContext) -> Observed:
-    """S44."""
+    """Check claim S44."""
     async with await ground.client("S44") as client:
         channel, leaving, staying = [await client.channel() for _ in range(3)]
         queue = await ground.queue(channel, "s44")
@@ -78,7 +78,7 @@ async def several(ground: CheckContext) -> Observed:
 
 
 async def exclusive(ground: CheckContext) -> Observed:
-    """S45."""
+    """Check claim S45."""
     name = f"{ground.prefix}.s45"
     ground.queues.append(name)
     async with await ground.client("S45 watcher") as other:
@@ -93,7 +93,7 @@ async def exclusive(ground: CheckContext) -> Observed:
             except Closed as error:
                 same = str(error)
             seen = await ground.manage.queue(name) if ground.manage is not None else None
-        # It is deleted when the broker has seen the connection end, a moment after the client has.
+        # The broker deletes it when it notices the end of the connection, a moment after the client.
         for _ in range(50):
             after = await asked(other, name)
             if after.startswith("404"):
@@ -118,7 +118,7 @@ async def exclusive(ground: CheckContext) -> Observed:
 
 
 async def mandatory(ground: CheckContext) -> Observed:
-    """S51."""
+    """Check claim S51."""
     evidence, orders = [], []
     async with await ground.client("S51") as client:
         channel = await client.channel()
@@ -142,7 +142,7 @@ async def mandatory(ground: CheckContext) -> Observed:
             orders.append(came == [Return, Confirm])
             evidence.append(f"{what}: {', then '.join('return' if kind is Return else 'ack' for kind in came)}")
         counts = (await channel.look(queue)).messages, (await channel.look(spare)).messages
-        # With no binding of their own ever, these two would not go with their last one.
+        # Auto-delete does not apply to exchanges that never had a binding of their own, so delete this one.
         await channel.delete_exchange(covered)
     evidence.append(f"in the queue {counts[0]} of 2, in the queue of the alternate exchange {counts[1]} of 1")
     holds = orders == [False, False, True, False] and counts == (2, 1)
@@ -157,7 +157,7 @@ async def mandatory(ground: CheckContext) -> Observed:
 
 
 async def dead_letter(ground: CheckContext) -> Observed:
-    """S52."""
+    """Check claim S52."""
     first, second = f"{ground.prefix}.s52", f"{ground.prefix}.s52.dead"
     path, last = [], None
     async with await ground.client("S52") as client:

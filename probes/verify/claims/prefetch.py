@@ -1,4 +1,4 @@
-"""Prefetch: what it caps, what lowering it does, where it can be set."""
+"""Claims about prefetch: what it limits, the effect of lowering it, and where it can be set."""
 
 from probes.verify.channel import RawChannel
 from probes.verify.fixtures import fill, quiet
@@ -13,7 +13,7 @@ _DENIED = (
 
 
 async def _channel_wide(channel: RawChannel, count: int) -> Closed | None:
-    """Ask for one prefetch for all consumers of a channel; the refusal, where it is refused."""
+    """Set one prefetch for all consumers of a channel. Returns the refusal of the broker, or None."""
     try:
         await channel.qos(count, global_=True)
     except Closed as error:
@@ -26,12 +26,12 @@ def _answered(refusal: Closed | None) -> str:
 
 
 def _gone(ground: CheckContext) -> bool:
-    """Whether this version is documented to have no prefetch for a whole channel."""
+    """Whether the documentation says that this version has no prefetch for a whole channel."""
     return ground.version >= (4, 3, 0)
 
 
 async def cap(ground: CheckContext) -> Observed:
-    """S16."""
+    """Check claim S16."""
     evidence, holds = [], True
     for kind in ("classic", "quorum"):
         async with await ground.client("S16") as client:
@@ -67,7 +67,7 @@ async def cap(ground: CheckContext) -> Observed:
 
 
 async def _cap_of_channel(ground: CheckContext) -> tuple[bool, str]:
-    """Whether one prefetch caps all consumers of a channel together, and what was seen."""
+    """Check whether one prefetch limits all consumers of a channel together. Returns the result and the evidence."""
     async with await ground.client("S16 channel") as client:
         channel = await client.channel()
         queue = await ground.queue(channel, "s16.channel")
@@ -94,7 +94,7 @@ def _by_consumer(channel: RawChannel) -> dict[str, int]:
 
 
 async def lower(ground: CheckContext) -> Observed:
-    """S18."""
+    """Check claim S18."""
     async with await ground.client("S18") as client:
         channel = await client.channel()
         queue = await ground.queue(channel, "s18")
@@ -125,7 +125,7 @@ async def lower(ground: CheckContext) -> Observed:
 
 
 async def _lower_channel(ground: CheckContext) -> tuple[bool, str]:
-    """Whether the prefetch of a channel can be lowered and the acks catch up, and what was seen."""
+    """Check whether the prefetch of a channel can be lowered and acks reach it. Returns the result and the evidence."""
     async with await ground.client("S18 channel") as client:
         channel = await client.channel()
         queue = await ground.queue(channel, "s18.channel")
@@ -149,7 +149,7 @@ async def _lower_channel(ground: CheckContext) -> tuple[bool, str]:
 
 
 async def where(ground: CheckContext) -> Observed:
-    """S19."""
+    """Check claim S19."""
     async with await ground.client("S19") as client:
         channel = await client.channel()
         one, other = await ground.queue(channel, "s19.one"), await ground.queue(channel, "s19.other")

@@ -1,4 +1,4 @@
-"""What a prefetch costs and brings: the throughput of one consumer, measured."""
+"""Claim about the throughput of one consumer at several prefetch values."""
 
 import asyncio
 import time
@@ -11,15 +11,15 @@ from probes.verify.verify_claim import CheckContext, ClaimVerdict, Observed, Ver
 
 _STEPS = (1, 10, 100, 1000, 0)
 _AWAY = 0.005
-"""Seconds from a delivery to its ack: a round trip that the loopback has not, so that the curve shows anywhere."""
+"""Seconds from a delivery to its ack. They simulate a round trip, so that the curve is visible on loopback too."""
 _TICK = 0.001
 _SECONDS = 0.6
 _MOST = 4000
-"""Messages of one step: what a fast one consumes is measured well before."""
+"""Maximum number of messages of one step. The rate of a fast step is known well before."""
 
 
 async def curve(ground: CheckContext) -> Observed:
-    """S21."""
+    """Check claim S21."""
     rates, held = {}, {}
     async with await ground.client("S21") as client, await ground.client("S21 consumer") as consumer:
         watcher = await client.channel()
@@ -46,7 +46,10 @@ async def curve(ground: CheckContext) -> Observed:
 
 
 async def _consumed(client: Client, queue: str, prefetch: int) -> tuple[float, int]:
-    """Messages per second of one consumer that acks each after a while, and the most that it held."""
+    """Consume with a prefetch and ack each message after `_AWAY` s.
+
+    Returns messages per second and the largest number of unacked messages.
+    """
     channel = await client.channel()
     await channel.qos(prefetch)
     done, most, began = 0, 0, time.monotonic()

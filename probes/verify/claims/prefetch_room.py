@@ -1,4 +1,4 @@
-"""Prefetch: what makes room below the cap, and what the cap does not reach."""
+"""Claims about prefetch: which acks make room below the limit, and that basic.get ignores it."""
 
 from pika import spec
 
@@ -9,7 +9,7 @@ from probes.verify.verify_claim import CheckContext, ClaimVerdict, Observed, Ver
 
 
 async def room(ground: CheckContext) -> Observed:
-    """S17."""
+    """Check claim S17."""
     steps: list[tuple[str, int]] = []
     async with await ground.client("S17") as client:
         channel = await client.channel()
@@ -43,7 +43,7 @@ async def room(ground: CheckContext) -> Observed:
 
 
 async def got(ground: CheckContext) -> Observed:
-    """S20."""
+    """Check claim S20."""
     async with await ground.client("S20") as client:
         channel = await client.channel()
         queue = await ground.queue(channel, "s20")
@@ -54,7 +54,7 @@ async def got(ground: CheckContext) -> Observed:
         pulled = [await channel.get(queue) for _ in range(10)]
         count = sum(item is not None for item in pulled)
         outstanding = len(channel.frames(Delivery))
-        # Its tag is that of the consumer's message: room is made by this one, not by those that were got.
+        # Acks of messages from basic.get make no room. Only the ack of tag 1, the message of the consumer, does.
         for item in pulled[:5]:
             if item is not None:
                 channel.ack(item.tag)

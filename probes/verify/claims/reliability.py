@@ -1,4 +1,4 @@
-"""What is lost and what comes twice when a connection ends, what a restart leaves, and what an alarm stops."""
+"""Claims about lost connections: lost messages, duplicates after republishing, and heartbeats."""
 
 import asyncio
 import time
@@ -15,14 +15,17 @@ from probes.verify.sources import RELIABILITY
 from probes.verify.verify_claim import CheckContext, ClaimVerdict, Observed, VerifyClaim
 
 _HEARTBEAT = 2
-"""Seconds; with a shorter one, two and three times of it could not be distinguished on a busy machine."""
+"""Heartbeat in seconds. With a shorter one, a busy machine could not tell two from three intervals."""
 
 _PHASES = 4
-"""Connections of different age, cut at once: the broker looks once in an interval, which counts from the opening."""
+"""Number of connections of different age that are cut at once.
+
+The broker checks once per interval, which starts when a connection opens.
+"""
 
 
 async def in_transit(ground: CheckContext) -> Observed:
-    """S46."""
+    """Check claim S46."""
     many, large = 400, bytes(1000)
     async with await Relay.open(ground.server) as relay, await ground.client("S46 watcher") as other:
         unfit = await _unfit(ground, relay)
@@ -66,7 +69,7 @@ async def in_transit(ground: CheckContext) -> Observed:
 
 
 async def republish(ground: CheckContext) -> Observed:
-    """S47."""
+    """Check claim S47."""
     async with await Relay.open(ground.server) as relay, await ground.client("S47 after") as other:
         unfit = await _unfit(ground, relay)
         if unfit is not None:
@@ -114,10 +117,10 @@ async def republish(ground: CheckContext) -> Observed:
 
 
 async def heartbeat(ground: CheckContext) -> Observed:
-    """S48.
+    """Check claim S48.
 
-    The broker looks once in an interval and gives up at the second look without data (rabbit_heartbeat): after two to
-    three intervals. "About twice" is held against the longer.
+    The broker checks once per interval and gives up at the second check without data (rabbit_heartbeat), so after two
+    to three intervals. "About twice" in the claim is compared with the longer time.
     """
     async with await Relay.open(ground.server) as relay, await ground.client("S48 watcher") as other:
         unfit = await _unfit(ground, relay)
@@ -179,7 +182,7 @@ async def _holding(ground: CheckContext, relay: Relay, publisher: RawChannel, qu
 
 
 async def _unfit(ground: CheckContext, relay: Relay) -> Observed | None:
-    """Why this broker cannot be reached through a relay, where TLS is in the way; None when it can."""
+    """Return an inconclusive result if TLS prevents a connection through a relay, else None."""
     try:
         await (await _relayed(ground, relay, "relay")).close()
     except BrokerError as error:

@@ -1,4 +1,4 @@
-"""Rejected and requeued messages: dropped, dead-lettered, delivered again and marked as such."""
+"""Claims about rejected messages: dropped, dead-lettered, or redelivered with the redelivered flag."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ _KINDS = ("classic", "quorum")
 
 
 async def refused(ground: CheckContext) -> Observed:
-    """S07."""
+    """Check claim S07."""
     evidence, holds = [], True
     async with await ground.client("S07") as client:
         watcher = await client.channel()
@@ -46,7 +46,7 @@ async def refused(ground: CheckContext) -> Observed:
 
 
 async def _refuse_three(client: Client, watcher: RawChannel, queue: str) -> int:
-    """Put three messages into a queue and refuse one, then two; how many it has once its consumer is gone."""
+    """Publish three messages and reject one, then two, without requeue. Returns how many remain in the queue."""
     await fill(client, queue, 3)
     channel = await client.channel()
     await channel.consume(queue)
@@ -58,7 +58,7 @@ async def _refuse_three(client: Client, watcher: RawChannel, queue: str) -> int:
 
 
 async def again(ground: CheckContext) -> Observed:
-    """S08."""
+    """Check claim S08."""
     evidence, holds = [], True
     async with await ground.client("S08") as client:
         watcher = await client.channel()
@@ -90,7 +90,7 @@ async def again(ground: CheckContext) -> Observed:
 
 
 async def marked(ground: CheckContext) -> Observed:
-    """S10."""
+    """Check claim S10."""
     evidence, holds = [], True
     async with await ground.client("S10") as client, await ground.client("S10 other") as other:
         for kind in _KINDS:

@@ -1,4 +1,4 @@
-"""Where requeued messages go, and how they go in circles when nobody takes them."""
+"""Claims about the position of requeued messages, and about endless requeue loops."""
 
 import time
 from collections.abc import Sequence
@@ -11,11 +11,11 @@ from probes.verify.verify_claim import CheckContext, ClaimVerdict, Observed, Ver
 
 _KINDS = ("classic", "quorum")
 _ROUNDS = 100
-"""Deliveries of one message after which there is no limit that matters; the highest default known is 20."""
+"""Deliveries of one message after which the loop counts as endless. The highest known default limit is 20."""
 
 
 async def place(ground: CheckContext) -> Observed:
-    """S09."""
+    """Check claim S09."""
     evidence, remaining, ended = [], {}, False
     async with await ground.client("S09") as client:
         for kind in _KINDS:
@@ -64,7 +64,10 @@ def _why_moved(ground: CheckContext, broken: Sequence[str]) -> str:
 
 
 async def _after(ground: CheckContext, client: Client, name: str, kind: str, *, requeue: Sequence[int]) -> list[int]:
-    """What is in a queue of 10 of which a channel held 0 to 4, after it requeued those tags, or, of none, closed."""
+    """Return the content of a queue of 10 messages after a channel that held messages 0 to 4 requeued some.
+
+    It requeues the tags in `requeue`. If there are none, it closes instead.
+    """
     channel = await client.channel()
     queue = await ground.queue(channel, name, kind)
     await fill(client, queue, 10)
@@ -83,7 +86,10 @@ async def _after(ground: CheckContext, client: Client, name: str, kind: str, *, 
 
 
 async def _beside(ground: CheckContext, client: Client, name: str, kind: str) -> list[int]:
-    """What is in a queue of 10 after one of two that hold 0 to 5 by turns has requeued its own."""
+    """Return the content of a queue of 10 messages after one of two channels requeued its messages.
+
+    The two channels held messages 0 to 5 in turn.
+    """
     first, second = await client.channel(), await client.channel()
     queue = await ground.queue(first, name, kind)
     await fill(client, queue, 10)
@@ -107,7 +113,7 @@ async def _drained(channel: RawChannel, queue: str) -> list[int]:
 
 
 async def loop(ground: CheckContext) -> Observed:
-    """S13."""
+    """Check claim S13."""
     async with await ground.client("S13") as client:
         watcher = await client.channel()
         classic = await ground.queue(watcher, "s13")
@@ -140,7 +146,7 @@ async def loop(ground: CheckContext) -> Observed:
 
 
 def _limited(version: tuple[int, ...]) -> set[str]:
-    """Which answers end the loop in a quorum queue of this version."""
+    """Return the methods that count towards the delivery limit of a quorum queue and so end the loop."""
     if version < (4, 0, 0):
         return set()
     return {"nack", "reject"} if version < (4, 3, 0) else {"reject"}
@@ -151,7 +157,7 @@ _LIMITS = {
     1: "since 4.0 a quorum queue has a delivery limit of 20 by default (rabbitmq-server #11937); since 4.3 basic.nack "
     "does not count towards it, basic.reject does (rabbitmq-server #15387, #13885)",
 }
-"""Why the loop ends, by how many of the two answers it ends with."""
+"""Reason why the loop ends, by the number of methods (nack, reject) that end it."""
 
 
 async def _spin(client: Client, queue: str) -> float:
@@ -169,7 +175,7 @@ async def _spin(client: Client, queue: str) -> float:
 
 
 async def _rounds(client: Client, queue: str, how: str) -> int:
-    """Deliveries of one message that is requeued each time, up to a bound."""
+    """Requeue one message at each delivery. Returns the number of deliveries, up to `_ROUNDS`."""
     channel = await client.channel()
     await channel.consume(queue)
     count = 0

@@ -1,4 +1,4 @@
-"""Transactions: what a commit makes happen, what a rollback undoes, and what neither touches."""
+"""Claims about transactions: effects of commit and rollback, and what neither of them affects."""
 
 import asyncio
 import time
@@ -13,11 +13,11 @@ from probes.verify.sources import SEMANTICS
 from probes.verify.verify_claim import CheckContext, ClaimVerdict, Observed, VerifyClaim
 
 _PAUSE = 0.2
-"""Seconds in which an effect that must not show would have shown."""
+"""Seconds to wait for an effect that must not occur."""
 
 
 async def scope(ground: CheckContext) -> Observed:
-    """S37."""
+    """Check claim S37."""
     async with await ground.client("S37") as client:
         channel, watcher = await _transactional(client), await client.channel()
         queue = await ground.queue(watcher, "s37")
@@ -35,7 +35,7 @@ async def scope(ground: CheckContext) -> Observed:
         published = (await watcher.look(queue)).messages
         declared = await watcher.look(made)
         gone = await no_queue(client, doomed)
-        # What is still unacknowledged goes back to the queue with its channel.
+        # Closing the channel requeues messages that are still unacked.
         await channel.close()
         await asyncio.sleep(_PAUSE)
         back = (await watcher.look(queue)).messages
@@ -57,7 +57,7 @@ async def scope(ground: CheckContext) -> Observed:
 
 
 async def visible(ground: CheckContext) -> Observed:
-    """S38."""
+    """Check claim S38."""
     async with await ground.client("S38") as client, await ground.client("S38 watcher") as other:
         channel, watcher = await _transactional(client), await other.channel()
         queue = await ground.queue(watcher, "s38")
@@ -92,7 +92,7 @@ async def visible(ground: CheckContext) -> Observed:
 
 
 async def rollback(ground: CheckContext) -> Observed:
-    """S39."""
+    """Check claim S39."""
     async with await ground.client("S39") as client, await ground.client("S39 watcher") as other:
         channel, watcher = await _transactional(client), await other.channel()
         queue = await ground.queue(watcher, "s39")
@@ -129,7 +129,7 @@ async def rollback(ground: CheckContext) -> Observed:
 
 
 async def errors(ground: CheckContext) -> Observed:
-    """S40."""
+    """Check claim S40."""
     evidence, codes = [], []
     async with await ground.client("S40") as client:
         maker = await client.channel()
@@ -175,7 +175,7 @@ async def errors(ground: CheckContext) -> Observed:
 
 
 async def committed(ground: CheckContext) -> Observed:
-    """S41."""
+    """Check claim S41."""
     rounds, at_once = 20, 0
     async with await ground.client("S41") as client, await ground.client("S41 watcher") as other:
         channel, watcher = await _transactional(client), await other.channel()
@@ -211,7 +211,7 @@ async def committed(ground: CheckContext) -> Observed:
 
 
 async def atomic(ground: CheckContext) -> Observed:
-    """S42."""
+    """Check claim S42."""
     async with await ground.client("S42") as client, await ground.client("S42 watcher") as other:
         channel, watcher = await _transactional(client), await other.channel()
         queues = [await ground.queue(watcher, f"s42.{number}") for number in range(5)]
