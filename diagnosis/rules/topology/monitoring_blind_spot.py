@@ -40,7 +40,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _hidden(view: View) -> int:
-    """Queues that several polls in a row did not show: a queue may be new or just deleted, and lists may be delayed.
+    """Return the queues hidden in several consecutive polls; in one poll a queue may be new, deleted or delayed.
 
     Queues without permission stay hidden.
     """

@@ -1,4 +1,4 @@
-"""unreplicated-on-cluster (G06): durable queues with one replica, although there are nodes for more.
+"""unreplicated-on-cluster (G06): durable queues with one replica, although the cluster has nodes for more.
 
 If the node of such a queue is down, the queue cannot be used until the node is back.
 Source: https://www.rabbitmq.com/docs/classic-queues, https://www.rabbitmq.com/docs/quorum-queues
