@@ -1,4 +1,4 @@
-"""Queues with traffic: messages published, acknowledged and rejected a second."""
+"""Films of queues with traffic: messages published, acknowledged and rejected per second."""
 
 from ackscope.findings import flat
 from ackscope.topology import Binding, Bindings, Exchange
