@@ -44,7 +44,7 @@ def test_the_end_of_its_input_ends_it():
 
 
 def test_sigterm_ends_it():
-    """Without a pipe it goes on until it is told."""
+    """Without a pipe it runs until a signal ends it."""
     url = f"amqp://guest:guest@127.0.0.1:{free_ports(1)[0]}"
     with subprocess.Popen([*NOWHERE, url], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as shop:
         try:

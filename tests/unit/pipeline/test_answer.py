@@ -13,7 +13,7 @@ NOW = datetime(2026, 3, 16, 12, 30, tzinfo=UTC).timestamp()
 
 
 def hour(start: datetime, first: int = 0, last: int = 59) -> dict:
-    """What is known of an hour that has minutes from `first` to `last`."""
+    """Return the coverage of an hour with minutes from `first` to `last`."""
     minutes = {"first_minute": start + timedelta(minutes=first), "last_minute": start + timedelta(minutes=last)}
     return {"hour": start, "minutes": last - first + 1, **minutes}
 
