@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("kept_signals")
 
 @pytest.fixture
 def signals() -> UnixSignals:
-    """Yield a watcher of two signals."""
+    """Return a watcher of two signals."""
     return UnixSignals((ONE, OTHER))
 
 

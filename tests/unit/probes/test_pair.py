@@ -17,11 +17,11 @@ class Sender:
         self.closed = asyncio.get_running_loop().create_future()
 
     def publish(self, _queue, _body):
-        """Count it."""
+        """Count the message."""
         self.published += 1
 
     def frames(self, kind):
-        """Return the answers of the broker."""
+        """Return the logged frames of this kind."""
         return [frame for frame in self.log if isinstance(frame, kind)]
 
     async def until(self, done, *, within):
@@ -37,7 +37,7 @@ class Taker:
         self.asked = 0
 
     async def declare(self, _name, **_):
-        """The queue is empty."""
+        """Return an empty queue."""
         self.asked += 1
         return SimpleNamespace(consumers=0, messages=0)
 
