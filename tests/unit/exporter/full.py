@@ -1,4 +1,4 @@
-"""A cluster made by hand that tells everything a broker can tell, so that every metric of the broker is made."""
+"""A handmade cluster with every field that a broker can report, so that every metric is made."""
 
 from dataclasses import fields
 from typing import Any

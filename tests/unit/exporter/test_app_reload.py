@@ -1,4 +1,4 @@
-"""An exporter that is told to read its file again, in one process, on brokers that are recorded."""
+"""An exporter that reloads its configuration, in one process, with recorded brokers."""
 
 import threading
 from base64 import b64encode

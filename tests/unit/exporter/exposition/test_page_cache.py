@@ -37,7 +37,7 @@ class Maker:
     """An exposition of one collector, whose rows all say how many snapshots there were; it counts its calls.
 
     Attributes:
-        gate: closed, it holds the collector back in the midst of its work.
+        gate: while closed, it blocks the collector during its work.
     """
 
     def __init__(self):
@@ -113,7 +113,7 @@ def test_a_scrape_makes_again_only_what_can_have_changed():
 
 
 def test_a_new_snapshot_shows_after_the_refresh():
-    """What was cached goes with the snapshot that it was made from."""
+    """A new snapshot replaces the cached page."""
     clock, state = SetClock(), StateStore(["shop"])
     maker = exposition(state, clock)
     state.put_snapshot(small())

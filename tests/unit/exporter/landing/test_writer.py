@@ -17,7 +17,7 @@ MIDNIGHT = 1_700_006_400.0
 
 
 def writer(root, **settings):
-    """A writer that is not started: it writes when told."""
+    """Return a writer without its thread: it writes on demand."""
     return LandingWriter(root, LandingSettings(directory=root, **settings), SetClock())
 
 
