@@ -20,7 +20,7 @@ ROOT = Path(docs.__file__).parents[2]
     ("name", "module"), [("metrics", metrics), ("configuration", configuration), ("migrating", migrating)]
 )
 def test_the_page_is_fresh(name, module):
-    """`python -m exporter.docs.<name> > docs/<name>.md` makes it anew."""
+    """`python -m exporter.docs.<name> > docs/<name>.md` writes the page."""
     assert module.page() == (ROOT / "docs" / f"{name}.md").read_text()
 
 
