@@ -26,7 +26,7 @@ def consumer_facts(link: ConsumerPath) -> dict[str, Fact]:
     """Return what identifies a consumer, for the macro `consumer`.
 
     Returns:
-        `{"tag", "client", "peer", "channel", "connection"}`; `client` and `connection` are None where not known.
+        `{"tag", "client", "peer", "channel", "connection"}`; `client` and `connection` are None if unknown.
     """
     return {
         "tag": link.consumer.tag,

@@ -1,7 +1,7 @@
 """Renders findings as text, from the catalogue. The only place where data becomes sentences.
 
 Templates are Jinja2, sandboxed. They see the facts of the finding by name, and `subject`, `severity`, `certainty`,
-`seen_seconds`, `version` (of the broker, `(4, 3)`; None where it is not known), `management` (its URL), the filters
+`seen_seconds`, `version` (of the broker, `(4, 3)`; None if unknown), `management` (its URL), the filters
 below, and the macros of `catalogue/shared/*.jinja`. A fact that is not there is an error, not an empty text.
 """
 

@@ -23,7 +23,7 @@ _MAX_LAG_SECONDS = 15.0
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for the cluster: an alarm on one node blocks the publishers of all nodes."""
+    """Yield one finding for the cluster: an alarm on one node blocks the publishers of all nodes."""
     blocked = [connection for connection in view.connections if connection.state == BLOCKED]
     if not blocked:
         return

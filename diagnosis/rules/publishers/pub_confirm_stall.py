@@ -29,7 +29,7 @@ _UNAVAILABLE = {"minority", "down", "stopped", "crashed"}
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for each virtual host with publishers that wait for confirms."""
+    """Yield one finding for each virtual host with publishers that wait for confirms."""
     waiting = []
     for channel in view.channels:
         if not channel.messages_unconfirmed or channel.confirm is not True:

@@ -38,7 +38,7 @@ class ThrottledPublisher:
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for each node whose publishers are throttled all the time."""
+    """Yield one finding for each node whose publishers are throttled all the time."""
     limits = view.thresholds.publishers
     by_node: dict[str, list[ThrottledPublisher]] = {}
     for each in publishers(view):

@@ -60,7 +60,7 @@ class FullQueue:
     Attributes:
         recent: the readings that it is judged by.
         history: all readings of it.
-        refused: messages refused in `recent`; None where that is not known.
+        refused: messages refused in `recent`; None if unknown.
         suspects: channels whose publishes were nacked.
         without_confirms: channels that publish without confirms in its virtual host.
     """

@@ -25,7 +25,7 @@ NAME = "pub-no-confirms"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for each virtual host that has durable queues and such publishers."""
+    """Yield one finding for each virtual host that has durable queues and such publishers."""
     # The mode of a channel shows about 5 s after it was opened, so a single reading proves nothing.
     min_published = view.thresholds.publishers.no_confirms_least
     found = [

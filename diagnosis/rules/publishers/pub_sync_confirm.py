@@ -25,7 +25,7 @@ _STREAMS = ("classic", "quorum")
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for each virtual host with such publishers; none without probes, which measure the latency."""
+    """Yield one finding for each virtual host with such publishers; none without probes, which measure the latency."""
     limits = view.thresholds.publishers
     slowest: dict[str, float] = {}
     for outcome in view.outcomes_of("confirm"):

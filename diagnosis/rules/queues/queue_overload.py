@@ -24,7 +24,7 @@ NAME = "queue-overload"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueGrowth:
-    """A queue that grows while its consumers work; rates are messages a second.
+    """A queue that grows while its consumers work; rates are messages per second.
 
     Attributes:
         run: the readings during which it grew.

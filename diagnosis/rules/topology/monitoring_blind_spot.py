@@ -14,7 +14,7 @@ NAME = "monitoring-blind-spot"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for the cluster, with all that is hidden."""
+    """Yield one finding for the cluster, with all that is hidden."""
     overview = view.overview
     hidden = _hidden(view)
     statistics_off = overview is not None and overview.statistics is False

@@ -18,7 +18,7 @@ NAME = "policy-not-applied"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for each virtual host: its policies without effect, and those that conflict."""
+    """Yield one finding for each virtual host: its policies without effect, and those that conflict."""
     by_vhost: dict[str, list[Policy]] = {}
     for policy in view.policies:
         if not policy.operator and applies_to_queues(policy):

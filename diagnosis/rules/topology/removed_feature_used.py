@@ -22,7 +22,7 @@ _OLD_VALUES: Mapping[str, frozenset[str | int]] = {
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for each virtual host: its policies and queues with such settings."""
+    """Yield one finding for each virtual host: its policies and queues with such settings."""
     version = view.version
     if version is None:
         return

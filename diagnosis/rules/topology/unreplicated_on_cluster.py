@@ -16,7 +16,7 @@ NAME = "unreplicated-on-cluster"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for each virtual host: its durable classic queues that have messages."""
+    """Yield one finding for each virtual host: its durable classic queues that have messages."""
     if len(view.nodes) < view.thresholds.topology.unreplicated_nodes:
         return
     found: dict[str, list[Queue]] = {}

@@ -13,7 +13,7 @@ NOWHERE = [sys.executable, "-m", "lab.workload", "--amqp"]
 
 
 def test_the_shop_is_modest():
-    """At most ten connections, 40 to 60 messages a second published."""
+    """At most ten connections, 40 to 60 messages per second published."""
     rate = sum(job.rate for job in JOBS if isinstance(job, PublishJob))
 
     assert len(JOBS) <= 10

@@ -17,7 +17,7 @@ def loop_facts(closing: ChurnLoop) -> dict[str, Fact]:
 
     Returns:
         `client`, `peer`, `user`, `vhost`, `node`, `connection`; `cycle_rate` a second; `by_broker`: whether the broker
-        closes the channels, None where that is not known; `activities`: what each cycle does, empty where not known.
+        closes the channels, None if unknown; `activities`: what each cycle does, empty if not known.
     """
     return {
         "client": closing.client,

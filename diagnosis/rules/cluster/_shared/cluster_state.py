@@ -42,12 +42,12 @@ def running_nodes(view: View) -> tuple[Node, ...]:
 
 
 def other_node(view: View, name: str | None) -> str | None:
-    """A running node other than this one, for commands; None where none is known."""
+    """A running node other than this one, for commands; None if none is known."""
     return next((node.name for node in running_nodes(view) if node.name != name), None)
 
 
 def uses_khepri(view: View) -> bool | None:
-    """Whether the cluster keeps its metadata in Khepri; None where the broker does not say."""
+    """Whether the cluster keeps its metadata in Khepri; None if the broker does not report it."""
     if view.version is None:
         return None
     if view.version < (3, 13):

@@ -23,8 +23,8 @@ def loop_facts(view: View, loop: ChurnLoop) -> dict[str, Fact]:
 
     Returns:
         `{"client", "peer", "connection", "reconnects", "cycle_rate", "loop_seconds", "error_bytes",
-        "warning_after_seconds"}`; `connection` is None where whole connections come and go, `error_bytes` is the
-        length of the broker's error text, None where it is not known.
+        "warning_after_seconds"}`; `connection` is None if whole connections come and go, `error_bytes` is the
+        length of the broker's error text, None if unknown.
     """
     return {
         "client": loop.client,

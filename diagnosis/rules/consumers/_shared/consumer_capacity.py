@@ -28,8 +28,8 @@ class SaturatedQueue:
         work: what they held and acknowledged while the queue grew.
         growing: the readings during which the queue grew.
         warning_after_seconds: it is a warning once it has grown for this long and enough work is waiting.
-        trip: the round trip to its node; None where no probe measures it.
-        usual: facts of the shared reason `usual_backlog`; None where the backlog is not usual.
+        trip: the round trip to its node; None if no probe measures it.
+        usual: facts of the shared reason `usual_backlog`; None if the backlog is not usual.
         compared: `{"change", "band_of"}`: whether consumers acknowledge less than usual (`acked_less`) or more is
             published (`published_more`); None if neither is known.
         baselines: baseline bands as evidence.

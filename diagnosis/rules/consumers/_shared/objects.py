@@ -34,7 +34,7 @@ def process_facts(link: ConsumerPath) -> dict[str, Fact]:
     """Return facts that identify a consumer, its process and its connection.
 
     Returns:
-        `diagnosis.facts.consumer_facts`, and `{"host", "port", "connection_channels"}`: host "" and port "" where the
+        `diagnosis.facts.consumer_facts`, and `{"host", "port", "connection_channels"}`: host "" and port "" if the
         broker does not say; `connection_channels` is how many channels its connection has.
     """
     facts = consumer_facts(link)

@@ -86,7 +86,7 @@ class UnroutablePublishers:
 
     Attributes:
         publishers: `published` of each counts the lost messages only.
-        exchanges: where they were lost, the most first; empty where that is not known.
+        exchanges: where they were lost, the most first; empty if that is not known.
         pending: True if the exchanges were not read since the loss; wait for the next reading.
     """
 

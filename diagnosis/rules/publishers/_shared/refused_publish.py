@@ -37,7 +37,7 @@ class RefusedPublish:
         oversized: whether bytes sent and length of the text show that the messages are too large.
         forbidden: exchanges for which the refusal of this user would have the length of the text.
         disappeared: exchanges that existed within the window, and whose absence would give a text of that length.
-        missing_name_bytes: length of the name of a missing exchange that would give the text; 0 where none would.
+        missing_name_bytes: length of the name of a missing exchange that would give the text; 0 if none would.
     """
 
     closing: ChurnLoop

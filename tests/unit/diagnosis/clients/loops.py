@@ -59,7 +59,7 @@ def loop(
 
 
 def steady(t: float, name: str = "10.0.0.9:50009 -> 10.0.0.1:5672", **fields: Any) -> tuple[Connection, Channel]:
-    """A connection that consumes 10 messages a second on a channel that stays, and acknowledges."""
+    """A connection that consumes 10 messages per second on a channel that stays, and acknowledges."""
     done = int(10 * t)
     there = connection(
         name, client_name="shop", send_cnt=10 + done, send_oct=900 + 120 * done, recv_cnt=done, recv_oct=21 * done

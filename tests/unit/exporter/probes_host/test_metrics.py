@@ -8,7 +8,7 @@ from tests.unit.exporter.made import burst, message, outcome, promtool, step
 
 
 def value(metrics, name, **labels):
-    """One sample of the registry; None where there is none."""
+    """One sample of the registry; None if there is none."""
     return metrics.registry.get_sample_value(name, labels)
 
 

@@ -26,7 +26,7 @@ CLASSIC = {"consumer_capacity", "consumer_utilisation"}
 
 
 def at(payload, path):
-    """The value at a path such as message_stats.publish; None where it is not there."""
+    """The value at a path such as message_stats.publish; None if it is not there."""
     for name in path.split("."):
         if not isinstance(payload, dict):
             return None
