@@ -1,1 +1,1 @@
-"""Pure functions from what was seen to findings, one rule a file. No I/O, no clock, no logs."""
+"""Diagnosis: pure functions that turn readings into findings, one rule per file. No I/O, no clock, no logs."""

@@ -1,4 +1,4 @@
-"""How fast a cluster opens and closes connections and channels, by its churn counters (`churn_rates`)."""
+"""Rate at which a cluster opens and closes connections and channels, from its churn counters (`churn_rates`)."""
 
 from dataclasses import dataclass
 
@@ -10,12 +10,12 @@ from diagnosis.view import is_own
 from diagnosis.window import Series, Timestamped
 
 _OWN, _NONE = (2, 1), (0, 0)
-"""Channels that probes of ours close at once, a stream each, and connections: some of each in half a minute."""
+"""Channels and connections that our own probes may close between two readings of the overview."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChurnRate:
-    """How many of something the whole cluster opens and closes a second, since when."""
+    """Opens and closes per second of the whole cluster, for connections or for channels."""
 
     rate: float
     lasts: float
@@ -23,7 +23,7 @@ class ChurnRate:
 
 
 def churn_rate(view: View, what: str) -> ChurnRate | None:
-    """The rate at which `connection`s or `channel`s open and close; None if the counters are unknown or do not move."""
+    """Return the churn rate of `connection` or `channel`; None if the counters are unknown or do not move."""
     overviews: Series[Overview] = view.window.readings("overview")
     ends = churn_window(view, overviews)
     if ends is None:
@@ -38,13 +38,16 @@ def churn_rate(view: View, what: str) -> ChurnRate | None:
 
 
 def churn_window(view: View, overviews: Series[Overview]) -> tuple[Timestamped[Overview], Timestamped[Overview]] | None:
-    """The overview at the ends of the time of which connections are held."""
+    """Return the first and the last overview of the period for which the window holds connections.
+
+    Returns None if there are fewer than two readings, or if they span less than one interval.
+    """
     readings = view.window.readings("connections")
     if len(readings) < 2 or len(overviews) < 2:
         return None
     begin = readings[0].at.mono - 1.0
     held = [seen for seen in overviews if seen.at.mono >= begin]
-    # What began only now is not spread over the quiet time before it.
+    # A churn that began just now must not be averaged over the quiet time before it.
     slack = _OWN if any(is_own(connection) for connection in view.part("connections")) else _NONE
     while len(held) > 2 and _quiet(held[0].value, held[1].value, *slack):
         del held[0]
@@ -59,15 +62,16 @@ def _quiet(older: Overview, newer: Overview, channels: int, connections: int) ->
 
 
 def churn_increase(older: Overview, newer: Overview, name: str) -> int:
-    """What a churn counter gained; nothing where it is absent or began anew."""
+    """Return the increase of a churn counter; 0 if it is absent or was reset."""
     before, after = older.churn.get(name), newer.churn.get(name)
     return max(0, after - before) if before is not None and after is not None else 0
 
 
 def churn_streak(view: View, overviews: Series[Overview], name: str, rate: float) -> Series[Overview]:
-    """The latest stretch in which a churn counter rose at least at half of this rate, from pair to pair of readings.
+    """Return the latest stretch in which a churn counter rose at half of `rate` or faster in each pair of readings.
 
-    The pairs are so far apart that the broker renewed the counter in between, and that a slow loop turned twice.
+    The readings of a pair are at least one interval apart, so that the broker has refreshed the counter between them,
+    and at least two cycles of a slow loop apart.
     """
     pairs = steps(overviews, max(view.thresholds.interval, 2 / rate))
     begin = len(overviews) - 1

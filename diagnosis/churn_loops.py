@@ -1,18 +1,18 @@
-"""Who opens and closes channels, or whole connections, in a loop, and what those did.
+"""Finds applications that open and close channels or connections in a loop, and what they did in each cycle.
 
-A channel that lives for less than a statistics interval (5 s) leaves no counters of its own. What it leaves, seen on
-3.10.8 and 4.3.6 (and in part 4.0.5) with each of the loops below, five times a second:
+A channel that lives for less than a statistics interval (5 s) has no counters of its own. It leaves other traces. They
+were measured on 3.10.8 and 4.3.6 (in part on 4.0.5) with each of the loops below at five cycles a second:
 
-- `churn_rates` of the overview: `channel_created` and `channel_closed` rise by one a cycle, whatever the reason;
+- `churn_rates` of the overview: `channel_created` and `channel_closed` rise by one per cycle, whatever the reason;
   `queue_declared` too where the cycle declares, also when that is refused (406, 405). A refused publish, consume or
-  acknowledgement counts nowhere: `publish` stands still, of the overview, of the exchange and of the queue.
-- The connection stays, mostly with 0 channels in both lists. Its packets and bytes are renewed every 5 s, together.
-- The broker answers an open channel with 16 bytes and the client's own close with 12: two packets and 28 bytes a
-  cycle, and what it answered besides. Where the broker closes the channel, it sends 19 bytes and the error's text:
-  two packets, and `16 + 19 + length of the text`. So the length of the text is read off exactly, in bytes: 43 for
+  acknowledgement is not counted: `publish` of the overview, the exchange and the queue does not rise.
+- The connection stays, mostly with 0 channels in both lists. Its packets and bytes are refreshed together every 5 s.
+- The broker answers an open channel with 16 bytes and the client's own close with 12: two packets and 28 bytes per
+  cycle, plus its other answers. If the broker closes the channel, it sends 19 bytes and the error's text:
+  two packets, and `16 + 19 + length of the text`. This gives the exact length of the text in bytes: 43 for
   "NOT_FOUND - no exchange 'nope' in vhost '/'", 45 for "PRECONDITION_FAILED - unknown delivery tag 99", and so on.
-  What else is answered in a cycle, as a rule, is confirm.select or basic.qos: one packet of 12 bytes.
-- The client's bytes tell a publish with its body: more than 16 MiB (128 MiB before 4.0) where it is too large.
+  The other answer in a cycle is mostly to confirm.select or basic.qos: one packet of 12 bytes.
+- The bytes from the client include the body of a publish: more than 16 MiB (128 MiB before 4.0) if it is too large.
 
 | loop | packets | bytes sent | bytes received | `queue_declared` |
 |---|---|---|---|---|
@@ -27,8 +27,8 @@ A channel that lives for less than a statistics interval (5 s) leaves no counter
 | a channel for each publish, no fault of the broker's | 2 | 28 | 203 | 0 |
 | a channel for each `basic.get` that finds nothing | 3 | 41 | 69 | 0 |
 
-A client that ends the whole connection at each error shows as `connection_created` and `connection_closed`, and as
-connections of one name that come and go; of their bytes nothing is told in time.
+A client that closes the whole connection at each error raises `connection_created` and `connection_closed`, and shows
+as connections of one name that come and go. The broker does not report the bytes of such short connections in time.
 """
 
 from dataclasses import dataclass, replace
@@ -55,42 +55,45 @@ from diagnosis.view import is_own
 from diagnosis.window import Series
 
 FEWEST = 3
-"""Cycles that make a loop."""
+"""Minimum number of cycles that count as a loop."""
 OWN_RATE = 1.0
-"""Channels closed a second, of the whole cluster, below which a loop is told only by the broker's error in its own
-bytes while probes of ours run."""
+"""Channels closed per second in the whole cluster that show a loop while our own probes run.
+
+A slower loop is then reported only if the bytes of its connection show a broker error.
+"""
 _HEARTBEAT_SECONDS = 10.0
 _SMALLEST_SHARE = 50
 _WENT = 2
-"""Connections of an application that must have gone: one goes at a restart, too."""
+"""Minimum number of connections of an application that must have gone: a restart also ends one."""
 _ASKS = 12
-"""Bytes that a client sends for each packet of the broker, in a loop: channel.open and close-ok have 13 and 12."""
+"""Minimum bytes that a client in a loop sends per packet of the broker: channel.open has 13, close-ok 12."""
 
 Identity = tuple[str, str, str, str]
-"""What stays the same when an application connects anew: its name, user, virtual host and peer host."""
+"""Name, user, virtual host and peer host of an application. These stay the same when it reconnects."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChurnLoop:
-    """One application that opens and closes in a loop.
+    """One application that opens and closes channels or connections in a loop.
 
     Attributes:
-        connection: its connection; of those that come and go, the latest.
+        connection: its connection; the latest one if the connections come and go.
         client: the name that the application gave itself, else its library or its connection.
-        whole: the connections themselves come and go, and not only channels of one that stays.
-        alone: no other application of this cluster does the same, so that what the cluster counts is its doing.
-        rate: cycles a second, of this application.
-        lasts: seconds that the cluster's counters have shown a loop without a pause, as far as they are held.
-        since: when that began.
-        received, sent: bytes a cycle, as the broker counts them; None where they are not told (`whole`).
-        packets: that the broker sent, a cycle; None likewise.
-        error: length in bytes of the text with which the broker closes each channel; None where the client closes
-            them itself, and where it cannot be told. Compare with `text_bytes`.
-        by_broker: whether the broker closes the channels; None where that cannot be told.
-        declares: declarations of queues a cycle that left none behind, by the cluster's count, refused ones too.
-        published, delivered, acked, redelivered: messages a cycle, of the whole cluster but for what channels did that
-            are there throughout; about 0 where every publish is refused. The broker renews counters by turns: take
-            less than a third for nothing.
+        whole: True if whole connections come and go, False if only channels of a lasting connection do.
+        alone: True if no other application of the cluster loops, so that all churn of the cluster is from this one.
+        rate: cycles per second of this application.
+        lasts: seconds for which the cluster's counters have shown the loop without a pause, within the window.
+        since: when the loop began.
+        received, sent: bytes per cycle, as the broker counts them; None if unknown (always with `whole`).
+        packets: packets per cycle that the broker sent; None if unknown.
+        error: length in bytes of the text with which the broker closes each channel; None if the client closes them
+            or if the length is unknown. Compare with `text_bytes`.
+        by_broker: whether the broker closes the channels; None if unknown.
+        declares: queue declarations per cycle that created no lasting queue, by the cluster's count; refused
+            ones included.
+        published, delivered, acked, redelivered: messages per cycle of the whole cluster, without those of lasting
+            channels; about 0 if every publish is refused. The broker refreshes its counters at different moments, so
+            treat values below a third as 0.
     """
 
     connection: Connection
@@ -113,31 +116,31 @@ class ChurnLoop:
 
     @property
     def subject(self) -> Subject:
-        """What a finding about it is of: the connection; of those that come and go, the application by its name."""
+        """Subject of a finding: the connection, or the application's name if connections come and go."""
         there = self.connection
         name = self.client if self.whole else there.name
         return Subject(kind="connection", name=name, vhost=there.vhost, node=None if self.whole else there.node)
 
     @property
     def peer(self) -> str:
-        """Where it runs, `host:port`; "" where the broker does not say."""
+        """Address of the application, `host:port`, or `host` if connections come and go; "" if unknown."""
         host, port = self.connection.peer_host, self.connection.peer_port
         return f"{host}:{port}" if host and port and not self.whole else host or ""
 
     def said(self, *texts: str) -> bool:
-        """Whether the broker's error was as long as one of these texts."""
+        """Return whether the broker's error is as long as one of these texts."""
         return self.error is not None and self.error in {text_bytes(text) for text in texts}
 
 
 def text_bytes(text: str) -> int:
-    """How long the broker's text is on the wire: it cuts at 255 bytes."""
+    """Return the length of an error text on the wire; the broker cuts it at 255 bytes."""
     return min(len(text.encode()), 255)
 
 
 def churn_loops(view: View) -> tuple[ChurnLoop, ...]:
-    """Applications that open and close channels or connections in a loop, the fastest first.
+    """Return the applications that open and close channels or connections in a loop, fastest first.
 
-    Needs the parts overview, connections and channels; two readings of each at least.
+    Needs at least two readings of each of overview, connections and channels.
     """
     return per_view(view, _closings)
 
@@ -153,7 +156,7 @@ def _closings(view: View) -> tuple[ChurnLoop, ...]:
     closed = churn_increase(first.value, latest.value, "channel_closed")
     ended = churn_increase(first.value, latest.value, "connection_closed")
     began = churn_increase(first.value, latest.value, "connection_created")
-    # Probes of ours close channels on purpose, and the cluster's counters hold those too; connections have names.
+    # Our probes close channels on purpose, and the cluster's counters include those; connections have names.
     own = probe_traffic(view)
     slowest = OWN_RATE if _probed(view) else 0.0
     cycles = closed - ended - own.closes * seconds
@@ -167,7 +170,7 @@ def _closings(view: View) -> tuple[ChurnLoop, ...]:
         return ()
     turns = max(1.0, closed - own.closes * seconds, min(ended, began))
     per_cycle = messages_per_cycle(view, first.at, turns / seconds, own)
-    # A declaration that made a queue which stays is no loop's (seen: `queue-leak` on 3.10.8).
+    # A declaration that created a lasting queue is not part of a loop (seen: `queue-leak` on 3.10.8).
     declared, created, deleted = (
         churn_increase(first.value, latest.value, f"queue_{word}") for word in ("declared", "created", "deleted")
     )
@@ -190,7 +193,7 @@ def _closings(view: View) -> tuple[ChurnLoop, ...]:
 
 
 def _connections(view: View, overviews: Series[Overview], rate: float) -> list[ChurnLoop]:
-    """Applications of which connections came and went between the readings."""
+    """Return loops of applications whose connections came and went between the readings."""
     groups: dict[Identity, dict[str, Connection]] = {}
     lasting = _everywhere(view)
     own = {connection.name for connection in view.connections}
@@ -224,7 +227,7 @@ def _connections(view: View, overviews: Series[Overview], rate: float) -> list[C
 
 
 def identity(connection: Connection) -> Identity:
-    """What stays the same when an application connects anew."""
+    """Return what stays the same when an application reconnects."""
     name = connection.client_name or connection.client_product or ""
     return (name, connection.user or "", connection.vhost or "", connection.peer_host or "")
 
@@ -238,13 +241,13 @@ def _is_own(key: Identity) -> bool:
 
 
 def _everywhere(view: View) -> frozenset[str]:
-    """Names of connections that each reading holds."""
+    """Return the names of the connections that are in every reading."""
     held = [frozenset(each.name for each in seen.value) for seen in view.window.readings("connections")]
     return frozenset.intersection(*held) if held else frozenset()
 
 
 def _channels(view: View, overviews: Series[Overview], rate: float, seconds: float) -> list[ChurnLoop]:
-    """Connections that stay while their channels come and go."""
+    """Return loops of connections that stay while their channels come and go."""
     staying = staying_channels(view)
     listed = {channel.connection_name for channel in view.channels}
     strong: list[tuple[Series[Connection], int]] = []
@@ -256,7 +259,7 @@ def _channels(view: View, overviews: Series[Overview], rate: float, seconds: flo
         new = history[-1].at.since(history[0].at) <= OPENS_WITHIN
         unsure = connection.name in listed and connection.name not in staying
         if unsure and (new or may_stay(view, connection.name)):
-            # Its channel may be there to stay: the next reading tells.
+            # Its channel may be a lasting one: the next reading shows it.
             continue
         packets, _, received = increase(history[0].value, history[-1].value)
         sent = min(packets, received // _ASKS)
@@ -264,7 +267,7 @@ def _channels(view: View, overviews: Series[Overview], rate: float, seconds: flo
         unexplained = sent - answered - round(history[-1].at.since(history[0].at) / _HEARTBEAT_SECONDS)
         if unexplained >= 2 * FEWEST:
             (weak if connection.name in staying else strong).append((history, unexplained))
-    # Where connections without a lasting channel account for the cycles, those with one are none of it.
+    # If connections without a lasting channel explain the cycles, those with one are not suspects.
     suspects = strong or (weak if len(weak) == 1 else [])
     total = sum(unexplained for _, unexplained in suspects)
     suspects = [(history, unexplained) for history, unexplained in suspects if unexplained >= total / _SMALLEST_SHARE]
@@ -290,12 +293,12 @@ def _loop_of(
     *,
     alone: bool,
 ) -> ChurnLoop:
-    """What its packets and bytes say of the cycles; nothing where lasting channels have a part in them."""
+    """Return the loop of one connection; without packets and bytes if it also has lasting channels."""
     history = active(history)
     newer, seconds = history[-1].value, history[-1].at.since(history[0].at)
     turn = Cycle() if staying else cycle(history, rate * seconds, alone=alone)
     if turn.error is not None and turn.packets:
-        # Its own count of cycles: the cluster's may hold those of others.
+        # Count the cycles from its own packets: the cluster's count may include those of others.
         rate = increase(history[0].value, newer)[0] / turn.packets / seconds
     return ChurnLoop(
         connection=newer,

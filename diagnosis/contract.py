@@ -1,4 +1,4 @@
-"""What a rule is: a name, its page of the catalogue, and one function from a view to results."""
+"""The contract of a rule: a name, a page in the catalogue, and one function from a view to results."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ Keys = Callable[[View, Finding], Iterable[Hashable]]
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """Which findings of one rule account for which of another: those that share a key.
+    """Relates findings of one rule to findings of another: those that share a key belong together.
 
-    By keys and not pair by pair, so that thousands of findings are related in one pass.
+    Keys are used instead of pairs, so that thousands of findings are related in one pass.
 
     Attributes:
-        of_cause: what a finding of the cause covers: its queue, its node, ...
-        of_other: where another finding belongs.
+        of_cause: returns the keys that a finding of the cause covers, such as its queue or node.
+        of_other: returns the keys to which another finding belongs.
     """
 
     of_cause: Keys
@@ -30,11 +30,11 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Explains:
-    """What follows from a cause, so that it hangs under it and is no finding of its own.
+    """Consequences of a cause. They are shown under the cause and not as findings of their own.
 
     Attributes:
-        rules: names of the rules whose findings follow.
-        where: which of their findings (see `diagnosis.relations`).
+        rules: names of the rules whose findings are consequences.
+        where: selects the findings of those rules (see `diagnosis.relations`).
     """
 
     rules: tuple[str, ...]
@@ -43,17 +43,17 @@ class Explains:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One named cause, as its page of the catalogue registers it (`diagnosis.pages.Page`).
+    """One rule, as its page of the catalogue registers it (`diagnosis.pages.Page`).
 
     Attributes:
-        name: stable once released: metrics, alerts, runbooks and links hold on to it.
-        impact: what it does while it lasts; an info finding counts as a risk, whatever its rule.
-        needs: families of a snapshot without which it cannot be judged; the engine then says so in its place.
-        compares_counters: it needs two readings of queues from a broker that keeps counters.
-        evaluate: yields a finding for each subject, in any order, why it is inconclusive, and what it suppresses as
-            benign. It is asked only when what it needs is there and fresh.
-        explains: what follows from it. Chains are followed; of two rules that explain each other the one that harms
-            more is the cause.
+        name: stable once released, because metrics, alerts, runbooks and links use it.
+        impact: the harm while the cause lasts; an info finding counts as a risk, whatever its rule.
+        needs: snapshot families that the rule requires; without them the engine reports it as inconclusive.
+        compares_counters: True if the rule needs two readings of queues from a broker that keeps counters.
+        evaluate: yields findings (one per subject, in any order), inconclusive results and suppressed results. The
+            engine calls it only if all that the rule needs is there and fresh.
+        explains: consequences of this cause. Chains are followed; if two rules explain each other, the more harmful
+            finding is the cause.
     """
 
     name: str

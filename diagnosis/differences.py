@@ -1,7 +1,7 @@
-"""The queues of several readings by their name, held as what changed from one reading to the next.
+"""Looks up queues in several readings by name, stored as the differences between one reading and the next.
 
-A dictionary for each of sixteen readings of 100,000 queues takes 250 MB and most of a second, at every look; nearly all
-of them would hold the very same objects.
+One dictionary per reading would take 250 MB and most of a second per diagnosis for 16 readings of 100,000 queues, and
+nearly all of the dictionaries would hold the same objects.
 """
 
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """From one reading back to the one before it.
+    """The difference between one reading and the reading before it.
 
     Attributes:
-        at: of the reading before.
-        others: who was there as another object, or is there no more.
-        came: keys of those who were not there yet.
+        at: time of the reading before.
+        others: queues of the reading before that changed since or are gone.
+        came: keys of queues that were not yet in the reading before.
     """
 
     at: Instant
@@ -30,7 +30,7 @@ class _Step:
 
 
 class Readings:
-    """Readings of queues, to be asked for one queue after the other.
+    """Readings of all queues, with lookup of the history of a single queue.
 
     Args:
         series: the readings, oldest first.
@@ -45,7 +45,7 @@ class Readings:
         ]
 
     def of(self, key: Key) -> list[tuple[Instant, Queue | None]]:
-        """A queue at every reading, oldest first; None where it is not in it."""
+        """Return a queue at every reading, oldest first; None for readings without it."""
         if self._at is None:
             return []
         queue = self._latest.get(key)
@@ -56,7 +56,7 @@ class Readings:
         return found[::-1]
 
     def ago(self, key: Key, seconds: float) -> Queue | None:
-        """A queue at the latest of the readings that are so much older than the last one; None where there is none."""
+        """Return a queue at the latest reading at least `seconds` before the last one; None if there is none."""
         if self._at is None:
             return None
         queue = self._latest.get(key)
@@ -77,7 +77,7 @@ def _differences(older: Sequence[Queue], newer: Sequence[Queue]) -> tuple[dict[K
     if older is newer:
         return {}, frozenset()
     if len(older) == len(newer):
-        # As long as none comes or goes, each has its place.
+        # If no queue came or went, every queue has the same position in both readings.
         pairs = [(one, other) for one, other in zip(older, newer, strict=True) if one is not other]
         if all(one.key == other.key for one, other in pairs):
             return {one.key: one for one, _ in pairs}, frozenset()

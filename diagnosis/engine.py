@@ -1,4 +1,4 @@
-"""Asks every rule, and ranks what they found."""
+"""Runs every rule and ranks the findings."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,18 +32,18 @@ def diagnose(
     A rule that raises is a programming error and is not caught here: the caller counts it.
 
     Args:
-        window: what the broker said lately.
-        outcomes: what the probes lived through, of this cluster.
-        now: the present moment, against which the age of readings is taken.
-        thresholds: the numbers to judge by.
-        previous: the verdict before, of the same cluster; a finding that lasts keeps the earliest `since` told, and
-            one that ended stays for `thresholds.hold`.
-        rules: those that are asked.
-        baselines: what is usual of this cluster at this hour of the week; None where that is not known.
+        window: the recent readings of the broker.
+        outcomes: outcomes of the probes of this cluster.
+        now: the present time, from which the age of readings is computed.
+        thresholds: thresholds of the rules.
+        previous: the previous result for this cluster; a lasting finding keeps its earliest `since`, and one that
+            ended stays for `thresholds.hold` seconds.
+        rules: the rules to run.
+        baselines: baseline bands of this cluster for this hour of the week; None if unknown.
 
     Returns:
-        Findings, worst first: who loses messages, who is stopped, who is slow, what is a risk; then the larger
-        queue first. The order of objects in a snapshot plays no part.
+        The result, with findings worst first: message loss, stopped, slow, risk; then by size of the queue. The order
+        of objects in a snapshot does not matter.
     """
     view = View(window, outcomes, now, thresholds, baselines)
     found: list[Finding] = []
@@ -73,13 +73,13 @@ def diagnose(
         suppressed=tuple(sorted(aside, key=lambda each: (each.rule, each.subject.vhost or "", each.subject.name))),
         checked=tuple(rule.name for rule in rules),
     )
-    # What is kept may hold the view, and so all its readings: such a ring would stay until cycles are searched for.
+    # Cached results may refer to the view and so to all readings. Clearing them breaks the reference cycle.
     view.made.clear()
     return verdict
 
 
 def _rank(view: View, finding: Finding) -> tuple[int, int, int, tuple[str, ...]]:
-    """Who loses messages first, then who is stopped, who is slow, what is a risk; of a cause, by its worst."""
+    """Return the sort key: message loss, stopped, slow, risk. A cause ranks by its worst consequence."""
     impact = min(_impact(each).rank for each in flat([finding]))
     return (impact, finding.severity.urgency, -_size(view, finding), finding.key)
 
@@ -95,7 +95,7 @@ def _with_impact(finding: Finding) -> Finding:
 
 
 def _size(view: View, finding: Finding) -> int:
-    """Messages that are concerned: those of the queue, or of the cluster."""
+    """Return the number of messages in the queue, or in the cluster if the subject is not a queue."""
     if finding.subject.kind != "queue":
         return view.messages
     queue = view.any_queue(finding.subject.vhost, finding.subject.name)

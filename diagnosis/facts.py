@@ -1,4 +1,4 @@
-"""Objects of a snapshot as facts of findings: plain values, by the names that the shared macros expect."""
+"""Converts objects of a snapshot to facts of findings: plain values under the names that the shared macros expect."""
 
 from ackscope.findings import Fact, QueueRef
 from ackscope.snapshot import Connection, Queue
@@ -6,24 +6,27 @@ from diagnosis.view import ConsumerPath
 
 
 def client_name(connection: Connection | None, default: str | None = None) -> str | None:
-    """An application by the name that it gives its connections, else by its connection; None where neither is known."""
+    """Return the name of an application: its client name, else its library, else its connection's name.
+
+    Returns `default` if the connection is not known.
+    """
     if connection is None:
         return default
     return connection.client_name or connection.client_product or connection.name
 
 
 def peer(link: ConsumerPath) -> str:
-    """Where a consumer's process runs, `host:port`; "" where the broker does not say."""
+    """Return the address of a consumer's process, `host:port`; "" if the broker does not report it."""
     host = link.consumer.peer_host or (link.connection.peer_host if link.connection else None)
     port = link.consumer.peer_port or (link.connection.peer_port if link.connection else None)
     return f"{host}:{port}" if host and port else host or ""
 
 
 def consumer_facts(link: ConsumerPath) -> dict[str, Fact]:
-    """A consumer, so that it can be found: for the macro `consumer`.
+    """Return what identifies a consumer, for the macro `consumer`.
 
     Returns:
-        `{"tag", "client", "peer", "channel", "connection"}`; `client` and `connection` are None where not known.
+        `{"tag", "client", "peer", "channel", "connection"}`; `client` and `connection` are None if unknown.
     """
     return {
         "tag": link.consumer.tag,
@@ -35,7 +38,7 @@ def consumer_facts(link: ConsumerPath) -> dict[str, Fact]:
 
 
 def queue_facts(queue: Queue) -> dict[str, Fact]:
-    """A queue: for the macros that take one.
+    """Return what identifies a queue, for the macros that take one.
 
     Returns:
         `{"vhost", "name", "type", "node", "policy"}`.
@@ -50,5 +53,5 @@ def queue_facts(queue: Queue) -> dict[str, Fact]:
 
 
 def queue_ref(queue: Queue) -> QueueRef:
-    """A queue by its identifiers."""
+    """Return the reference of a queue: its virtual host and name."""
     return QueueRef(queue.vhost, queue.name)

@@ -1,4 +1,4 @@
-"""One cause is one finding: what follows from it hangs under it."""
+"""Groups findings by cause: consequences are nested under the finding that causes them."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -9,16 +9,16 @@ from diagnosis.view import View
 
 
 def group_by_cause(findings: Sequence[Finding], rules: Mapping[str, Rule], view: View) -> list[Finding]:
-    """The causes among the findings, each with all that follows from it; a cause is as urgent as the worst of that.
+    """Return the findings that are causes, each with its consequences and with the severity of the worst of them.
 
     Args:
-        findings: flat, the most harmful first: of two that explain each other the first is the cause.
-        rules: by name.
-        view: what relations may ask.
+        findings: flat, most harmful first. If two explain each other, the first is the cause.
+        rules: rules by name.
+        view: the view that relations look up keys in.
     """
     covered = _covered(findings, rules, view)
     parents: dict[int, int] = {}
-    # From the least on: of two that explain each other the lesser finds its cause first, and the circle is closed.
+    # Start with the least harmful finding: if two explain each other, it becomes the consequence.
     for place, finding in reversed(list(enumerate(findings))):
         for cause in sorted(set(_causes(finding, covered, view))):
             if cause != place and not _descends(cause, place, parents):
@@ -35,10 +35,10 @@ def group_by_cause(findings: Sequence[Finding], rules: Mapping[str, Rule], view:
 
 
 _Covered = dict[str, dict[Relation, dict[Hashable, list[int]]]]
-"""Rule that is explained -> relation -> key -> places of the causes, most harmful first."""
+"""Explained rule -> relation -> key -> indexes of the causes, most harmful first."""
 
 _MOST = 2
-"""Causes held for a key: the first, and one more for when the first is the finding itself."""
+"""Causes stored per key: the first, and a second in case the first is the finding itself."""
 
 
 def _covered(findings: Sequence[Finding], rules: Mapping[str, Rule], view: View) -> _Covered:
@@ -69,7 +69,7 @@ def _root(place: int, parents: Mapping[int, int]) -> int:
 
 
 def _descends(place: int, ancestor: int, parents: Mapping[int, int]) -> bool:
-    """Whether taking `place` as the cause of `ancestor` would close a circle."""
+    """Return whether making `place` the cause of `ancestor` would create a cycle."""
     while place in parents:
         place = parents[place]
         if place == ancestor:

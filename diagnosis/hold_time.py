@@ -1,7 +1,7 @@
-"""How long consumers hold a message, and how long the way to the broker takes.
+"""Hold time of messages at consumers, and round trip to the broker.
 
-The two together tell a slow handler from a prefetch that is too small. By Little's law, messages that are held =
-acknowledged a second x seconds that each is held; it needs no timestamps.
+Together they distinguish a slow handler from a prefetch that is too small. By Little's law, unacknowledged messages =
+acknowledgements per second x seconds that each message is held. This needs no timestamps.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from diagnosis.series import delta, span
 from diagnosis.window import Series
 
 QUORUM_MOST = 2000
-"""What a quorum queue lets a consumer without prefetch limit hold.
+"""Number of messages that a consumer without prefetch limit may hold from a quorum queue.
 
 Source: https://www.rabbitmq.com/docs/quorum-queues; seen on 4.0.5.
 """
@@ -21,13 +21,13 @@ Source: https://www.rabbitmq.com/docs/quorum-queues; seen on 4.0.5.
 
 @dataclass(frozen=True, slots=True)
 class HoldTime:
-    """What consumers of a queue did over a while.
+    """What the consumers of a queue did over a period.
 
     Attributes:
-        seconds: how long it was watched.
-        unacked: messages that they held, on average.
-        acked: messages that they acknowledged.
-        published: messages that came meanwhile.
+        seconds: length of the period.
+        unacked: mean number of unacknowledged messages.
+        acked: messages acknowledged in the period.
+        published: messages published in the period.
     """
 
     seconds: float
@@ -37,27 +37,27 @@ class HoldTime:
 
     @property
     def ack_rate(self) -> float:
-        """Acknowledged a second."""
+        """Acknowledgements per second."""
         return self.acked / self.seconds
 
     @property
     def publish_rate(self) -> float:
-        """Published a second."""
+        """Messages published per second."""
         return self.published / self.seconds
 
     @property
     def hold(self) -> float:
-        """Seconds from delivery to acknowledgement of one message, on average."""
+        """Mean seconds from delivery to acknowledgement of a message."""
         return self.unacked / self.ack_rate
 
 
 @dataclass(frozen=True, slots=True)
 class RoundTrip:
-    """A question and its answer, as the probe times it.
+    """A round trip to a node, as the rtt probe measures it.
 
     Attributes:
-        node: that answered.
-        seconds: the median of the last minute.
+        node: the node that answered.
+        seconds: median over the last minute.
     """
 
     node: str
@@ -65,7 +65,7 @@ class RoundTrip:
 
 
 def hold_time(series: Series[Queue]) -> HoldTime | None:
-    """The hold time of a queue over a stretch of its history; None where nothing was acknowledged in it."""
+    """Return the hold time of a queue over a stretch of its history; None if nothing was acknowledged in it."""
     seconds, acked = span(series), delta(series, "ack")
     held = [seen.value.messages_unacked for seen in series if seen.value.messages_unacked is not None]
     if seconds <= 0 or acked <= 0 or not held:
@@ -74,7 +74,7 @@ def hold_time(series: Series[Queue]) -> HoldTime | None:
 
 
 def round_trip(view: View, node: str | None) -> RoundTrip | None:
-    """The round trip to a node, else the longest to any; None where no probe can tell."""
+    """Return the round trip to a node, else the longest to any node; None if no probe measured one."""
     known: list[RoundTrip] = []
     for outcome in view.outcomes_of("rtt"):
         step = outcome.steps.get("declare")
@@ -85,9 +85,10 @@ def round_trip(view: View, node: str | None) -> RoundTrip | None:
 
 
 def prefetch(view: View, link: ConsumerPath) -> int | None:
-    """How many messages a consumer may hold; 0 is no limit, None not known.
+    """Return how many messages a consumer may hold; 0 means no limit, None means unknown.
 
-    The consumer's own figure is the truth; a limit that a channel shares (3.x) counts where it has none.
+    The consumer's own prefetch counts. If it has none, the global prefetch of its channel (3.x) counts, provided that
+    the channel consumes from one queue only.
     """
     own = link.consumer.prefetch_count
     shared = link.channel.global_prefetch_count if link.channel else None
@@ -97,9 +98,9 @@ def prefetch(view: View, link: ConsumerPath) -> int | None:
 
 
 def may_hold(view: View, queue: Queue) -> int | None:
-    """How many messages the working consumers of a queue may hold together.
+    """Return how many messages the active consumers of a queue may hold together.
 
-    None where that is not known, where nobody has to acknowledge, and where a consumer has no limit at all.
+    Returns None if that is unknown, if no consumer has to acknowledge, or if a consumer has no limit.
     """
     links = [link for link in view.links(queue) if link.consumer.active is not False]
     allowed = [prefetch(view, link) for link in links if link.consumer.ack_required is not False]

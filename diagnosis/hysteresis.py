@@ -1,4 +1,4 @@
-"""Findings that neither flap nor linger: each stays for a short while after its evidence was last seen."""
+"""Hysteresis of findings: each stays for a short time after its evidence was last seen, so that it does not flap."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,13 +8,13 @@ from ackscope.findings import Finding, flat
 
 
 def apply_hysteresis(findings: Sequence[Finding], before: Sequence[Finding], now: str, hold: float) -> list[Finding]:
-    """The findings of now, with the time told since when they last, and those of before that ended just now.
+    """Return the current findings with their earliest `since`, and previous ones last seen within `hold` seconds.
 
     Args:
-        findings: what the rules found now, flat.
-        before: findings of the verdict before, as they were told.
+        findings: current findings of the rules, flat.
+        before: findings of the previous result.
         now: ISO 8601, UTC.
-        hold: seconds that one stays after its evidence was last seen.
+        hold: seconds that a finding stays after its evidence was last seen.
     """
     earlier = {finding.key: finding for finding in flat(before)}
     lasting = [_lasting(replace(finding, last_seen=now), earlier.get(finding.key), hold) for finding in findings]
@@ -31,16 +31,16 @@ def _lasting(finding: Finding, before: Finding | None, hold: float) -> Finding:
     if before is None:
         return finding
     if _was_worse(before, finding) and before.last_seen and _seconds(before.last_seen, finding.last_seen or "") <= hold:
-        # One reading that shows less does not turn a warning into a note; its own last moment then ends it.
+        # One milder reading must not lower the severity. The old finding ends `hold` seconds after it was last seen.
         return replace(before, consequences=())
-    # Both are ISO 8601 in UTC to the second: text order is time order.
+    # Both are ISO 8601 in UTC with seconds, so text order is time order.
     if not before.since or not finding.since or before.since >= finding.since:
         return finding
     return replace(finding, since=before.since)
 
 
 def _was_worse(before: Finding, finding: Finding) -> bool:
-    """Whether it was more urgent by itself: a cause is told as urgent as the worst of its consequences."""
+    """Return whether it was more urgent by itself. A severity taken over from a consequence does not count."""
     lent = any(each.severity is before.severity for each in before.consequences)
     return before.severity.urgency < finding.severity.urgency and not lent
 

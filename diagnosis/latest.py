@@ -1,4 +1,4 @@
-"""The parts of the latest reading that are fresh enough to judge by, and their past."""
+"""Gives rules the parts of the latest reading that are fresh enough, and their history."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -23,11 +23,11 @@ from diagnosis.thresholds import Thresholds
 from diagnosis.window import Series, Timestamped, Window
 
 _SELDOM = 5
-"""A part that is read seldom may be this many times as old as others, and no more."""
+"""Maximum age of a seldom-read part, as a multiple of `data_age`."""
 
 
 class LatestReadings:
-    """Each list holds what the latest fresh reading holds; it is empty where there is none, which `fresh` tells."""
+    """Lists of the objects in the latest fresh reading. A list is empty if that part is not fresh; see `fresh`."""
 
     def __init__(self, window: Window, outcomes: Sequence[ProbeOutcome], now: Instant, thresholds: Thresholds) -> None:
         self.window = window
@@ -36,23 +36,23 @@ class LatestReadings:
         self.thresholds = thresholds
 
     def part(self, family: str) -> Any:
-        """The value of a part by its name in the snapshot; an empty tuple where it is not fresh."""
+        """Return the value of a part by its name in the snapshot; an empty tuple if it is not fresh."""
         latest = self.window.latest
         value = latest.parts[family].value if latest is not None and self.fresh(family) else None
         return () if value is None else value
 
     def age(self, family: str) -> float | None:
-        """Seconds since the last good reading of a part; None where there never was one."""
+        """Return the seconds since the last good reading of a part; None if there never was one."""
         latest = self.window.latest
         return latest.parts[family].age(self.now) if latest else None
 
     def error(self, family: str) -> str | None:
-        """Why the latest attempt to read a part failed; None when it did not."""
+        """Return why the latest attempt to read a part failed; None if it did not fail."""
         latest = self.window.latest
         return latest.parts[family].error if latest else None
 
     def trend(self, family: str) -> Series[Any]:
-        """Readings over two hours, about a minute apart: overview, nodes, memory, links, auth."""
+        """Return readings over two hours, about a minute apart, of overview, nodes, memory, links or auth."""
         return self.window.trend(family)
 
     @property
@@ -62,13 +62,13 @@ class LatestReadings:
 
     @property
     def overview(self) -> Overview | None:
-        """The cluster as a whole; None where it was not read lately."""
+        """Overview of the cluster; None if it is not fresh."""
         value: Overview | tuple[()] = self.part("overview")
         return value or None
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
-        """All nodes, also those that are down."""
+        """All nodes, including those that are down."""
         return tuple(self.part("nodes"))
 
     def node(self, name: str | None) -> Node | None:
@@ -76,26 +76,26 @@ class LatestReadings:
         return next((node for node in self.nodes if node.name == name), None)
 
     def node_history(self, name: str) -> Series[Node]:
-        """A node at each reading of ten minutes, close together now and spaced out towards the past."""
+        """Return a node at each reading of the last ten minutes; older readings are further apart."""
         return _of(self.window.readings("nodes"), name)
 
     def node_trend(self, name: str) -> Series[Node]:
-        """A node over two hours, about a minute apart."""
+        """Return the readings of a node over two hours, about a minute apart."""
         return _of(self.trend("nodes"), name)
 
     @cached_property
     def checks(self) -> dict[str, HealthCheck]:
-        """Health checks that gave an answer, by name."""
+        """Health checks that returned a result, by name."""
         return {check.name: check for check in self.part("health") if check.ok is not None}
 
     @property
     def alarm_check(self) -> HealthCheck | None:
-        """The health check that lists resource alarms; None where it was not asked, or had no answer."""
+        """The health check that lists resource alarms; None if it was not requested or not answered."""
         return self.checks.get("alarms")
 
     @cached_property
     def alarms(self) -> tuple[Alarm, ...]:
-        """Resource alarms in force, by node."""
+        """Resource alarms in force, sorted by node."""
         alarms = self.alarm_check.alarms if self.alarm_check else ()
         return tuple(sorted(alarms, key=lambda alarm: (alarm.node, alarm.resource)))
 
@@ -106,7 +106,7 @@ class LatestReadings:
 
     @cached_property
     def bindings(self) -> tuple[Binding, ...] | None:
-        """Each binding but those of the default exchange; None where they are not known or too many to hold."""
+        """All bindings except those of the default exchange; None if they are unknown or too many to hold."""
         value: Bindings | tuple[()] = self.part("bindings")
         return value.listed if isinstance(value, Bindings) else None
 
@@ -137,23 +137,23 @@ class LatestReadings:
 
     @cached_property
     def auth(self) -> tuple[AuthAttempts, ...]:
-        """Logins by node and protocol."""
+        """Login attempts by node and protocol."""
         return tuple(self.part("auth"))
 
     @cached_property
     def memory(self) -> dict[str, NodeMemory]:
-        """Where the memory of each node goes."""
+        """Memory breakdown of each node, by node name."""
         return {each.node: each for each in self.part("memory")}
 
     def outcomes_of(self, probe: str) -> tuple[ProbeOutcome, ...]:
-        """What the streams of one probe lived through, in a fixed order."""
+        """Return the outcomes of all streams of one probe, sorted by node and stream."""
         return tuple(sorted((o for o in self.outcomes if o.probe == probe), key=lambda o: (o.node, o.stream)))
 
     def fresh(self, family: str) -> bool:
-        """Whether this part was read, lately enough to judge by.
+        """Return whether this part was read recently enough to judge by.
 
-        Of a large broker the parts that cost much are read less often, and of a calm one what seldom changes: they may
-        be as old as two of their own intervals.
+        Costly parts of a large broker, and parts of a quiet one that seldom change, are read less often. Those may be
+        as old as two of their own intervals.
         """
         age, limit = self.age(family), self.thresholds.data_age
         if age is None or age <= limit:
@@ -161,7 +161,7 @@ class LatestReadings:
         return age <= min(2 * self._every(family), _SELDOM * limit)
 
     def _every(self, family: str) -> float:
-        """Seconds between two readings: as planned or, where nothing is said of that, as the latest two were made."""
+        """Return the planned seconds between readings of a part, else those between its latest two readings."""
         latest = self.window.latest
         planned = latest.parts[family].every if latest is not None else None
         if planned is not None:

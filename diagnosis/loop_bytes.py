@@ -1,4 +1,4 @@
-"""What bytes and packets of a connection reveal about its channels (see `diagnosis.churn_loops`)."""
+"""Infers what the channels of a connection do from its bytes and packets (see `diagnosis.churn_loops`)."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -12,23 +12,23 @@ OPEN_OK, CLOSE_OK, CLOSE, SIMPLE_OK = 16, 12, 19, 12
 """Bytes of frames that the broker sends (AMQP 0-9-1): channel.open-ok, channel.close-ok, channel.close without its
 text, and answers without arguments such as confirm.select-ok."""
 SHORTEST_TEXT = 30
-"""Bytes; "NOT_FOUND - no queue '' in vhost '/'" has 36."""
+"""Minimum length of an error text in bytes; "NOT_FOUND - no queue '' in vhost '/'" has 36."""
 _LONGEST_TEXT = 255
 _CLEAN = OPEN_OK + CLOSE_OK
 _HEARTBEAT = 8
 _MOST_PACKETS = 4
 _AMISS = 0.8
-"""Packets a cycle that the cluster's count, which is read at other moments, may be amiss."""
+"""Tolerance in packets per cycle: the cluster's count of cycles is read at another moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cycle:
-    """One turn of a loop, as the bytes tell it.
+    """One cycle of a loop, as inferred from bytes and packets.
 
     Attributes:
-        error: length of the text with which the broker closes the channel; None where that is not told.
-        by_broker: whether the broker closes it; None where that is not told.
-        packets, sent, received: a cycle; None where the cycles are not known.
+        error: length in bytes of the text with which the broker closes the channel; None if unknown.
+        by_broker: whether the broker closes the channel; None if unknown.
+        packets, sent, received: packets sent, bytes sent and bytes received per cycle; None if unknown.
     """
 
     error: int | None = None
@@ -39,7 +39,7 @@ class Cycle:
 
 
 def increase(older: Connection, newer: Connection) -> tuple[int, int, int]:
-    """Packets sent, bytes sent and bytes received between two readings."""
+    """Return packets sent, bytes sent and bytes received between two readings."""
     return (
         (newer.send_cnt or 0) - (older.send_cnt or 0),
         (newer.send_oct or 0) - (older.send_oct or 0),
@@ -48,24 +48,25 @@ def increase(older: Connection, newer: Connection) -> tuple[int, int, int]:
 
 
 def active(history: Series[Connection]) -> Series[Connection]:
-    """Its readings without the quiet time before the first packets; a heartbeat is quiet, too."""
+    """Return the readings without the quiet time before the first packets; a heartbeat counts as quiet."""
     while len(history) > 2 and increase(history[0].value, history[1].value)[0] <= 1:
         history = history[1:]
     return history
 
 
 def cycle(history: Series[Connection], cycles: float, *, alone: bool) -> Cycle:
-    """One turn of the loop of a connection on which nothing else goes on.
+    """Return one cycle of a loop on a connection that does nothing else.
 
     Args:
-        history: its readings.
-        cycles: in that time, by the cluster's count.
-        alone: nobody else loops; where others do, `cycles` is a share by packets, and tells who closes no more.
+        history: readings of the connection.
+        cycles: number of cycles in that time, by the cluster's count.
+        alone: True if no other connection loops. Otherwise `cycles` is only a share by packets, which does not show
+            who closes the channels.
     """
     packets, sent, received = increase(history[0].value, history[-1].value)
     if packets <= 0:
         return Cycle()
-    # A loop has two packets a cycle at least.
+    # A loop has at least two packets per cycle.
     likely = min(_MOST_PACKETS * 4.0, max(2.0, packets / max(cycles, 1.0)))
     each, error = _text(history, likely if alone else 2.0, likely)
     if error is not None:
@@ -83,10 +84,11 @@ def _of(each: float, packets: int, sent: int, received: int, *, error: int | Non
 
 
 def _text(history: Series[Connection], least: float, most: float) -> tuple[int, int | None]:
-    """Packets a cycle and length of the error's text: the commonest one that comes out whole.
+    """Return packets per cycle and the length of the error text: the most frequent pair that fits the bytes.
 
-    Errors of one loop are alike. A reading may fall into the middle of a cycle, or a heartbeat into the time. Lengths
-    come out whole by chance, too: most readings must agree. Two cycles may look like one of twice as many packets.
+    All errors of one loop have the same length. A reading may fall in the middle of a cycle, and a heartbeat may add a
+    packet. A length can also fit by chance, so more than half of the steps must agree. Two cycles can look like one
+    with twice as many packets.
     """
     found: Counter[tuple[int, int]] = Counter()
     steps = _steps(history)
@@ -101,7 +103,9 @@ def _text(history: Series[Connection], least: float, most: float) -> tuple[int, 
 
 
 def _lengths(packets: int, sent: int, each: int) -> Iterator[int]:
-    """Lengths that fit some packets of cycles of `each`, wherever in a cycle they begin, with a heartbeat or without.
+    """Yield the text lengths that fit cycles of `each` packets.
+
+    A reading may start anywhere in a cycle, and one packet may be a heartbeat.
 
     A cycle is channel.open-ok, answers without arguments, and channel.close with the text.
     """
@@ -117,7 +121,7 @@ def _lengths(packets: int, sent: int, each: int) -> Iterator[int]:
 
 
 def _steps(history: Series[Connection]) -> list[tuple[int, int]]:
-    """Packets and bytes sent, between each reading and the next and over the whole, where anything was."""
+    """Return packets and bytes sent between consecutive readings and over all; steps with one packet are left out."""
     pairs: list[tuple[Timestamped[Connection], Timestamped[Connection]]] = [
         *pairwise(history),
         (history[0], history[-1]),

@@ -1,7 +1,8 @@
-"""What the channels of a loop did, by the counters of the whole cluster (see `diagnosis.churn_loops`).
+"""Counts what the channels of a loop did, from the counters of the whole cluster (see `diagnosis.churn_loops`).
 
-What lasting channels did is taken off, and what the probes' own queues show: what is left belongs to channels that no
-reading tells of. Everything is taken between two readings of channels, or a few seconds of traffic would be left over.
+The counts of lasting channels and of the probes' own queues are subtracted. The remainder belongs to channels too short
+for any reading. All counts cover the time between two readings of channels; otherwise a few seconds of other traffic
+would remain.
 """
 
 from collections.abc import Mapping
@@ -17,20 +18,20 @@ from diagnosis.series import T, count
 from diagnosis.window import Series, Timestamped
 
 ANSWERS = ("deliver_get", "get_empty", "confirm", "return_unroutable")
-"""What the broker answers on a channel, a packet each."""
+"""Counters of answers of the broker on a channel; each answer is one packet."""
 COUNTERS = ("publish", "deliver_get", "ack", "redeliver")
 OPENS_WITHIN = 10.0
-"""Seconds after which the channels of a connection are there: two readings."""
+"""Seconds within which a new connection opens its channels: two readings."""
 _MIN_READINGS = 3
-"""Readings of channels that tell which of them stay."""
+"""Readings of channels needed to know which of them stay."""
 _AT_ONCE = 2.0
-"""Seconds: parts of one poll are read within less."""
+"""Seconds within which all parts of one poll are read."""
 
 
 def watched(view: View, name: str) -> Series[Connection]:
-    """The readings of a connection over the time of which channels were read as well; empty where that was once.
+    """Return the readings of a connection since channels were first read; empty if channels were read only once.
 
-    What a connection does tells nothing without its channels: most have one that stays.
+    The traffic of a connection means nothing without its channels, because most connections have a lasting one.
     """
     channels = view.window.readings("channels")
     if len(channels) < 2:
@@ -40,7 +41,10 @@ def watched(view: View, name: str) -> Series[Connection]:
 
 
 def staying_channels(view: View) -> Mapping[str, list[tuple[Channel, Channel]]]:
-    """Connection -> its channels that are the same ones in all readings but the first of it, each then and now."""
+    """Return the lasting channels of each connection, each as (oldest, latest) reading.
+
+    A channel counts as lasting if it exists since the connection's second reading or earlier.
+    """
     return per_view(view, _staying)
 
 
@@ -60,7 +64,7 @@ def _staying(view: View) -> Mapping[str, list[tuple[Channel, Channel]]]:
                 break
             oldest, since = older, at
         within = [at for at, _ in readings if at.mono >= history[0].at.mono - _AT_ONCE]
-        # Where channels are read seldom, the second reading is late.
+        # If channels are read seldom, the second reading comes later than `OPENS_WITHIN`.
         opened = max([history[0].at.mono + OPENS_WITHIN, *(at.mono for at in within[1:2])])
         if oldest is not channel and since.mono <= opened:
             found.setdefault(channel.connection_name or "", []).append((oldest, channel))
@@ -68,25 +72,25 @@ def _staying(view: View) -> Mapping[str, list[tuple[Channel, Channel]]]:
 
 
 def may_stay(view: View, name: str) -> bool:
-    """Whether a connection is too new to tell if its channel stays: so few readings of channels came after it."""
+    """Return whether a connection is too new to know if its channel stays: it has too few readings of channels."""
     begin = watched(view, name)[0].at.mono - _AT_ONCE
     readings = [seen for seen in view.window.readings("channels") if seen.at.mono >= begin]
     return len(readings) < _MIN_READINGS
 
 
 def gained_messages(older: Channel, newer: Channel, *counters: str) -> int:
-    """What some counters of a channel gained together."""
+    """Return the total increase of some counters of a channel."""
     return max(0, count(newer.stats, *counters) - count(older.stats, *counters))
 
 
 def messages_per_cycle(view: View, begin: Instant, rate: float, own: ProbeTraffic) -> dict[str, float]:
-    """Messages a cycle that no lasting channel accounts for, by counter.
+    """Return messages per cycle, by counter, that do not belong to lasting channels or to probes.
 
     Args:
-        view: with overview, channels and queues.
-        begin: of the time that is looked at.
-        rate: cycles a second.
-        own: what the probes add to it.
+        view: a view with overview, channels and queues.
+        begin: start of the period.
+        rate: cycles per second.
+        own: traffic of the probes.
     """
     overviews: Series[Overview] = view.window.readings("overview")
     channels: Series[tuple[Channel, ...]] = view.window.readings("channels")
@@ -113,7 +117,7 @@ def messages_per_cycle(view: View, begin: Instant, rate: float, own: ProbeTraffi
 
 
 def _own_queues(view: View, begin: Instant) -> Series[Mapping[tuple[str, str], MessageStats]]:
-    """Counters of the queues of our probes: one of those has messages redelivered all the time."""
+    """Return the counters of our probes' queues; one probe causes redeliveries all the time."""
     readings: Series[tuple[Queue, ...]] = view.window.readings("queues")
     own = view.thresholds.own_prefixes
     return tuple(
@@ -133,7 +137,7 @@ def _pairs(
 
 
 def _together(readings: Series[T], *others: Series[Any] | None) -> Series[T]:
-    """The readings at whose moment all others were read as well: some fail now and then, or come late."""
+    """Return the readings at whose time all other parts were read too; single reads can fail or come late."""
     return tuple(
         seen
         for seen in readings

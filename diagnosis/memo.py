@@ -1,4 +1,4 @@
-"""What several rules work out of one view, worked out once a view."""
+"""Caches results that several rules compute from one view."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -9,11 +9,11 @@ T = TypeVar("T")
 
 
 def per_view(view: View, make: Callable[[View], T]) -> T:
-    """What `make` makes of this view: made when first asked for, and gone with the view.
+    """Return `make(view)`, computed on the first call and cached in the view.
 
     Args:
-        view: the one look that is being judged.
-        make: a function of the module, not a lambda: it is what the result is per_view by.
+        view: the view that is being judged.
+        make: a module-level function, not a lambda, because it is the cache key.
     """
     if make not in view.made:
         view.made[make] = make(view)

@@ -1,6 +1,6 @@
-"""The catalogue: one Markdown page a rule, whose front matter is the rule's registration and holds all of its text.
+"""Reads the catalogue: one Markdown page per rule. Its front matter registers the rule and holds all of its text.
 
-`docs/catalogue.md` says how to write one. A page is data: its templates are compiled where they are rendered
+`docs/catalogue.md` explains how to write one. A page is data: its templates are compiled when they are rendered
 (`diagnosis/text.py`).
 """
 
@@ -28,18 +28,18 @@ class _Model(BaseModel):
 
 
 class Variant(_Model):
-    """A text, and the condition on facts under which it applies; None is always."""
+    """A text and the condition on facts under which it applies; `when` None means always."""
 
     when: str | None = None
     text: str
 
 
 Variants = str | tuple[str | Variant, ...]
-"""One text, or several: of a summary or a value the first that applies, of a cause all that apply, joined."""
+"""One text or several. A summary or value uses the first that applies; a cause joins all that apply."""
 
 
 class StepTemplate(_Model):
-    """A step.
+    """A next step.
 
     Attributes:
         when: condition on facts under which it applies; None is always.
@@ -75,7 +75,7 @@ class Reason(_Model):
 
 
 class Explanation(_Model):
-    """Rules that are explained by this one (or explain it), and the relation of their findings.
+    """Rules that this rule explains (or that explain it), and the relation of their findings.
 
     Attributes:
         where: a relation of `diagnosis/relations.py` in lower case (`same_subject`), or `module:NAME` in
@@ -123,12 +123,12 @@ class Page(Shared):
 
 
 class CatalogueError(ValueError):
-    """A page that is malformed: which one, and what is wrong with it."""
+    """A page is malformed; the message names the page and the error."""
 
 
 @cache
 def pages(folder: Path = FOLDER) -> dict[str, Page]:
-    """Rule -> its page, all of them, by group and name.
+    """Return all pages by rule name, sorted by group and name.
 
     Raises:
         CatalogueError: a page has no front matter, or one that does not fit.
@@ -138,7 +138,7 @@ def pages(folder: Path = FOLDER) -> dict[str, Page]:
 
 
 def parse(name: str, text: str) -> Page:
-    """A page of its text.
+    """Parse the text of a page.
 
     Raises:
         CatalogueError: it has no front matter, or one that does not fit.
@@ -154,7 +154,7 @@ def parse(name: str, text: str) -> Page:
 
 @cache
 def shared(folder: Path = SHARED) -> Shared:
-    """The shared texts, of all files together."""
+    """Return the shared texts of all files."""
     merged: dict[str, dict[str, Any]] = {}
     for path in sorted(folder.glob("*.yaml")):
         for section, texts in _yaml(path.read_text()).items():
@@ -163,12 +163,12 @@ def shared(folder: Path = SHARED) -> Shared:
 
 
 def macros(folder: Path = SHARED) -> str:
-    """The source of the shared macros, of all files together."""
+    """Return the source of the shared macros of all files."""
     return "\n".join(path.read_text() for path in sorted(folder.glob("*.jinja")))
 
 
 def _yaml(text: str) -> dict[str, Any]:
-    # libyaml is ten times as fast, which is half a second at each start.
+    # libyaml is ten times as fast, which saves half a second at each start.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     document: dict[str, Any] = yaml.load(text, loader) or {}  # noqa: S506  a safe loader, both
     return document

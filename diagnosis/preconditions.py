@@ -1,4 +1,4 @@
-"""What a rule lacks: families never read or too old, counters that are not per_view, queues that are not shown."""
+"""Checks what a rule lacks: families never read or too old, disabled counters, queues that the API does not show."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ NEW_SECONDS = 15.0
 
 
 def missing(rule: Rule, view: View) -> Iterator[Inconclusive]:
-    """Why a rule cannot be asked at all; nothing where it can."""
+    """Yield why a rule cannot run; nothing if it can."""
     unread = [family for family in rule.needs if not view.fresh(family)]
     if unread:
         yield _not_read(rule, view, unread)
@@ -29,7 +29,7 @@ def missing(rule: Rule, view: View) -> Iterator[Inconclusive]:
 
 
 def blind_spots(rule: Rule, view: View) -> Iterator[Inconclusive]:
-    """What a rule that can be asked does not see."""
+    """Yield the queues that a rule cannot see although it runs."""
     if "queues" not in rule.needs:
         return
     hidden = _hidden(view)
@@ -44,12 +44,12 @@ def blind_spots(rule: Rule, view: View) -> Iterator[Inconclusive]:
 
 
 def _all_silent(view: View) -> list[str]:
-    """Queues without counts, by their names; computed once a view, for every rule asks."""
+    """Return the names of queues without counts; cached per view, because every rule asks for them."""
     return sorted(f"{queue.name!r} in vhost {queue.vhost!r}" for queue in view.queues if _silent(view, queue))
 
 
 def _silent(view: View, queue: Queue) -> bool:
-    """Whether the broker reports nothing that rules need, and the queue is not merely new."""
+    """Return whether the broker reports no counts for a queue that is not just new."""
     if queue.messages_ready is not None and queue.consumers is not None:
         return False
     return queue.state is not None or span(view.history(queue)) >= NEW_SECONDS
@@ -69,9 +69,9 @@ def _not_read(rule: Rule, view: View, families: list[str]) -> Inconclusive:
 
 
 def _hidden(view: View) -> int:
-    """Queues that two polls in a row did not show: in one, a queue may just have been created or deleted.
+    """Return the number of queues hidden in two consecutive polls; in one poll, a queue may be just created or deleted.
 
-    The management API answers 200 and leaves out virtual hosts where the user has no permission.
+    The management API answers 200 and leaves out virtual hosts for which the user has no permission.
     """
     numbers = [snapshot.hidden_queues for snapshot in view.window.snapshots[-2:]]
     known = [number for number in numbers if number is not None]

@@ -1,7 +1,7 @@
-"""What our own probes add to the counters of the whole cluster, from what they tell of themselves.
+"""Computes what our own probes add to the counters of the whole cluster, from their outcomes.
 
-Their connections, channels and queues are known by name and left out; these three things leave nothing behind but a
-count: a passive declare of the rtt probe, a channel that the redelivery probe closes, a message that no queue takes.
+Their connections, channels and queues are excluded by name. Three actions show only in counters: a passive declare of
+the rtt probe, a channel that the redelivery probe closes, and a message that no queue takes.
 """
 
 from dataclasses import dataclass
@@ -10,17 +10,17 @@ from ackscope.records import ProbeOutcome, ProbeState
 from diagnosis.contract import View
 
 _RECENT_SECONDS = 60.0
-"""Over which a stream sums up its steps; in its first minute it counts too few."""
+"""Seconds over which a stream counts its steps; in its first minute the count is too low."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeTraffic:
-    """A second, all streams together.
+    """Rates per second over all streams of the probes.
 
     Attributes:
-        declares: queues declared, passively.
-        closes: channels closed on connections that stay.
-        unroutable: messages published that no queue takes.
+        declares: passive queue declarations.
+        closes: channels closed on connections that stay open.
+        unroutable: published messages that no queue takes.
     """
 
     declares: float = 0.0
@@ -29,7 +29,7 @@ class ProbeTraffic:
 
 
 def probe_traffic(view: View) -> ProbeTraffic:
-    """The recent traffic of the probes; none without recent outcomes."""
+    """Return the recent traffic of the probes; all rates are 0 without recent outcomes."""
     reported = [each for each in view.outcomes if view.now.wall - each.at <= view.thresholds.data_age]
     running = [each for each in reported if each.state is ProbeState.RUNNING]
     return ProbeTraffic(

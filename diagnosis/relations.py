@@ -1,4 +1,4 @@
-"""When a finding of one rule accounts for a finding of another: what `Explains.where` may be."""
+"""Relations that `Explains.where` may use: when a finding of one rule explains a finding of another."""
 
 from collections.abc import Hashable, Iterable
 
@@ -34,17 +34,17 @@ def _connection(view: View, finding: Finding) -> Iterable[Hashable]:
 
 
 def both(keys: Keys) -> Relation:
-    """The cause and what follows from it are found by the same keys."""
+    """Return a relation in which the cause and its consequence have the same keys."""
     return Relation(keys, keys)
 
 
 ANYWHERE = both(_anywhere)
 """The cause concerns the whole cluster."""
 SAME_NODE = both(_node)
-"""Both are about the same node, or about something that lives there."""
+"""Both are about the same node, or about something on that node."""
 SAME_VHOST = both(_vhost)
 """Both are in the same virtual host, which may be the subject itself."""
 SAME_SUBJECT = both(_subject)
-"""Both are about the very same thing."""
+"""Both have the same subject."""
 SAME_CONNECTION = both(_connection)
-"""Both are about one connection: itself, or a channel of it."""
+"""Both are about the same connection or one of its channels."""

@@ -1,7 +1,7 @@
-"""Where messages go: the queues that an exchange reaches, and those that other queues dead-letter into.
+"""Computes where messages go: the queues that an exchange reaches, and those that receive dead letters.
 
-Known are direct, fanout and topic exchanges, the default one, bindings between exchanges, and alternate exchanges.
-What a headers exchange or one of a plugin does with a message cannot be alternate from its key.
+Supports direct, fanout, topic and the default exchange, bindings between exchanges, and alternate exchanges. The route
+through a headers exchange or an exchange of a plugin cannot be derived from the routing key.
 Source: https://www.rabbitmq.com/docs/exchanges, https://www.rabbitmq.com/docs/ae
 """
 
@@ -18,32 +18,32 @@ Place = tuple[str, str]
 
 
 def targets(view: View, vhost: str, exchange: str, key: str | None) -> frozenset[Place] | None:
-    """The queues that a message would reach.
+    """Return the queues that a message reaches.
 
     Args:
-        view: the one look that is being judged.
-        vhost: of the exchange.
-        exchange: its name, "" for the default one.
-        key: the routing key; None where it is not known: then all queues that some key reaches.
+        view: the view that is being judged.
+        vhost: virtual host of the exchange.
+        exchange: name of the exchange, "" for the default one.
+        key: the routing key; None if unknown, which selects all queues that any key reaches.
 
     Returns:
-        Virtual host and name of each queue; empty where the message is dropped, also for want of the exchange; None
-        where that cannot be alternate (bindings not known, a type of exchange that does not go by the key).
+        Virtual host and name of each queue. Empty if the message is dropped, also because the exchange does not exist.
+        None if the route is unknown (bindings not read, or an exchange type that does not route by key).
     """
     return per_view(view, _Routes).targets(vhost, exchange, key)
 
 
 def dead_letter_targets(view: View) -> frozenset[Place]:
-    """Queues into which other queues dead-letter, by arguments or policies, and bindings.
+    """Return the queues into which other queues dead-letter, according to arguments, policies and bindings.
 
-    Left out are those that only a delay dead-letters into (a queue with a TTL and a dead-letter exchange, and without
-    consumers): what comes out of a delay is work, not waste.
+    Targets of delay queues only (TTL and dead-letter exchange, no consumers) are left out: messages that leave a delay
+    queue are regular work.
     """
     return per_view(view, _Routes).dead_letter_targets
 
 
 def dead_letters_to(view: View, queue: Queue) -> frozenset[Place] | None:
-    """The queues into which one queue dead-letters, itself included; None where it does not, or that cannot be told."""
+    """Return the queues into which one queue dead-letters, possibly itself; None if none or unknown."""
     exchange = queue.setting("dead-letter-exchange")
     if not isinstance(exchange, str):
         return None
@@ -52,7 +52,7 @@ def dead_letters_to(view: View, queue: Queue) -> frozenset[Place] | None:
 
 
 def is_delay(queue: Queue) -> bool:
-    """Whether messages only wait in a queue until they expire into another one."""
+    """Return whether this is a delay queue: messages only wait in it until they expire into another queue."""
     return (
         queue.consumers == 0
         and queue.setting("message-ttl") is not None
@@ -61,9 +61,9 @@ def is_delay(queue: Queue) -> bool:
 
 
 def matches(pattern: str, key: str) -> bool:
-    """Whether a topic exchange takes a key for a binding: `*` stands for one word, `#` for any number of them."""
+    """Return whether a topic pattern matches a routing key: `*` is one word, `#` any number of words."""
     words = key.split(".") if key else []
-    # Which prefixes of the key the pattern so far can stand for.
+    # Lengths (in words) of the prefixes of the key that the pattern so far can match.
     reached = {0}
     for part in pattern.split(".") if pattern else []:
         if part == "#":
@@ -74,7 +74,7 @@ def matches(pattern: str, key: str) -> bool:
 
 
 class _Routes:
-    """The bindings of a view, by where they start."""
+    """Index of the bindings of a view by source exchange."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -112,7 +112,7 @@ class _Routes:
                 return None
             found |= {(vhost, each.destination) for each in bound if each.destination_type == "queue"}
             following += [each.destination for each in bound if each.destination_type == "exchange"]
-            # Of an unknown key it cannot be said that no binding takes it: then both ways are open.
+            # An unknown key may or may not match a binding, so follow the alternate exchange too.
             if not bound or key is None:
                 other = self._alternate(vhost, name)
                 if other is None:
@@ -126,7 +126,7 @@ class _Routes:
         return frozenset({(vhost, key)} & self._queues)
 
     def _bound(self, vhost: str, name: str, key: str | None) -> list[Binding] | None:
-        """The bindings that a key takes at one exchange; none where there is no such exchange."""
+        """Return the bindings of one exchange that match a key; empty without such an exchange, None if unknown."""
         exchange = self._exchanges.get((vhost, name))
         starting = self._bindings.get((vhost, name), {})
         if exchange is None:
@@ -145,7 +145,7 @@ class _Routes:
         return exact + [pattern for pattern in self._wild.get((vhost, name), ()) if matches(pattern, key)]
 
     def _alternate(self, vhost: str, name: str) -> list[str] | None:
-        """Where an exchange sends what none of its bindings takes: at most one; None where that cannot be told."""
+        """Return the alternate exchange as a list of at most one name; None if unknown."""
         exchange = self._exchanges.get((vhost, name))
         if exchange is None:
             return []
@@ -180,7 +180,7 @@ class _Routes:
 
     @cached_property
     def _wild(self) -> dict[tuple[str, str], list[str]]:
-        """The patterns of each exchange that stand for more than themselves."""
+        """Patterns with wildcards of each exchange."""
         found = {place: [key for key in by_key if _is_wild(key)] for place, by_key in self._bindings.items()}
         return {place: patterns for place, patterns in found.items() if patterns}
 

@@ -1,9 +1,10 @@
-"""Arithmetic on the same object at several moments: stretches, deltas, restarts.
+"""Arithmetic on readings of one object over time: stretches, deltas, restarts.
 
-Absent counters: the management API shows a counter with its first event only, so one that is absent while its
-object exists and is counted at all stands at 0. Where nothing is counted, the engine does not ask the rules.
-Restarts: a counter that falls (or vanishes) belongs to another life of the object, or of the broker; what was
-seen before is then left out, and nothing is added up across it.
+Absent counters: the management API shows a counter only after its first event. A counter that is absent on an existing
+object is therefore 0. If the broker keeps no counters, the engine does not run the rules that need them.
+
+Restarts: a counter that falls (or vanishes) means that the object or the broker restarted. Earlier readings are then
+left out, so no sum spans a restart.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,27 +24,27 @@ _all = attrgetter(*(field.name for field in fields(MessageStats)))
 
 
 def span(series: Sequence[Timestamped[T]]) -> float:
-    """Seconds from the first to the last moment."""
+    """Return the seconds from the first to the last reading."""
     return series[-1].at.since(series[0].at) if series else 0.0
 
 
 def count(stats: MessageStats, *counters: str) -> int:
-    """The sum of some counters, absent ones at 0."""
+    """Return the sum of some counters; absent ones count as 0."""
     return sum(getattr(stats, counter) or 0 for counter in counters)
 
 
 def delta(series: Series[C], *counters: str) -> int:
-    """What some counters gained, together, over a series without a restart in it."""
+    """Return the total increase of some counters over a series that contains no restart."""
     return count(series[-1].value.stats, *counters) - count(series[0].value.stats, *counters) if series else 0
 
 
 def life(series: Series[C]) -> Series[C]:
-    """The latest stretch in which no counter fell."""
+    """Return the latest stretch in which no counter fell, that is since the last restart."""
     return stretch(series, lambda older, newer: not _fell(older.value.stats, newer.value.stats))
 
 
 def stretch(series: Series[T], holds: Callable[[Timestamped[T], Timestamped[T]], bool]) -> Series[T]:
-    """The longest end of `series` in which `holds` is true of each moment and the next."""
+    """Return the longest tail of `series` in which `holds` is true for each pair of consecutive readings."""
     start = len(series) - 1
     while start > 0 and holds(series[start - 1], series[start]):
         start -= 1
@@ -51,7 +52,7 @@ def stretch(series: Series[T], holds: Callable[[Timestamped[T], Timestamped[T]],
 
 
 def last(series: Series[T], seconds: float) -> Series[T]:
-    """The shortest end of `series` that spans at least `seconds`; all of it where it is shorter."""
+    """Return the shortest tail of `series` that spans at least `seconds`; all of it if it is shorter."""
     for start in range(len(series) - 1, 0, -1):
         if series[-1].at.since(series[start].at) >= seconds:
             return series[start:]
@@ -59,9 +60,10 @@ def last(series: Series[T], seconds: float) -> Series[T]:
 
 
 def steps(series: Series[T], seconds: float) -> tuple[tuple[Timestamped[T], Timestamped[T]], ...]:
-    """Pairs at least `seconds` apart, newest last, each beginning where the one before ended.
+    """Return adjacent pairs of readings at least `seconds` apart, newest last.
 
-    The broker refreshes its figures every 5 s: of pairs that are nearer, some gain nothing and some twice as much.
+    The broker refreshes its counters every 5 s. Of pairs that are closer, some would show no increase and some twice
+    the increase.
     """
     if not series:
         return ()

@@ -1,7 +1,7 @@
 """Renders findings as text, from the catalogue. The only place where data becomes sentences.
 
 Templates are Jinja2, sandboxed. They see the facts of the finding by name, and `subject`, `severity`, `certainty`,
-`seen_seconds`, `version` (of the broker, `(4, 3)`; None where it is not known), `management` (its URL), the filters
+`seen_seconds`, `version` (of the broker, `(4, 3)`; None if unknown), `management` (its URL), the filters
 below, and the macros of `catalogue/shared/*.jinja`. A fact that is not there is an error, not an empty text.
 """
 
@@ -32,16 +32,16 @@ from diagnosis.pages import EvidenceTemplate, Page, StepTemplate, Variant, Varia
 from diagnosis.usual import band_facts
 
 MANAGEMENT = "http://MANAGEMENT_HOST:15672"
-"""Stands for the management URL in commands where it is not known."""
+"""Placeholder for the management URL in commands if the URL is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What commands name besides the facts of a finding.
+    """Facts of the cluster that commands use besides those of the finding.
 
     Attributes:
-        version: of the broker, major and minor.
-        management: URL without credentials and without a slash at its end.
+        version: major and minor version of the broker; None if unknown.
+        management: management URL without credentials and without a trailing slash.
     """
 
     version: tuple[int, int] | None = None
@@ -59,7 +59,7 @@ _UNITS: Mapping[Unit, Callable[[float], str]] = {
 
 
 def render(finding: Finding, cluster: Cluster = Cluster()) -> FindingReport:
-    """A finding as text, and all that follows from it."""
+    """Render a finding and its consequences as text."""
     page = pages()[finding.rule]
     facts = {
         **finding.facts,
@@ -93,7 +93,7 @@ def render(finding: Finding, cluster: Cluster = Cluster()) -> FindingReport:
 
 
 def render_inconclusive(each: Inconclusive) -> InconclusiveReport:
-    """Why a rule is inconclusive, as text."""
+    """Render as text why a rule is inconclusive."""
     text = pages()[each.rule].inconclusive.get(each.reason) or shared().inconclusive[each.reason]
     return InconclusiveReport(
         rule=each.rule,
@@ -106,7 +106,7 @@ def render_inconclusive(each: Inconclusive) -> InconclusiveReport:
 
 
 def render_suppressed(each: Suppressed) -> SuppressedReport:
-    """Why something is left alone, as text."""
+    """Render as text why a finding is suppressed."""
     text = pages()[each.rule].suppressed.get(each.reason) or shared().suppressed[each.reason]
     because = _first(text, {**each.facts, "subject": each.subject})
     return SuppressedReport(rule=each.rule, subject=each.subject, because=because, reason=each.reason, facts=each.facts)
@@ -125,7 +125,7 @@ class DiagnosisReport:
 
 
 def render_result(result: DiagnosisResult, cluster: Cluster = Cluster()) -> DiagnosisReport:
-    """All of it as text."""
+    """Render a whole result as text."""
     return DiagnosisReport(
         cluster=result.cluster,
         at=result.at,
@@ -137,13 +137,13 @@ def render_result(result: DiagnosisResult, cluster: Cluster = Cluster()) -> Diag
 
 
 def no_band_text(found: NotYet) -> str:
-    """Why there is no baseline, as text."""
+    """Render as text why there is no baseline."""
     macro: Any = _environment().globals["no_band"]
     return " ".join(str(macro(band_facts(found, ""))).split())
 
 
 def source_text(source: Source) -> str:
-    """Where a value was read: `/api/queues messages_ready, message_stats.ack; probe rtt declare`."""
+    """Return where a value was read, such as `/api/queues messages_ready, message_stats.ack; probe rtt declare`."""
     paths: dict[str, list[str]] = {}
     for each in source:
         paths.setdefault(each.path, []).extend([each.field] if each.field else [])
@@ -200,7 +200,7 @@ def _applies(condition: str | None, facts: Mapping[str, Any]) -> bool:
 
 
 def _text(template: str, facts: Mapping[str, Any]) -> str:
-    """A text of one line: YAML and macros may break it anywhere."""
+    """Render a template to one line; YAML and macros may contain line breaks anywhere."""
     if "{" not in template:
         return template
     return " ".join(_template(template).render(facts).split())
@@ -242,12 +242,12 @@ def _environment() -> ImmutableSandboxedEnvironment:
 
 
 def _between(band: Mapping[str, Any]) -> str:
-    """The edges of a band (`diagnosis.usual.band_facts`) with their unit."""
+    """Return the edges of a band (`diagnosis.usual.band_facts`) with their unit."""
     return band_range(band["low"], band["high"], band["unit"])
 
 
 def _regex(text: str) -> str:
-    """A regular expression that matches this text alone, in the syntax of policies."""
+    """Return a regular expression, in the syntax of policies, that matches exactly this text."""
     return "^" + "".join(f"\\{char}" if char in r"\.^$|?*+()[]{}" else char for char in str(text)) + "$"
 
 

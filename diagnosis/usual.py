@@ -1,7 +1,7 @@
-"""What is usual of an object at this hour of the week, as rules use it: a limit, a reason to suppress, evidence.
+"""Baseline bands for rules: as a limit, as a reason to suppress a finding, and as evidence.
 
-A band is what this hour was like in the past. It may show more than a fixed number can, and suppress what happens
-every night; what loses messages is never suppressed.
+A band is the usual range of a measure at this hour of the week. It can reveal what a fixed threshold misses, and
+suppress what happens every night. Message loss is never suppressed.
 """
 
 from collections.abc import Iterator
@@ -16,26 +16,26 @@ from diagnosis.contract import View
 SOURCE = source("rollups of the pipeline (history.rollups)", "table baselines")
 
 _MAY_LOSE = ("max-length", "max-length-bytes", "message-ttl", "expires")
-"""Settings of a queue that drops messages when there are many of them, or when they wait."""
+"""Settings by which a queue drops messages when it is long or when messages wait."""
 
 
 def of_queue(view: View, queue: Queue, measure: str) -> Band | NotYet:
-    """The band of a queue."""
+    """Return the band of a measure of a queue, or why there is none."""
     return view.usual("queue", queue.vhost, queue.name, measure)
 
 
 def of_probe(view: View, outcome: ProbeOutcome, measure: str) -> Band | NotYet:
-    """The band of a stream of a probe."""
+    """Return the band of a measure of a probe's stream, or why there is none."""
     return view.usual("probe", "", f"{outcome.probe}/{outcome.stream}/{outcome.node}", measure)
 
 
 def is_sure(view: View, band: Band) -> bool:
-    """Whether it rests on enough history to suppress a finding: three days of trouble must not look usual."""
+    """Return whether a band has enough history to suppress a finding: three days of trouble must not look usual."""
     return band.scope == HOUR_OF_WEEK or band.values >= view.thresholds.usual.least
 
 
 def band_facts(found: Band | NotYet, measure: str) -> Facts:
-    """A band, or why there is none, as the macros `band`, `band_range` and `band_basis` take it.
+    """Return a band, or why there is none, as facts for the macros `band`, `band_range` and `band_basis`.
 
     Returns:
         `{"measure", "unit", "low", "high", "of_week", "values"}`, or `{"measure", "missing", "days", "days_needed"}`.
@@ -48,7 +48,7 @@ def band_facts(found: Band | NotYet, measure: str) -> Facts:
             "days": found.days,
             "days_needed": DAYS_NEEDED,
         }
-    # A band is as wide as chance, so it may reach beyond what there can be.
+    # A band includes a margin for chance, so its edges may lie outside the possible values.
     return {
         "measure": known.words,
         "unit": known.unit,
@@ -60,26 +60,26 @@ def band_facts(found: Band | NotYet, measure: str) -> Facts:
 
 
 def baseline_evidence(view: View, found: Band | NotYet, measure: str) -> Iterator[Evidence]:
-    """The band as evidence, or that there is none yet; nothing where no history is read at all."""
+    """Yield the band, or why there is none yet, as evidence; nothing if no history is read at all."""
     if view.baselines is not None and view.baselines.made_at is not None:
         yield Evidence(key="baseline", source=SOURCE, facts={"band_of": band_facts(found, measure)})
 
 
 def queue_baselines(view: View, queue: Queue, *measures: str) -> tuple[Evidence, ...]:
-    """The bands of some measures of a queue as evidence."""
+    """Return the bands of some measures of a queue as evidence."""
     return tuple(item for each in measures for item in baseline_evidence(view, of_queue(view, queue, each), each))
 
 
 def usual_backlog(view: View, queue: Queue, ack_rate: float | None = None) -> Facts | None:
-    """Why the backlog of a queue can be left alone: it is as large every time at this hour. None where it cannot.
+    """Return the facts for suppressing a backlog that is usual at this hour; None if it must not be suppressed.
 
-    It cannot where the queue drops messages, where an alarm is in force, and where its consumers acknowledge less than
-    usual.
+    It is not suppressed if the queue may drop messages, if an alarm is in force, or if its consumers acknowledge less
+    than usual.
 
     Args:
         view: the view that is being judged.
-        queue: whose backlog it is.
-        ack_rate: acknowledged a second; None where that does not matter.
+        queue: the queue with the backlog.
+        ack_rate: acknowledgements per second; None if they do not matter.
 
     Returns:
         Facts `ready` and `band_of` of the shared reason `usual_backlog`.
@@ -95,10 +95,10 @@ def usual_backlog(view: View, queue: Queue, ack_rate: float | None = None) -> Fa
 
 
 def is_less(view: View, value: float, found: Band | NotYet) -> bool:
-    """Whether a value is clearly less than what is usual; False where that is not known."""
+    """Return whether a value is clearly below its band; False without a band."""
     return isinstance(found, Band) and value < view.thresholds.usual.slower * found.low
 
 
 def is_more(view: View, value: float, found: Band | NotYet) -> bool:
-    """Whether a value is clearly more than what is usual; False where that is not known."""
+    """Return whether a value is clearly above its band; False without a band."""
     return isinstance(found, Band) and value > view.thresholds.usual.times * found.high

@@ -1,4 +1,4 @@
-"""All that a rule may see: readings that are fresh enough, and how their objects belong together."""
+"""The view that rules judge: readings that are fresh enough, and the links between their objects."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ from diagnosis.thresholds import Thresholds
 from diagnosis.window import Series, Timestamped, Window
 
 _ROUND = 10.0
-"""Seconds: parts that were read in one round are no farther apart."""
+"""Seconds within which all parts of one round are read."""
 
 OWN_CLIENTS = ("ackscope-probe", "ackscope-verify")
-"""How the names begin that connections of ours give themselves."""
+"""Prefixes of the client names of our own connections."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerPath:
-    """One consumer of a queue, with its channel and connection where they are known."""
+    """One consumer of a queue, with its channel and connection if known."""
 
     consumer: Consumer
     channel: Channel | None
@@ -32,10 +32,10 @@ class ConsumerPath:
 
 
 class View(LatestReadings):
-    """One look at a window. Its lists are computed when first asked for, and kept for this look only.
+    """A view of one window for one diagnosis. Its lists are computed on first use and cached in the view.
 
-    Lists hold what the latest fresh reading holds; they are empty where there is none, which `fresh` tells apart
-    from a cluster that has none.
+    Lists hold the objects of the latest fresh reading. An empty list means no objects or no fresh reading; `fresh`
+    tells which.
     """
 
     def __init__(
@@ -52,15 +52,15 @@ class View(LatestReadings):
         self._histories: dict[tuple[str, str], Series[Queue]] = {}
 
     def limits(self, queue: Queue) -> Thresholds:
-        """The numbers that count for one queue, which settings may override by its name."""
+        """Return the thresholds for one queue; settings may override them by queue name."""
         if not self.thresholds.overrides:
             return self.thresholds
         return self.thresholds.for_queue(queue.vhost, queue.name)
 
     def usual(self, kind: str, vhost: str, name: str, measure: str) -> Band | NotYet:
-        """What is usual of a measure of an object at this hour of the week, or why that is not known.
+        """Return the band of a measure of an object for this hour of the week, or why there is none.
 
-        Measures, and names of objects that are no queues: `ackscope.tables.BASELINES`.
+        See `ackscope.tables.BASELINES` for the measures, and for the names of objects other than queues.
         """
         if self.baselines is None or self._outdated is not None:
             return self._outdated or NotYet(NoBand.NO_HISTORY_READ)
@@ -68,57 +68,57 @@ class View(LatestReadings):
 
     @cached_property
     def all_queues(self) -> tuple[Queue, ...]:
-        """Queues that applications use, by their totals: those of the probes are left out."""
+        """Queues of applications, with at least their totals; those of the probes are left out."""
         return tuple(q for q in self.part("queues") if not q.name.startswith(self.thresholds.own_prefixes))
 
     @cached_property
     def queues(self) -> tuple[Queue, ...]:
-        """Those of them whose statistics were read lately enough to judge by; of a large broker not all are."""
+        """Queues of applications whose statistics are fresh; on a large broker not all are."""
         return tuple(queue for queue in self.all_queues if not self._is_unread(queue))
 
     @cached_property
     def unread(self) -> tuple[Queue, ...]:
-        """The others, as far as they hold messages: they are not judged."""
+        """Queues with messages whose statistics are not fresh; rules do not judge them."""
         return tuple(queue for queue in self.all_queues if queue.messages and self._is_unread(queue))
 
     @cached_property
     def messages(self) -> int:
-        """Messages in all queues that applications use."""
+        """Messages in all queues of applications."""
         return sum(queue.messages or 0 for queue in self.all_queues)
 
     def any_queue(self, vhost: str | None, name: str) -> Queue | None:
-        """A queue by its name, with its totals at least."""
+        """Return a queue by its name, with at least its totals; None without one."""
         return self._all_by_key.get((vhost, name))
 
     def queue(self, vhost: str | None, name: str) -> Queue | None:
-        """A queue by its name whose statistics can be judged."""
+        """Return a queue by its name if its statistics are fresh, else None."""
         return self._by_key.get((vhost, name))
 
     @cached_property
     def channels(self) -> tuple[Channel, ...]:
-        """Channels that applications use: those of the probes are left out, of which some are nacked by design."""
+        """Channels of applications; those of the probes are left out, because some are nacked by design."""
         known = self.part("connections")
         own = {connection.name for connection in known if is_own(connection)}
         channels = tuple(channel for channel in self.part("channels") if channel.connection_name not in own)
         if not self._behind:
             return channels
-        # A probe that connected anew since would look like somebody's.
+        # A probe that reconnected since then would look like an application.
         names = {connection.name for connection in known}
         return tuple(channel for channel in channels if channel.connection_name in names)
 
     @cached_property
     def _behind(self) -> bool:
-        """Connections were read so long before channels that whose a new channel is, cannot be told."""
+        """Whether connections were read so long before channels that the owner of a new channel is unknown."""
         ages = self.age("connections"), self.age("channels")
         return None not in ages and (ages[0] or 0.0) - (ages[1] or 0.0) > _ROUND
 
     @cached_property
     def connections(self) -> tuple[Connection, ...]:
-        """Connections of applications: those of the probes are left out."""
+        """Connections of applications; those of the probes are left out."""
         return tuple(connection for connection in self.part("connections") if not is_own(connection))
 
     def history(self, queue: Queue) -> Series[Queue]:
-        """A queue at each distinct reading of its present life, oldest first, the latest last."""
+        """Return a queue at each distinct reading since it (or its counters) last restarted, oldest first."""
         known = self._histories.get(queue.key)
         if known is None:
             known = life(_distinct(_unbroken(self._queue_readings.of(queue.key))))
@@ -126,7 +126,7 @@ class View(LatestReadings):
         return known
 
     def moved(self, queue: Queue, counter: str) -> bool:
-        """Whether a counter moved within the last interval; cheap, to spare healthy queues the whole history."""
+        """Return whether a counter changed within the last interval; cheap, so healthy queues need no history."""
         if queue.details_at is not None:
             latest_two = self.history(queue)[-2:]
             return len(latest_two) < 2 or getattr(latest_two[0].value.stats, counter) != getattr(queue.stats, counter)
@@ -134,37 +134,37 @@ class View(LatestReadings):
         return before is None or getattr(before.stats, counter) != getattr(queue.stats, counter)
 
     def channel_history(self, name: str) -> Series[Channel]:
-        """A channel at each distinct reading of its present life, oldest first, the latest last."""
+        """Return a channel at each reading since it was opened, oldest first."""
         return life(_unbroken([(at, known.get(name)) for at, known in self._channel_readings]))
 
     def connection_history(self, name: str) -> Series[Connection]:
-        """A connection at each distinct reading in a row that holds it, oldest first; the last half minute."""
+        """Return a connection at its latest consecutive readings, oldest first; they cover about half a minute."""
         return _unbroken([(at, known.get(name)) for at, known in self._connection_readings])
 
     @property
     def channels_before(self) -> Instant | None:
-        """When channels were first read in this window: one that is not in that reading began later."""
+        """Time of the first reading of channels in this window; a channel not in it was opened later."""
         return self._channel_readings[0][0] if self._channel_readings else None
 
     def links(self, queue: Queue) -> tuple[ConsumerPath, ...]:
-        """The consumers of a queue, each with its channel and connection, in a fixed order."""
+        """Return the consumers of a queue, each with its channel and connection, in a fixed order."""
         return self._links.get(queue.key, ())
 
     def queues_served(self, channel_name: str) -> int:
-        """How many queues a channel consumes from; 0 where that is not known."""
+        """Return how many queues a channel consumes from; 0 if unknown."""
         return len(self._served.get(channel_name, ()))
 
     def connection(self, name: str | None) -> Connection | None:
-        """A connection by its name."""
+        """Return a connection by its name; None without one."""
         return self._connections_by_name.get(name or "")
 
     def connection_of(self, channel_name: str) -> str | None:
-        """The name of the connection that a channel belongs to; None where that is not known."""
+        """Return the name of the connection of a channel; None if unknown."""
         return self._connection_names.get(channel_name)
 
     @cached_property
     def _outdated(self) -> NotYet | None:
-        """Why no band may be used, where none may."""
+        """Why the baselines are too old to use; None if they can be used."""
         known = self.baselines
         return None if known is None else known.outdated(self.now.wall, self.thresholds.usual.oldest)
 
@@ -219,17 +219,17 @@ class View(LatestReadings):
     def _is_unread(self, queue: Queue) -> bool:
         if queue.details_at is not None:
             return self.now.since(queue.details_at) > self.thresholds.data_age
-        # Totals alone name no consumers; a queue that its broker knows nothing of has no totals either.
+        # A queue read by its totals only has no consumers field. A queue unknown to its broker has no totals either.
         return queue.consumers is None and queue.messages_ready is not None
 
 
 def is_own(connection: Connection) -> bool:
-    """Whether it belongs to a probe of ours, by the name that it gave itself."""
+    """Return whether a connection belongs to one of our probes, by its client name."""
     return (connection.client_name or "").startswith(OWN_CLIENTS)
 
 
 def _distinct(series: Series[Queue]) -> Series[Queue]:
-    """One moment for each reading of the statistics, and that moment its own: polls between them tell totals only."""
+    """Return one entry per reading of the statistics, at its time; polls in between read totals only."""
     found: list[Timestamped[Queue]] = []
     for seen in series:
         at = seen.value.details_at or seen.at
@@ -239,7 +239,7 @@ def _distinct(series: Series[Queue]) -> Series[Queue]:
 
 
 def _unbroken(readings: list[tuple[Instant, Any]]) -> Series[Any]:
-    """The latest readings in a row that hold the object: one that was gone came back as another."""
+    """Return the latest consecutive readings that hold the object. An object that was gone counts as a new one."""
     found: list[Timestamped[Any]] = []
     for at, value in readings:
         if value is None:

@@ -1,8 +1,8 @@
-"""What one cluster said lately: a few snapshots, close together now and spaced out towards the past.
+"""The recent snapshots of one cluster; older ones are further apart.
 
-Immutable and bounded: however often a snapshot is added, at most `LIMIT` are held, an object that did not change is
-held once, and older snapshots keep queues and totals only. Where they are spaced out, a duration that is read off
-them is understated (by less than half), never overstated.
+A window is immutable and bounded: it holds at most `LIMIT` snapshots, shares objects that did not change, and drops
+what rules do not compare over minutes from older snapshots. A duration measured over spaced-out snapshots is
+understated (by less than half), never overstated.
 """
 
 from collections.abc import Hashable, Sequence
@@ -13,18 +13,19 @@ from ackscope.clock import Instant
 from ackscope.snapshot import FAMILIES, Part, Snapshot
 
 LIMIT = 16
-"""Snapshots held at most."""
+"""Maximum number of snapshots."""
 RECENT = 6
-"""The latest ones, which are never thinned: 25 s at a poll every 5 s."""
+"""Number of latest snapshots that are never thinned: 25 s at a poll every 5 s."""
 HORIZON = 600.0
-"""Seconds of past that are worth holding of queues."""
+"""Seconds of history that are held of queues."""
 TRAIL_STEP, TRAIL_HORIZON = 60.0, 7200.0
-"""Of the cluster and its nodes a longer past is held, a reading a minute: for trends and for what grows slowly."""
+"""Seconds between snapshots of the trail and its length: a longer history of the cluster and its nodes, for trends."""
 
 _CLIENTS = ("connections", "channels")
 _CLIENT_READINGS, _CLIENT_SECONDS = 4, 180.0
-"""Of these, so many readings are held for so many seconds: a busy broker is asked for them seldom, and what comes and
-goes is told by comparing readings."""
+"""Readings of connections and channels that are held, and for how many seconds. A busy broker is asked for them seldom,
+and rules compare several readings.
+"""
 
 _UNREAD: Part[Any] = Part()
 
@@ -33,14 +34,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Timestamped(Generic[T]):
-    """One value and when its reading was complete."""
+    """A value and the time at which its reading was complete."""
 
     at: Instant
     value: T
 
 
 Series = tuple[Timestamped[T], ...]
-"""The same thing at several moments, oldest first."""
+"""Readings of the same thing over time, oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class Window:
     """The snapshots of one cluster, oldest first.
 
     Attributes:
-        trail: those of two hours, a minute apart, of which nothing but the cluster and its nodes is held.
+        trail: snapshots of two hours, a minute apart, with cluster and node data only.
     """
 
     cluster: str
@@ -57,7 +58,7 @@ class Window:
 
     @classmethod
     def empty(cls, cluster: str) -> "Window":
-        """A window that has seen nothing."""
+        """Return a window without snapshots."""
         return cls(cluster)
 
     @property
@@ -71,9 +72,9 @@ class Window:
         return self.snapshots[-1].taken.since(self.snapshots[0].taken) if self.snapshots else 0.0
 
     def add(self, snapshot: Snapshot) -> "Window":
-        """This window with one more snapshot, thinned.
+        """Return this window with one more snapshot, thinned.
 
-        A snapshot that read nothing anew replaces the latest one: it tells of errors, not of another moment.
+        A snapshot without new readings replaces the latest one, because it only adds errors.
         """
         latest = self.latest
         trail = _further(self.trail, snapshot)
@@ -84,14 +85,14 @@ class Window:
         return replace(self, snapshots=_thinned((*self.snapshots, _sharing(snapshot, latest))), trail=trail)
 
     def readings(self, family: str) -> Series[Any]:
-        """The distinct good readings of one part, oldest first.
+        """Return the distinct good readings of one part, oldest first.
 
-        A poll that failed repeats the part of the poll before; it is no further sample.
+        A failed poll repeats the part of the previous poll, so it does not count as another reading.
         """
         return _readings(self.snapshots, family)
 
     def trend(self, family: str) -> Series[Any]:
-        """Readings of overview, nodes, memory, links or auth over two hours, about a minute apart, the latest last."""
+        """Return readings of overview, nodes, memory, links or auth over two hours, about a minute apart."""
         latest = self.snapshots[-1:]
         return _readings(
             (*(each for each in self.trail if not latest or each.taken != latest[0].taken), *latest), family
@@ -124,7 +125,7 @@ def _further(trail: tuple[Snapshot, ...], snapshot: Snapshot) -> tuple[Snapshot,
 
 
 def _thinned(snapshots: tuple[Snapshot, ...]) -> tuple[Snapshot, ...]:
-    """Keep the recent ones and, further back, gaps in proportion to age; the oldest reaches the horizon."""
+    """Keep the recent snapshots, and older ones with gaps proportional to their age, back to the horizon."""
     remaining = list(snapshots)
     now = remaining[-1].taken
     while len(remaining) > 2 and now.since(remaining[1].taken) >= HORIZON:
@@ -144,7 +145,7 @@ def _thinned(snapshots: tuple[Snapshot, ...]) -> tuple[Snapshot, ...]:
 
 
 def _few(snapshot: Snapshot, later: Sequence[Snapshot], family: str, now: Instant) -> Part[Any]:
-    """The part where too few readings of it are later than this one; empty else."""
+    """Return the part if it is among its latest readings and not too old, else an empty part."""
     part = snapshot.parts[family]
     if part.at is None:
         return part
@@ -154,7 +155,7 @@ def _few(snapshot: Snapshot, later: Sequence[Snapshot], family: str, now: Instan
 
 
 def _slim(snapshot: Snapshot, clients: dict[str, Part[Any]]) -> Snapshot:
-    """What rules compare over minutes; who was connected is asked of recent snapshots, or of the few that there are."""
+    """Reduce an older snapshot to the parts that rules compare over minutes, and to the given clients."""
     return Snapshot(
         connections=clients["connections"],
         channels=clients["channels"],
@@ -173,7 +174,7 @@ def _slim(snapshot: Snapshot, clients: dict[str, Part[Any]]) -> Snapshot:
 
 
 def _sharing(snapshot: Snapshot, before: Snapshot) -> Snapshot:
-    """The same snapshot, with objects that did not change taken from the one before: most queues are idle."""
+    """Return the snapshot with unchanged objects shared with the previous one; most queues are idle."""
     return replace(
         snapshot,
         queues=_shared(snapshot.queues, before.queues),
@@ -186,7 +187,7 @@ def _sharing(snapshot: Snapshot, before: Snapshot) -> Snapshot:
 
 
 def _same(part: Part[T], before: Part[T]) -> Part[T]:
-    """The part with the very value of before where it is equal: what changes by the hour is held once."""
+    """Return the part with the previous value object if both are equal, so that it is stored once."""
     equal = part.value is not before.value and part.value == before.value
     return replace(part, value=before.value) if equal else part
 
@@ -196,7 +197,7 @@ def _shared(part: Part[tuple[T, ...]], before: Part[tuple[T, ...]]) -> Part[tupl
         return before if part == before else replace(part, value=before.value)
     if part.value is None or before.value is None:
         return part
-    # By identity first: of a hundred thousand queues nearly all are the very objects of the poll before.
+    # Compare by identity first: of 100,000 queues nearly all are the same objects as in the previous poll.
     held, here = set(map(id, before.value)), set(map(id, part.value))
     if here <= held:
         return part

@@ -1,4 +1,4 @@
-"""All rules, as the pages of the catalogue register them: `GROUP/RULE_NAME.py` here has the function `evaluate`."""
+"""All rules, as the pages of the catalogue register them. `GROUP/RULE_NAME.py` defines the function `evaluate`."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -28,7 +28,7 @@ def _relation(where: str) -> Relation:
 
 
 def _explains(catalogue: Mapping[str, Page]) -> dict[str, tuple[Explains, ...]]:
-    """Cause -> what it explains, whichever of the two pages says so."""
+    """Return what each cause explains, whether the page of the cause or of the consequence says so."""
     found = {name: [_as_explains(each) for each in page.explains] for name, page in catalogue.items()}
     for name, page in catalogue.items():
         for each in page.explained_by:
@@ -48,4 +48,4 @@ def _load() -> tuple[Rule, ...]:
 
 
 RULES: tuple[Rule, ...] = _load()
-"""By group, then by name."""
+"""All rules, sorted by group and name."""

@@ -1,4 +1,4 @@
-"""The rooms and the one direction of flow, as tests."""
+"""Tests of the packages and the direction of their imports."""
 
 import ast
 import subprocess
@@ -32,7 +32,7 @@ def test_files_stay_small(room: str) -> None:
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_every_room_is_typed(room: str) -> None:
-    """The marker that tells a type checker so."""
+    """Each package has the py.typed marker."""
     assert (ROOT / room / "py.typed").exists()
 
 

@@ -17,7 +17,7 @@ NAME = "anonymous-connection"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for the cluster."""
+    """Yield one finding for the cluster."""
     nameless = [
         connection
         for connection in view.connections

@@ -1,7 +1,7 @@
 """channel-churn (X02): a connection stays open, and its channels open and close in a loop.
 
-Either the client closes them, after one operation each, which costs both sides a lot for nothing; or the broker closes
-each channel with an error and the client tries again. Known errors have rules of their own (a missing exchange, a
+Either the client closes each channel after one operation, which wastes work on both sides, or the broker closes each
+channel with an error and the client tries again. Known errors have rules of their own (a missing exchange, a
 refused permission, an unknown delivery tag, a declaration that differs); this rule reports the rest.
 Source: https://www.rabbitmq.com/docs/channels#high-channel-churn
 """
@@ -23,7 +23,7 @@ class Urgency:
     """How urgent a loop is.
 
     Attributes:
-        warning_after: seconds after which it becomes a warning; None where its duration does not matter.
+        warning_after: seconds after which it becomes a warning; None if its duration does not matter.
     """
 
     severity: Severity

@@ -40,7 +40,7 @@ def _not_fewer(older: Timestamped[Connection], newer: Timestamped[Connection]) -
 
 
 def _share(connection: Connection) -> float:
-    """Channels as a share of the negotiated maximum; 0 where there is no limit."""
+    """Return open channels as a share of the negotiated maximum; 0 without a limit."""
     return (connection.channels or 0) / connection.channel_max if connection.channel_max else 0.0
 
 

@@ -1,7 +1,7 @@
 """connection-churn (X01): an application connects, disconnects and connects again in a loop.
 
-Each cycle costs a TCP and perhaps a TLS handshake, a login, processes and file handles on the broker. Ratios to the
-number of open connections hide the most common case, in which only two or three are open at any moment.
+Each cycle costs a TCP and perhaps a TLS handshake, a login, processes and file handles on the broker. A ratio to the
+number of open connections would miss the most common case, in which only two or three are open at any time.
 Source: https://www.rabbitmq.com/docs/connections#high-connection-churn
 """
 
@@ -31,7 +31,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _is_fast(view: View, rate: float) -> bool:
-    """Whether it is a warning if it lasts."""
+    """Return whether this rate is a warning if it lasts."""
     limits = view.thresholds.clients
     connections = max((view.overview.connections if view.overview else None) or 1, 1)
     return rate >= limits.connection_churn_fast and rate / connections >= limits.connection_churn_share

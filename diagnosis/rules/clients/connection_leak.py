@@ -1,7 +1,7 @@
 """connection-leak (X04): an application opens connections and does not close them.
 
-Counted for each application (its name, user, virtual host and host) within the half minute of readings of connections,
-or by how many it has while the number of connections of the cluster keeps growing.
+Connections are counted per application (its name, user, virtual host and host). An application is reported if its count
+grows within half a minute of readings, or if it has many while the number of connections of the cluster keeps growing.
 Source: https://www.rabbitmq.com/docs/connections#monitoring
 """
 
@@ -20,9 +20,9 @@ from diagnosis.window import Series, Timestamped
 
 NAME = "connection-leak"
 
-# Many connections are a warning only after the number of the cluster has been growing for this long.
+# Many connections are a warning only after the cluster's number of connections has been growing for this long.
 _GROWING_SECONDS = 300.0
-# A start of many at once is one step up, after which the number stays; a leak continues.
+# A start of many clients raises the number once; a leak keeps raising it.
 _MAX_STEPS_OF_START = 2
 
 

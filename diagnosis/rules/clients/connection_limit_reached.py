@@ -1,6 +1,6 @@
 """connection-limit-reached (X05): a limit of connections or channels is used up, or nearly.
 
-Whoever connects beyond it is refused: 530 "connection limit (N) is reached" for a virtual host or a user.
+Further connections are refused: 530 "connection limit (N) is reached" for a virtual host or a user.
 Source: https://www.rabbitmq.com/docs/vhosts#limits, https://www.rabbitmq.com/docs/user-limits
 """
 
@@ -60,7 +60,7 @@ def _subject(limit: Limit) -> Subject:
 def _finding(view: View, limit: Limit, used: int) -> Finding:
     full = used >= limit.value
     refused = refused_connections(view)
-    # A pool that is as large as the limit harms nobody.
+    # A connection pool of exactly the size of the limit is harmless.
     harms = full and (refused is None or refused.count > 0)
     holders = sorted(_holders(view, limit).items(), key=lambda item: (-item[1], item[0]))
     evidence = [

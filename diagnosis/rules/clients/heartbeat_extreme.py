@@ -17,7 +17,7 @@ NAME = "heartbeat-extreme"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for the cluster: heartbeats are chosen by clients, and nothing is broken now."""
+    """Yield one finding for the cluster: heartbeats are chosen by clients, and nothing is broken now."""
     limits = view.thresholds.clients
     found = [
         connection

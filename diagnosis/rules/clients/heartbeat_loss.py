@@ -1,7 +1,7 @@
 """heartbeat-loss (X08): clients that stopped sending heartbeats, so the broker closes their connections.
 
-A client promises to send something within each heartbeat interval, and libraries do so twice. When the broker receives
-nothing for two intervals, it closes the connection and delivers the client's unacknowledged messages again, to others.
+A client must send something within each heartbeat interval; libraries send twice per interval. If the broker receives
+nothing for two intervals, it closes the connection and redelivers the client's unacknowledged messages to others.
 The client was frozen or cut off from the network, or one message kept it too busy to serve its connection.
 Only heartbeats shorter than the readings of connections can be judged: half a minute (six readings) with a poll every
 5 s.
@@ -23,7 +23,7 @@ from diagnosis.window import Series, Timestamped
 
 NAME = "heartbeat-loss"
 
-# The broker refreshes the bytes of a connection this often: silence may look this much longer than it is.
+# The broker refreshes the bytes of a connection this often, so silence may look longer by this much.
 _REFRESH_SECONDS = 5.0
 
 
@@ -32,9 +32,9 @@ class SilentConnection:
     """A connection from which the broker received nothing for longer than its heartbeat.
 
     Attributes:
-        seconds: of silence, as far as it was watched.
+        seconds: seconds of silence within the window.
         since: the reading after which nothing was received.
-        closed: it has been closed since.
+        closed: whether the connection has been closed since.
     """
 
     connection: Connection
@@ -44,7 +44,7 @@ class SilentConnection:
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for each application, with connections that are silent now and those that were closed for it."""
+    """Yield one finding per application, with its silent connections and those closed because of silence."""
     readings: Series[tuple[Connection, ...]] = view.window.readings("connections")
     if len(readings) < 2:
         return
@@ -63,7 +63,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _limit(view: View, connection: Connection) -> float:
-    """Seconds of silence that are too long, including the refresh interval of the broker."""
+    """Return the seconds of silence that are too long, including the broker's refresh interval."""
     return (connection.heartbeat or 0) * view.thresholds.clients.silent_heartbeats + _REFRESH_SECONDS
 
 
@@ -77,7 +77,7 @@ def _silent_connections(view: View, readings: Series[tuple[Connection, ...]]) ->
             newer = latest.get(connection.name)
             if newer is None:
                 latest[connection.name] = connection
-            # Cheap: only connections without a byte between some reading and the last are looked at closely.
+            # A cheap filter: only connections without a byte between some reading and the last are checked closely.
             elif connection.recv_oct == newer.recv_oct and _limit(view, newer) <= watched_seconds:
                 suspects.add(connection.name)
     histories: dict[str, list[Timestamped[Connection]]] = {}

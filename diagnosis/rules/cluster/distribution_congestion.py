@@ -1,7 +1,8 @@
 """distribution-congestion (E12): the link between two nodes carries about as much as a 1 Gbit/s network can.
 
-Seen by the bytes that each node counts. Only the log shows whether processes wait for a link (`busy_dist_port`), and no
-answer of the management API the size of its buffer: a slower network is congested earlier, unseen from here.
+Detected from the bytes that each node counts. Only the log shows whether processes wait for a link (`busy_dist_port`),
+and the management API does not report the buffer size. A slower network congests earlier, which this rule cannot
+detect.
 Not injected in the lab: over loopback no link fills up. Source: https://www.rabbitmq.com/docs/inter-node-traffic
 """
 
@@ -16,7 +17,7 @@ from diagnosis.series import last, span
 NAME = "distribution-congestion"
 
 _WARNING_SECONDS = 60.0
-"""A burst, such as replicas that catch up, ends sooner."""
+"""Seconds after which it is a warning; a burst, such as replicas that catch up, ends sooner."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -39,7 +40,7 @@ def _sent(node: Node, peer: str) -> int | None:
 
 
 def _rate(view: View, name: str, peer: str, seconds: float) -> float | None:
-    """Bytes a second from one node to another over so long at least; None if not seen so long, or reconnected."""
+    """Return bytes per second from one node to another over at least `seconds`; None if too short or reconnected."""
     recent = last(view.node_history(name), seconds)
     counts = [_sent(seen.value, peer) for seen in recent]
     known = [count for count in counts if count is not None]

@@ -17,7 +17,7 @@ from diagnosis.rules.nodes._shared.unresponsive import is_unanswered_reading
 NAME = "hung-peer"
 
 _APART_SECONDS = 2.0
-"""Readings that are farther apart are not of the same poll."""
+"""Readings that are further apart are not from the same poll."""
 
 ASKS_ALL = ("overview", "nodes", "queues")
 """Families whose requests involve every node."""

@@ -1,7 +1,7 @@
 """leader-imbalance (E08): most leaders are on one node, and most of the traffic with them.
 
-It follows a rolling restart: the node that comes back last leads nothing. Only quorum queues and streams are counted:
-the leader of a classic queue cannot move.
+It often follows a rolling restart: the node that comes back last leads no queue. Only quorum queues and streams are
+counted, because the leader of a classic queue cannot move.
 Source: https://www.rabbitmq.com/docs/quorum-queues#replica-rebalancing
 """
 

@@ -54,7 +54,7 @@ def _finding(view: View) -> Finding:
 
 
 def _smaller_side(view: View) -> list[str]:
-    """The nodes that lost more others than the rest did: likely the smaller side; empty where that is not clear."""
+    """Return the nodes that lost more peers than the rest, likely the smaller side; empty if that is unclear."""
     most = max(len(node.partitions or ()) for node in view.nodes)
     few = sorted(node.name for node in view.nodes if len(node.partitions or ()) == most)
     return few if most > 1 and 2 * len(few) < len(view.nodes) else []

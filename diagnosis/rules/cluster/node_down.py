@@ -23,7 +23,7 @@ from diagnosis.window import Series
 NAME = "node-down"
 
 _NEAR = 0.9
-"""Share of a limit that the node used when it was last seen, from which on it may be why the node stopped."""
+"""Share of a limit above which, when the node was last seen, the limit may be why it stopped."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -44,7 +44,7 @@ def _finding(view: View, name: str, away: Series[Node]) -> Finding:
     severity = Severity.CRITICAL if not majority else Severity.WARNING if seconds >= limit else Severity.INFO
     homed = [queue for queue in view.all_queues if queue.type == "classic" and queue.node == name]
     replicated = [queue for queue in view.all_queues if queue.members and name in queue.members]
-    # A node that stops is for a moment reported as running, without any values.
+    # A stopping node is briefly reported as running, without any values.
     before = [seen.value for seen in view.node_history(name)[: -len(away)] if seen.value.uptime_seconds is not None]
     last_seen = before[-1] if before else None
     return Finding(
@@ -98,7 +98,7 @@ def _evidence(
 
 
 def _used_shares(node: Node) -> dict[str, float]:
-    """Limit -> share that a node used of it, for limits that stop it or block publishers."""
+    """Return the used share of each limit that stops a node or blocks publishers."""
     values = {
         "memory": (node.mem_used, node.mem_limit),
         "descriptors": (node.fd_used, node.fd_total),
@@ -108,7 +108,7 @@ def _used_shares(node: Node) -> dict[str, float]:
 
 
 def _near_limits(node: Node | None) -> dict[str, float]:
-    """Limit -> share, of those that the node was near when it was last seen; `disk` is 1 where it was used up."""
+    """Return the used share of the limits that the node was near when last seen; `disk` is 1 if used up."""
     if node is None:
         return {}
     near = {name: share for name, share in _used_shares(node).items() if share >= _NEAR}

@@ -1,6 +1,6 @@
 """node-draining (E11): a node is in maintenance: it accepts no clients and leads no queues, on purpose.
 
-It is information, so that its consequences are understood, and a warning once it was probably forgotten.
+It is information that explains the consequences, and a warning once the maintenance was probably forgotten.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _drained(view: View, name: str) -> Series[Node]:
-    """Its readings in maintenance, as far back as they are known."""
+    """Return the latest consecutive readings of the node in maintenance."""
     recent = trailing(view.node_history(name), lambda node: bool(node.being_drained))
     long = trailing(view.node_trend(name), lambda node: bool(node.being_drained))
     return long if span(long) > span(recent) else recent

@@ -17,7 +17,7 @@ NAME = "partition-handling-ignore"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Yield a finding while a partition stays, and that it is inconclusive before there is one."""
+    """Yield a finding while a partition lasts; inconclusive before there is one."""
     if len(view.nodes) < 2 or uses_khepri(view) is not False:
         return
     seen = partitioned(view)

@@ -59,7 +59,7 @@ def _seconds(view: View, queue: Queue, stopped: frozenset[str]) -> float:
 
 
 def _check_failing_seconds(view: View) -> float:
-    """For how long the broker's own check has failed."""
+    """Return for how many seconds the broker's own check has failed."""
 
     def fails(checks: Sequence[HealthCheck]) -> bool:
         return any(check.name == CHECK and check.ok is False for check in checks)

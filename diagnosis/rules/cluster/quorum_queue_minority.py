@@ -41,7 +41,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 def _is_lost(view: View, queue: Queue, stopped: frozenset[str]) -> bool:
     if not lost_majority(queue, stopped):
         return False
-    # What the broker says counts at once, what we count after two readings: a new queue has few replicas yet.
+    # The broker's own state counts at once. Our count of replicas needs two readings, because a new queue has few at
+    # first.
     if queue.state == "minority" or majority_stopped(queue, confirmed_stopped(view)):
         return True
     return minority_seconds(view, queue) >= view.thresholds.cluster.seen

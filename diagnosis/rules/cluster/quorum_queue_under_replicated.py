@@ -27,7 +27,7 @@ from diagnosis.series import span
 NAME = "quorum-queue-under-replicated"
 
 _MIN_MEMBERS = 3
-"""Members of which one may be lost."""
+"""Minimum number of members that survives the loss of one."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -54,7 +54,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 def _missing_on(view: View, name: str, queues: Sequence[Queue], stopped: frozenset[str]) -> Finding | None:
     limits = view.thresholds
-    # The longest of some is enough: replicas that are missing on one node left at the same moment.
+    # The longest of a few queues is enough: all replicas on one node went missing at the same time.
     absent = max(
         (trailing(view.history(queue), lambda q: name in missing_replicas(q)) for queue in queues[:50]), key=span
     )
@@ -90,7 +90,7 @@ def _missing_on(view: View, name: str, queues: Sequence[Queue], stopped: frozens
 
 
 def _node_state(view: View, name: str, stopped: frozenset[str]) -> str:
-    """stopped, maintenance, running, or running_or_maintenance: 3.10 does not report maintenance."""
+    """Return stopped, maintenance, running, or running_or_maintenance (3.10 does not report maintenance)."""
     if name in stopped:
         return "stopped"
     node = view.node(name)

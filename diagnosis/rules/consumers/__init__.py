@@ -1,1 +1,1 @@
-"""Rules about what consumers do, or do not (B)."""
+"""Rules about consumers (B)."""

@@ -1,7 +1,7 @@
 """auto-ack-consumer (B10): messages are acknowledged when they are sent, so a client that dies loses them.
 
-A fact about an application, not an event: one finding a virtual host. Exclusive and auto-delete queues (replies,
-telemetry of one client) are left out: their messages go with the client anyway.
+This is a property of an application, not an event, so there is one finding per virtual host. Exclusive and auto-delete
+queues (replies, telemetry of one client) are left out, because their messages are deleted with the client anyway.
 Source: https://www.rabbitmq.com/docs/consumers#acknowledgement-modes
 """
 

@@ -32,9 +32,9 @@ NAME = "bad-ack-loop"
 _ERROR_TEXTS = tuple(f"PRECONDITION_FAILED - unknown delivery tag {'9' * digits}" for digits in range(1, 8))
 
 _MIN_PACKETS = 3.5
-"""Packets a cycle: the broker sends a consumer channel.open-ok, basic.consume-ok, a delivery and channel.close."""
+"""Minimum packets per cycle: the broker sends channel.open-ok, basic.consume-ok, a delivery and channel.close."""
 _MIN_RECEIVED = 50
-"""Bytes that a client sends a cycle: channel.open, close-ok and the refused request (55 and more were seen)."""
+"""Minimum bytes from the client per cycle: channel.open, close-ok and the refused request (55 and more were seen)."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -46,7 +46,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 def _bad_ack_loops(view: View) -> tuple[ChurnLoop, ...]:
     loops = [each for each in churn_loops(view) if _is_bad_ack(each)]
     fastest = max((each.rate for each in loops), default=0.0)
-    # A connection that did a little of something else meanwhile looks like a slow loop next to the real one.
+    # A connection with a little other traffic looks like a slow loop next to the real one.
     return tuple(each for each in loops if each.rate >= MIN_PER_CYCLE * fastest)
 
 
@@ -59,13 +59,16 @@ def _is_bad_ack(loop: ChurnLoop) -> bool:
     if _received_nothing(loop):
         # The redeliveries belong to another client, such as one in a requeue loop (seen on 4.3.6).
         return False
-    # What one cycle delivered is redelivered in the next; the length of the error text alone is not unique.
+    # Messages of one cycle are redelivered in the next. The length of the error text alone is not unique.
     redelivers = min(loop.delivered, loop.redelivered) >= MIN_PER_CYCLE
     return not loop.whole and loop.by_broker is not False and redelivers
 
 
 def _received_nothing(loop: ChurnLoop) -> bool:
-    """Whether its bytes show that nothing was delivered to it. Many packets of one cycle may look like more cycles."""
+    """Return whether the bytes show that nothing was delivered.
+
+    One cycle with many packets may look like several cycles.
+    """
     if loop.error is None or loop.packets is None or loop.received is None:
         return False
     return loop.packets < _MIN_PACKETS and loop.received >= _MIN_RECEIVED
@@ -78,7 +81,7 @@ def _redelivering_queues(view: View, vhost: str | None) -> list[Queue]:
 
 
 def _queues_of_loop(view: View, finding: Finding) -> Iterable[Hashable]:
-    """Those of them without another consumer that stays, because such a consumer has its own reason to requeue."""
+    """Yield the redelivering queues without another lasting consumer, which would have its own reason to requeue."""
     staying = {channel.name for channel in view.channels if len(view.channel_history(channel.name)) > 1}
     for queue in _redelivering_queues(view, finding.subject.vhost):
         others = [link for link in view.links(queue) if link.consumer.connection_name != finding.subject.name]

@@ -17,7 +17,7 @@ NAME = "consumer-ack-timeout"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Report every queue with such consumers."""
+    """Yield one finding for each queue with consumers past or near the acknowledgement timeout."""
     by_queue: dict[tuple[str, str], list[OverdueConsumer]] = defaultdict(list)
     for each in overdue_consumers(view):
         by_queue[each.queue.key].append(each)

@@ -29,9 +29,9 @@ NAME = "consumer-flapping"
 
 _QueueKey = tuple[str, str]
 _GENERATIONS = 3
-"""Each consumer was replaced twice: no rolling restart does that."""
+"""Generations of consumers: each was replaced twice, which no rolling restart does."""
 _MIN_SECONDS = 20.0
-"""Seconds over which that must have been seen."""
+"""Minimum seconds over which the replacements must have been seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +90,14 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _was_read(view: View, queue: Queue, since: Instant) -> bool:
-    """Whether a consumer that stayed since then would be known: one that is there now must have been read twice."""
+    """Return whether channels and consumers were read often enough since then to know a lasting consumer."""
     parts = (view.window.readings("channels"), view.window.readings("consumers"))
     enough = 2 if view.links(queue) else 1
     return all(sum(seen.at.mono >= since.mono for seen in readings) >= enough for readings in parts)
 
 
 def _redelivers_to_nobody_known(view: View, queue: Queue) -> bool:
-    """Whether a queue redelivers, but not to a consumer that stays: its consumers end before the next reading.
+    """Return whether a queue redelivers, but not to a lasting consumer: its consumers end before the next reading.
 
     A consumer that requeues messages is in every reading, and its channel counts the redeliveries.
     """
@@ -109,7 +109,7 @@ def _redelivers_to_nobody_known(view: View, queue: Queue) -> bool:
 
 
 def _polled(view: View) -> frozenset[str | None]:
-    """Virtual hosts in which a channel that stays and has no consumer received redeliveries."""
+    """Return the virtual hosts in which a lasting channel without consumers received redeliveries."""
     redelivered = (each for each in view.channels if each.stats.redeliver and not view.queues_served(each.name))
     return frozenset(each.vhost for each in redelivered if delta(view.channel_history(each.name), "redeliver") > 0)
 
@@ -134,7 +134,7 @@ def _client_names(view: View, consumers: Iterable[Consumer]) -> list[str]:
 
 
 def _loop_of(view: View, seen: ConsumerTurnover) -> ChurnLoop | None:
-    """The loop of connections or channels that one of these clients is in."""
+    """Return the loop of channels or connections of one of these clients, if any."""
     names = _client_names(view, seen.consumers)
     return next((each for each in churn_loops(view) if each.client in names), None)
 
@@ -153,7 +153,7 @@ CLIENTS_OF_FLAPPING_CONSUMERS = Relation(_clients, connection_names)
 
 
 def _changed_queues(readings: Series[tuple[Consumer, ...]]) -> set[_QueueKey]:
-    """Queues of which some consumer came or went; consumers that did not change are the same objects."""
+    """Return the queues whose consumers changed; unchanged consumers are the same objects in each reading."""
     found: set[_QueueKey] = set()
     for older, newer in pairwise(readings):
         before, after = {id(each) for each in older.value}, {id(each) for each in newer.value}

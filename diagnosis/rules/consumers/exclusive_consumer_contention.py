@@ -1,7 +1,8 @@
 """exclusive-consumer-contention (B14): a second consumer is refused (403) because the first one consumes exclusively.
 
-It is a standby that retries, or a new instance that the connection of a dead one still keeps out. The broker counts no
-refusals; they show as channels that it closes with an error text of exactly that length (see `diagnosis.churn_loops`).
+The second consumer is a standby that retries, or a new instance while the connection of a dead one still exists. The
+broker does not count refusals; they show as channels that it closes with an error text of exactly that length (see
+`diagnosis.churn_loops`).
 Quorum queues ignore the flag. Source: https://www.rabbitmq.com/docs/consumers#exclusivity; seen on 3.10 and 4.3.
 """
 
@@ -36,12 +37,12 @@ class _Contention:
 
     @property
     def error_text(self) -> str:
-        """What the broker says when it refuses."""
+        """Error text with which the broker refuses the client."""
         return _error_text(self.holder)
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Compare every queue with an exclusive consumer with the clients whose requests are refused."""
+    """Match every queue that has an exclusive consumer with the clients whose requests are refused."""
     for contention in per_view(view, _contentions):
         yield _finding(view, contention)
 
@@ -57,7 +58,8 @@ def _find(view: View) -> Iterator[_Contention]:
     for consumer in exclusive:
         for loop in loops:
             holder = view.connection(consumer.connection_name)
-            # A client that closes its connection at each refusal is known by the name of the holder only.
+            # A client that closes its connection at each refusal is recognised only if it has the holder's client
+            # name.
             same_client = holder is not None and loop.whole and loop.client == client_name(holder)
             if loop.connection.vhost == consumer.vhost and (loop.said(_error_text(consumer)) or same_client):
                 yield _Contention(consumer, loop)
@@ -69,7 +71,7 @@ def _error_text(consumer: Consumer) -> str:
 
 
 def _refused_clients(view: View, finding: Finding) -> Iterable[Hashable]:
-    """Names of the clients that are refused at the queue of a finding."""
+    """Yield the names of the clients that are refused at the queue of a finding."""
     key = (finding.subject.vhost, finding.subject.name)
     loops = (each.loop for each in per_view(view, _contentions) if (each.holder.vhost, each.holder.queue) == key)
     return {name for loop in loops for name in (loop.connection.name, loop.client)}

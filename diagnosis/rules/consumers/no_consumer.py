@@ -16,7 +16,7 @@ from diagnosis.window import Series, Timestamped
 NAME = "no-consumer"
 
 TAKE_COUNTERS = ("deliver_get", "deliver", "deliver_no_ack", "get", "get_no_ack", "get_empty", "ack")
-"""Each of these rises when somebody takes messages, or tries to."""
+"""Counters that rise when a client takes messages, or tries to."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -37,7 +37,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _severity(view: View, queue: Queue, unconsumed: Series[Queue]) -> Severity | None:
-    """How urgent it is by now; None where it is too early for a finding."""
+    """Return the severity now; None if it is too early for a finding."""
     limits = view.limits(queue)
     if len(unconsumed) < 2:
         return None
@@ -66,7 +66,7 @@ def _ready(seen: Timestamped[Queue]) -> int:
 
 
 def _intended(view: View, queue: Queue) -> tuple[str, Facts] | None:
-    """Why this queue is meant to have no consumer, as a reason to suppress and its facts; None where it is not."""
+    """Return the reason to suppress a queue that is meant to have no consumer, with its facts; None if it is not."""
     if queue.setting("message-ttl") is not None and queue.setting("dead-letter-exchange") is not None:
         return "delay_queue", {}
     if queue.key in dead_letter_targets(view):

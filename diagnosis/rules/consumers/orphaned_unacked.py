@@ -22,7 +22,7 @@ NAME = "orphaned-unacked"
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every quorum queue with unacknowledged messages."""
     for queue in view.queues:
-        # A client that polls holds messages too, on channels that the list of consumers does not tie to the queue.
+        # A polling client also holds messages, on channels that the list of consumers does not link to the queue.
         if queue.type != "quorum" or not queue.messages_unacked or queue.stats.get:
             continue
         links = view.links(queue)
@@ -36,7 +36,10 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _unacked_on_channels(view: View, links: tuple[ConsumerPath, ...]) -> int | None:
-    """The most that its consumers' channels held recently; None where that is not known, or not of this queue alone."""
+    """Return the most messages that its consumers' channels held recently.
+
+    None if that is unknown, or if the channels also serve other queues.
+    """
     found: dict[str, int] = {}
     for link in links:
         channel = link.channel

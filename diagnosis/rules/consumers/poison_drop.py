@@ -3,7 +3,7 @@
 The management API has no counter for it; Prometheus has
 `rabbitmq_global_messages_dead_lettered_delivery_limit_total`. What the API has is a balance: published, minus
 acknowledged, minus what is still in the queue. The rest was dropped, and the redeliveries show that the delivery limit
-did it: each dropped message was redelivered as often as the limit says.
+is the reason: each dropped message was redelivered as often as the limit says.
 Source: https://www.rabbitmq.com/docs/quorum-queues#poison-message-handling
 """
 
@@ -20,7 +20,7 @@ from diagnosis.window import Series
 NAME = "poison-drop"
 
 _OTHER_EXITS = ("dead-letter-exchange", "message-ttl", "max-length", "max-length-bytes")
-"""Settings by which messages leave a queue otherwise, or are preserved."""
+"""Settings by which messages leave a queue in another way, or are preserved."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -39,19 +39,19 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def delivery_limit(queue: Queue) -> int | None:
-    """How often a message may be redelivered; None where there is no limit. Before 4.0 there is none unless set."""
+    """Return how often a message may be redelivered; None without a limit, which is the default before 4.0."""
     limit = queue.delivery_limit if queue.delivery_limit is not None else queue.setting("delivery-limit")
     return limit if isinstance(limit, int) and limit >= 0 else None
 
 
 def _missing(queue: Queue) -> int:
-    """Messages that were published, were not acknowledged and are not in the queue."""
+    """Return the messages that were published, but neither acknowledged nor still in the queue."""
     acked = count(queue.stats, "ack", "deliver_no_ack", "get_no_ack")
     return count(queue.stats, "publish") - acked - (queue.messages or 0)
 
 
 def _dropped(history: Series[Queue], seconds: float) -> int:
-    """Messages that went missing, at least. Counters and lengths are of different moments, so a few are noise."""
+    """Return the minimum of messages that went missing; counters and lengths differ in time, so a few are noise."""
     recent = last(history, seconds)
     if len(recent) == len(history) or span(recent) < seconds:
         recent = history[len(history) // 2 :]

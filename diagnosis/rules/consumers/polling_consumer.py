@@ -32,7 +32,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _polling_channels(view: View) -> list[Channel]:
-    """Channels that found some queue empty recently, most often first; the API does not say which queue."""
+    """Return the channels that recently polled an empty queue, most polls first; the API does not name the queue."""
     found = [
         (delta(view.channel_history(channel.name), "get_empty"), channel)
         for channel in view.channels

@@ -1,7 +1,8 @@
 """prefetch-hoarder (B05): a consumer without a prefetch limit holds nearly all messages of a queue; others get none.
 
-The queue looks empty and its consumer capacity perfect; the messages are in the memory of one client, and all of them
-are redelivered when it ends. A missing limit is also a risk in itself: one finding a virtual host lists them.
+The queue looks empty and its consumer capacity looks perfect. The messages are in the memory of one client, and all of
+them are redelivered when it ends. A missing limit is also a risk by itself: one finding per virtual host lists such
+consumers.
 Source: https://www.rabbitmq.com/docs/consumer-prefetch
 """
 
@@ -29,7 +30,7 @@ _HOARD_FACTS = (
     "queue", "hoarder", "unacked", "queue_unacked", "ready", "acked", "prefetch", "starving_consumers",
     "max_work_seconds", "warning_after_seconds",
 )  # fmt: skip
-"""Facts about one queue; None in the finding about a virtual host."""
+"""Facts about one queue; they are None in the finding about a virtual host."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """requeue-loop (B06): a consumer requeues messages, gets them again at once, and acknowledges next to nothing.
 
-A consumer that reconnects after a restart also causes redeliveries, but once; so the share of redeliveries must be
-high in several intervals in a row. Some applications requeue by design. Where the baseline is known, a queue with more
+A consumer that reconnects after a restart causes redeliveries only once, so the share of redeliveries must be high in
+several consecutive intervals. Some applications requeue by design. Where the baseline is known, a queue with more
 than three times as many redeliveries as usual at this hour is reported as information, although most of its messages
 get through.
 """
@@ -33,7 +33,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if len(rounds) > limits.consumers.requeue_intervals and span(rounds) >= limits.consumers.requeue_for:
             yield _finding(view, queue, rounds)
             continue
-        # Earlier only where every reading shows it: redeliveries to a consumer that reconnected come all at once.
+        # Report it early only if every reading shows it: after a reconnect, all redeliveries come at once.
         early = redelivery_rounds(view, history, REFRESH_SECONDS)
         if span(early) >= limits.early:
             yield _finding(view, queue, early, early=True)
@@ -42,7 +42,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _unusual(view: View, queue: Queue) -> Iterator[Finding]:
-    """A finding about a queue that redelivers far more than usual; none where the baseline is not known."""
+    """Yield a finding about a queue that redelivers far more than usual; nothing without a baseline."""
     band = of_queue(view, queue, "redelivered")
     if not isinstance(band, Band):
         return
@@ -53,7 +53,7 @@ def _unusual(view: View, queue: Queue) -> Iterator[Finding]:
 
 
 def _above_usual(view: View, history: Series[Queue], seconds: float, band: Band) -> Series[Queue]:
-    """The latest readings, at least `seconds` apart, between all of which more was redelivered than usual."""
+    """Return the latest readings, at least `seconds` apart, with more redeliveries than usual between each pair."""
     found: list[Timestamped[Queue]] = []
     for older, newer in reversed(steps(history, seconds)):
         rate = delta((older, newer), "redeliver") / newer.at.since(older.at)
@@ -66,7 +66,7 @@ def _above_usual(view: View, history: Series[Queue], seconds: float, band: Band)
 def _finding(
     view: View, queue: Queue, rounds: Series[Queue], *, early: bool = False, band: Band | None = None
 ) -> Finding:
-    """A loop or, with the baseline that is exceeded, unusually many redeliveries."""
+    """Return the finding about a loop or, given the exceeded baseline, about unusually many redeliveries."""
     seconds = span(rounds)
     redelivered, acked = delta(rounds, "redeliver"), delta(rounds, "ack")
     requeuing = _requeuing(view, queue)
@@ -128,7 +128,7 @@ def _evidence(
 
 
 def _requeuing(view: View, queue: Queue) -> list[tuple[ConsumerPath, int]]:
-    """Consumers whose channel got redeliveries within the window, and how many; most first."""
+    """Return the consumers whose channel received redeliveries within the window, with their number, most first."""
     found = [
         (link, delta(view.channel_history(link.channel.name), "redeliver"))
         for link in view.links(queue)

@@ -1,7 +1,7 @@
 """slow-consumer (B03): consumers hold all they may and acknowledge, but more slowly than messages are published.
 
-By Little's law the time for which they hold a message follows from counters alone. Where it is far above the round
-trip that the probe measures, the handler takes it; otherwise see prefetch-too-small.
+By Little's law, counters alone give the time for which consumers hold a message. If it is far above the round trip that
+the probe measures, the handler is slow; otherwise see prefetch-too-small.
 """
 
 from collections.abc import Iterator

@@ -24,7 +24,7 @@ NAME = "zombie-connection"
 
 _HEARTBEAT_BYTES = 8
 _POOL_SIZE = 3
-"""More connections without a channel than this are a pool."""
+"""Maximum connections without a channel; more of them are a connection pool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def _no_channel(older: Timestamped[Connection], newer: Timestamped[Connection]) 
 
 
 def _only_heartbeats(older: Connection, newer: Connection, seconds: float) -> bool:
-    """Whether nothing but heartbeats was received from it."""
+    """Return whether the broker received nothing but heartbeats from the connection."""
     if older.recv_oct is None or newer.recv_oct is None:
         return True
     heartbeats = seconds / max((newer.heartbeat or 60) / 2, 1) + 2
@@ -105,7 +105,7 @@ def _only_heartbeats(older: Connection, newer: Connection, seconds: float) -> bo
 
 
 def _lost_consumer(view: View) -> dict[str, list[tuple[float, Queue]]]:
-    """Queues without consumers that recently had one, with the moment when it was last seen, by virtual host.
+    """Return, by virtual host, queues that recently lost their last consumer, and when it was last seen.
 
     Counters may restart when a channel closes, so all readings are used, not only those since the last restart.
     """

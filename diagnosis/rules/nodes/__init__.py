@@ -1,1 +1,1 @@
-"""Rules about nodes and what they run on (D)."""
+"""Rules about nodes and their resources (D)."""

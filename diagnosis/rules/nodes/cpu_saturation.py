@@ -16,13 +16,13 @@ from diagnosis.window import Series
 
 NAME = "cpu-saturation"
 _AGREE = 0.7
-"""Share of the readings that must show it (catalogue: 3 of 4)."""
+"""Share of the readings that must show a long run queue (catalogue: 3 of 4)."""
 _BUSY_REDUCTIONS = 1e6
-"""Reductions a second from which on an object is named; a core does about ten million."""
+"""Minimum reductions per second of an object to be named; a core does about ten million."""
 _OPENED = {"connection_created": "connection", "channel_created": "channel", "queue_created": "queue"}
 
 _Work = tuple[float, Queue | Channel | Connection]
-"""Reductions a second, and the object."""
+"""Reductions per second, and the object."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -96,7 +96,7 @@ def _evidence(view: View, run_queue: float, readings: Series[Node], *, busy: boo
 
 
 def _busiest(view: View, node: Node) -> list[_Work]:
-    """Queues, channels and connections of the node that did most work since the previous reading."""
+    """Return the queues, channels and connections of the node with most reductions since the previous reading."""
     found = [
         *_work((queue, view.history(queue)) for queue in view.queues if queue.node == node.name),
         *_work((each, view.channel_history(each.name)) for each in view.channels if each.node == node.name),
@@ -125,7 +125,7 @@ def _object(rate: float, each: Queue | Channel | Connection) -> dict[str, Fact]:
 
 
 def _opened(readings: Series[Node]) -> dict[str, float]:
-    """Kind of object -> how many clients open a second, where it is 1 or more: each costs CPU."""
+    """Return how many objects of each kind clients open per second, if 1 or more; each costs CPU."""
     first, latest, seconds = readings[0].value.churn, readings[-1].value.churn, span(readings)
     rates = {
         kind: (latest[counter] - first[counter]) / seconds

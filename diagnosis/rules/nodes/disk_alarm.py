@@ -30,7 +30,7 @@ _DISK = Resource(
 )
 
 _AMPLE_BYTES = 20 * 2**30
-"""Free bytes that are plenty for any node: an alarm above it means a limit that is set too high."""
+"""Free bytes that are enough for any node; an alarm above it means that the limit is too high."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:

@@ -1,4 +1,4 @@
-"""disk-limit-unsafe (D05): the free disk limit would raise its alarm too late, and the disk is short enough to matter.
+"""disk-limit-unsafe (D05): the free disk limit raises its alarm too late, and free disk is low enough to matter.
 
 RabbitMQ's default of 50 MB is meant for development; a node that runs out of disk stops, and may not start again.
 Source: https://www.rabbitmq.com/docs/production-checklist#resource-limits-disk-space
@@ -25,7 +25,7 @@ def _is_unsafe(view: View, node: Node) -> bool:
     free, limit, memory = node.disk_free, node.disk_free_limit, node.mem_limit
     if not node.running or free is None or limit is None or not memory:
         return False
-    # The default is everywhere: where the disk has room it is not worth a finding.
+    # The default is common; with enough free disk it is not worth a finding.
     return limit <= view.thresholds.nodes.disk_unsafe_limit and free < memory
 
 

@@ -15,12 +15,12 @@ from diagnosis.window import Series
 
 NAME = "disk-trending-full"
 _STEADY = 0.5
-"""Each half of the time must fall at this share of the whole rate at least: one large file is no trend."""
+"""Minimum rate of each half of the period, as a share of the whole rate: one large file is no trend."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Trend:
-    """How fast the free disk falls (bytes a second), when it reaches the limit, and the readings that show it."""
+    """Rate at which free disk falls (bytes per second), seconds until the limit, and the readings that show it."""
 
     fall_rate: float
     eta_seconds: float
@@ -46,8 +46,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _trend(readings: Series[Node], at_least: float) -> _Trend | None:
-    """How the free disk falls over these readings, evenly; None where it does not."""
-    # A limit that was changed meanwhile changes the forecast, not the trend.
+    """Return the trend of free disk over these readings; None if it does not fall steadily."""
+    # A limit that was changed in between changes the forecast, not the trend.
     if len(readings) < 3 or span(readings) < at_least:
         return None
     points = points_of(readings, lambda node: node.disk_free)

@@ -14,7 +14,7 @@ from diagnosis.window import Series
 
 NAME = "erlang-process-limit"
 _PER_OBJECT = 20
-"""More processes for each connection, channel and queue are not of clients and queues."""
+"""Maximum processes per connection, channel and queue; more are not caused by clients and queues."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:

@@ -22,7 +22,7 @@ NAME = "fd-exhaustion"
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Holder:
-    """Who opens connections: an application by its name, or a user; and where it runs."""
+    """A client that holds connections: an application by its name, or a user, and its host."""
 
     client: str | None
     user: str | None
@@ -41,7 +41,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(view, node, Severity.CRITICAL, since_start(view.node_history(node.name))[-1:])
         elif use > limits.fd_near:
             near = trailing(since_start(view.node_history(node.name)), lambda seen: _use(seen) > limits.fd_near)
-            # Not longer: a 4.x node that runs out stops within seconds.
+            # One interval is enough: a 4.x node that runs out of descriptors stops within seconds.
             if span(near) >= view.thresholds.interval:
                 critical = use > limits.fd_critical and all(
                     _use(seen.value) > limits.fd_critical for seen in last(near, view.thresholds.interval)
@@ -108,7 +108,7 @@ def _finding(view: View, node: Node, severity: Severity, near: Series[Node]) -> 
 
 
 def _holders(here: list[Connection]) -> list[tuple[_Holder, int]]:
-    """Who holds connections, most first: by application, or by user where each connection has a name of its own."""
+    """Return who holds connections, most first: by application, or by user if every connection has its own name."""
     by_name = Counter(_by_name(each) for each in here)
     by_user = Counter(_Holder(None, each.user, each.peer_host) for each in here)
     counts = by_name if 2 * max(by_name.values(), default=0) > len(here) else by_user

@@ -26,7 +26,7 @@ NAME = "hung-node"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Judge the node that is polled, where it answers nothing any more."""
+    """Judge the polled node if it no longer answers anything."""
     if not api_is_silent(view) or not any(is_unanswered_reading(error) for error in errors(view).values()):
         return
     if (view.age("health") or view.thresholds.nodes.hung_for) < view.thresholds.nodes.hung_for:
@@ -36,13 +36,13 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     unanswered = sorted(
         (o for o in probes if is_unanswered(o)), key=lambda o: (o.probe != "handshake", o.probe, o.stream)
     )
-    # One probe that is served proves that the node works: then it is the management API that hangs.
+    # A probe that is served proves that the node works and only the management API hangs.
     if unanswered and not any(is_served(outcome) and outcome.probe == "rtt" for outcome in probes):
         yield _finding(view, unanswered)
 
 
 def _leads_to(outcome: ProbeOutcome, node: str | None, *, single: bool) -> bool:
-    """Whether a probe's address leads to the node; the node of other probes than handshake is that of their queue."""
+    """Return whether a probe's address leads to the node; except for handshake, a probe's node is that of its queue."""
     return single or (outcome.probe == "handshake" and outcome.node in {"", node})
 
 

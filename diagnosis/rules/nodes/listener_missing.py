@@ -1,8 +1,8 @@
 """listener-missing (D15): the node runs, but new clients cannot connect because nothing listens for AMQP.
 
 `rabbitmqctl suspend_listeners` closes the management listener too (seen on 3.10, 4.0 and 4.3); open connections stay.
-A node that is drained does so on purpose; one that starts opens its AMQP port last, and one that stops closes it
-first, a few seconds before the API shows it.
+A drained node closes its listeners on purpose. A starting node opens its AMQP port last. A stopping node closes it
+first, a few seconds before the API shows the stop.
 """
 
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             return
     if api_is_silent(view):
         return
-    # If the API does not answer now, what it answered before does not prove that the node runs.
+    # If the API does not answer now, earlier answers do not prove that the node runs.
     known = not errors(view, ("overview", "nodes"))
     found = {
         name: probe_evidence(refused)
@@ -69,11 +69,11 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _refused(view: View) -> dict[str | None, list[ProbeOutcome]]:
-    """Node -> probes of its address that are refused now and connected before."""
+    """Return, by node, the probes of its address that are refused now and were connected before."""
     single = view.nodes[0].name if len(view.nodes) == 1 else None
     found: dict[str | None, list[ProbeOutcome]] = {}
     for outcome in _ordered(view):
-        # The node of other probes than handshake is that of their queue, not of their address.
+        # Except for handshake, a probe's node is that of its queue, not of its address.
         node = single or (outcome.node if outcome.probe == "handshake" else None)
         if node and is_connection_refused(outcome) and _connected_before(outcome):
             found.setdefault(node, []).append(outcome)
@@ -81,7 +81,7 @@ def _refused(view: View) -> dict[str | None, list[ProbeOutcome]]:
 
 
 def _has_opened(view: View, node: Node) -> bool:
-    """Whether a probe is served over a connection to the only node: its port was open since it started."""
+    """Return whether a probe is served by the only node, which proves that its port was open since it started."""
     if node.uptime_seconds is None or not is_single_node(view):
         return False
     started = view.now.wall - node.uptime_seconds - (view.age("nodes") or 0.0)
@@ -89,7 +89,7 @@ def _has_opened(view: View, node: Node) -> bool:
 
 
 def _read_after_refusal(view: View, name: str | None) -> bool:
-    """Whether the node was read after the refusal: a node that has just stopped was last seen running.
+    """Return whether the node was read after the refusal; a node that has just stopped was last seen running.
 
     Such a reading still lists the connections that our probes have lost.
     """

@@ -21,13 +21,13 @@ from diagnosis.rules.nodes._shared.unresponsive import (
 NAME = "management-overload"
 _FAMILIES = ("overview", "nodes", "queues", "channels", "consumers", "connections")
 _PROBE_NOTICES_SECONDS = 15.0
-"""Silence after which a probe of a hung node would have failed."""
+"""Seconds of silence after which a probe of a hung node has failed."""
 _ONE_PAGE = 500
-"""Queues from which on their list is read page by page, which takes long on a healthy broker."""
+"""Number of queues above which their list is read page by page, which is slow even on a healthy broker."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Judge the API by how long its answers take, and by those that never came."""
+    """Judge the API by its response times and by missing answers."""
     failed = {name: error for name, error in errors(view, _FAMILIES).items() if is_unanswered_reading(error)}
     slow = {} if failed else _slow(view)
     if not failed and not slow:
@@ -38,9 +38,9 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _only_api_hangs(view: View, failed: Mapping[str, str]) -> bool:
-    """Whether it is the API that hangs, and neither the node nor another node of its cluster."""
+    """Return whether only the API hangs, and neither this node nor another node of its cluster."""
     if api_is_silent(view):
-        # If nothing can be read, only a client that is served proves that the node works.
+        # If nothing can be read, only a served client proves that the node works.
         long = (view.age("health") or 0.0) >= _PROBE_NOTICES_SECONDS
         return long and any(map(is_served, view.outcomes)) and not any(map(is_unanswered, view.outcomes))
     latest = view.window.latest
@@ -50,7 +50,7 @@ def _only_api_hangs(view: View, failed: Mapping[str, str]) -> bool:
 
 
 def _slow(view: View) -> dict[str, list[float]]:
-    """Family -> seconds of its latest readings, oldest first, where the last two took too long."""
+    """Return the seconds of the latest readings of each family whose last two took too long, oldest first."""
     limits, found = view.thresholds.nodes, {}
     for name in _FAMILIES:
         if name == "queues" and len(view.all_queues) > _ONE_PAGE:

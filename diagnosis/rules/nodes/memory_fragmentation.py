@@ -1,7 +1,7 @@
 """memory-fragmentation (D10): much of a node's memory is free inside its allocators and not returned to the system.
 
-The memory alarm counts it as used. Of an idle node most is unused and it does no harm, so it is reported only near the
-limit. Source: https://www.rabbitmq.com/docs/memory-use#preallocated-memory
+The memory alarm counts this memory as used. On an idle node most memory is free inside the allocators, which is
+harmless, so it is reported only near the limit. Source: https://www.rabbitmq.com/docs/memory-use#preallocated-memory
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from diagnosis.rules.nodes._shared.node_history import node_subject
 
 NAME = "memory-fragmentation"
 _RELEVANT_FROM = 0.5
-"""Memory used, as a share of the limit, from which on it matters what uses it."""
+"""Used memory, as a share of the limit, above which fragmentation matters."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:

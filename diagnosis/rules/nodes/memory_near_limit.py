@@ -1,7 +1,7 @@
 """memory-near-limit (D03): a node approaches its memory limit, where the broker blocks every publisher.
 
-Memory goes up and down with garbage collection, and by up to 512 MiB with the log of quorum queues; so it must stay
-near the limit, or its peaks must rise. Source: https://www.rabbitmq.com/docs/memory
+Memory varies with garbage collection, and by up to 512 MiB with the log of quorum queues. So the rule requires that it
+stays near the limit or that its peaks rise. Source: https://www.rabbitmq.com/docs/memory
 """
 
 from collections.abc import Iterator
@@ -22,12 +22,12 @@ from diagnosis.window import Series
 NAME = "memory-near-limit"
 _LOOK_BACK_SECONDS = 900.0
 _FORECAST_FROM = 0.5
-"""Share of the limit: below it a node has room for what comes and goes."""
+"""Share of the limit below which a node has room for normal variation."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Pressure:
-    """How near a node is to its limit: since when, and the seconds until it reaches it, where its peaks rise."""
+    """How near a node is to its limit: since when, and the seconds until it reaches the limit if its peaks rise."""
 
     severity: Severity
     readings: Series[Node]
@@ -35,8 +35,8 @@ class _Pressure:
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Judge every running node by what it uses, and by where its peaks lead."""
-    # Over the limit it is an alarm, which has its own rule.
+    """Judge every running node by its used memory and by the trend of its peaks."""
+    # Above the limit there is an alarm, which has its own rule.
     alarmed = nodes_in_alarm(view, "memory")
     for node in view.nodes:
         if node.name in alarmed or _use(node) <= _FORECAST_FROM:
@@ -64,9 +64,9 @@ def _pressure(view: View, node: Node) -> _Pressure | None:
 
 
 def _eta_seconds(trend: Series[Node]) -> float | None:
-    """Seconds until the peaks of the last 15 min lead to the limit; None where they do not rise.
+    """Return the seconds until the peaks of the last 15 min reach the limit; None if they do not rise.
 
-    Peaks of three thirds, not all readings: what garbage collection frees is no decline.
+    Only the peak of each third counts, because memory freed by garbage collection is no decline.
     """
     recent = last(trend, _LOOK_BACK_SECONDS)
     if span(recent) < _LOOK_BACK_SECONDS or len(recent) < 9:

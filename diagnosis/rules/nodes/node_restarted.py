@@ -23,7 +23,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _restarts(view: View, name: str) -> list[Instant]:
-    """The first reading after each restart within two hours, oldest first."""
+    """Return the time of the first reading after each restart within two hours, oldest first."""
     readings = {
         seen.at.mono: seen
         for seen in (*view.node_trend(name), *view.node_history(name))

@@ -1,10 +1,10 @@
-"""slow-disk (D09): operations that wait for the disk are slow, and others are not.
+"""slow-disk (D09): operations that wait for the disk are slow, other operations are not.
 
 A confirm of a quorum queue waits for the disk on every version; one of a classic queue only on 3.x (seen on 3.10, 4.0
 and 4.3 with syncs that took 0.3 s). Since 4.0 the broker's own disk statistics are all 0.
 
-Where a baseline is known, confirms that are far above it are reported sooner, and those that always take as long
-(members of a queue far apart) are suppressed.
+With a baseline, confirms far above it are reported sooner, and confirms that always take this long (such as with
+distant queue members) are suppressed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,15 +31,15 @@ from diagnosis.usual import band_facts, baseline_evidence, is_more, is_sure, of_
 
 NAME = "slow-disk"
 _WARNING_SAMPLES = 10
-"""Confirms or syncs that a warning must rest on."""
+"""Minimum number of confirms or syncs for a warning."""
 _SAMPLES = 3
-"""Confirms that any finding must rest on: at 0.5 s each there are no more in a short look."""
+"""Minimum number of confirms for any finding: at 0.5 s each, a short diagnosis sees no more."""
 _SYNC_SECONDS = 20.0
-"""The syncs of so many seconds are averaged."""
+"""Seconds over which syncs are averaged."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Judge every node by the confirms of its quorum queue, and one of 3.x by its own statistics too."""
+    """Judge every node by the confirms of its quorum queue, and a 3.x node also by its own statistics."""
     syncs = _syncs(view)
     confirms = [o for o in view.outcomes_of("confirm") if o.state is ProbeState.RUNNING]
     quorum = [o for o in confirms if o.queue_type == "quorum" and o.confirm.count >= _SAMPLES]
@@ -64,7 +64,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _severity(view: View, outcome: ProbeOutcome, confirms: Sequence[ProbeOutcome]) -> Severity | None:
-    """By how many confirms of the last minute were slow; None where everything else is slow too, or nothing is."""
+    """Return the severity by the slow confirms of the last minute; None if there are none or if all is slow."""
     quick = _without_disk(view, outcome.node, confirms)
     limits, times = view.thresholds.nodes, outcome.confirm
     limit = max(limits.slow_confirm, limits.slow_times * (quick or 0.0))
@@ -76,7 +76,7 @@ def _severity(view: View, outcome: ProbeOutcome, confirms: Sequence[ProbeOutcome
 
 
 def _is_unusual(view: View, outcome: ProbeOutcome, quick: float) -> bool:
-    """Whether the median confirm takes far longer than usual at this hour, and longer than what needs no disk."""
+    """Return whether the median confirm is far above its baseline, and slower than operations without disk."""
     times, floor = outcome.confirm, view.thresholds.usual.confirm_least
     if times.p50 is None or times.count < _WARNING_SAMPLES or times.p50 < max(quick, floor):
         return False
@@ -84,10 +84,10 @@ def _is_unusual(view: View, outcome: ProbeOutcome, quick: float) -> bool:
 
 
 def _as_usual(view: View, outcome: ProbeOutcome, severity: Severity | None) -> Facts | None:
-    """Facts of the reason to suppress slow confirms: they always are slow at this hour. None where they are not."""
+    """Return the facts for suppressing confirms that are always slow at this hour; None if that is not the case."""
     if severity is None:
         return None
-    # A finding by the median is compared with the band of medians, one by the slowest 10 % with that of the p99.
+    # A finding based on the median uses the band of medians; one based on the slowest 10 % uses the band of the p99.
     measure = "confirm_p50" if severity is Severity.WARNING else "confirm_p99"
     band, seconds = of_probe(view, outcome, measure), _judged_by(outcome.confirm, severity)
     if not isinstance(band, Band) or not is_sure(view, band) or seconds is None or seconds > band.high:
@@ -102,9 +102,9 @@ def _as_usual(view: View, outcome: ProbeOutcome, severity: Severity | None) -> F
 
 
 def _without_disk(view: View, node: str, confirms: Sequence[ProbeOutcome]) -> float | None:
-    """The slowest p90 (seconds) of operations that need no disk; of this node where there are any.
+    """Return the slowest p90 in seconds of operations without disk, of this node if there are any.
 
-    A probe whose own machine is too busy is late in all its streams, so this value includes its error.
+    A probe on a busy machine is late in all its streams, so this value includes its error.
     """
     classic = view.version is not None and view.version >= (4, 0)
     streams = {"unroutable", "transient", *(["classic"] if classic else [])}
@@ -116,7 +116,10 @@ def _without_disk(view: View, node: str, confirms: Sequence[ProbeOutcome]) -> fl
 
 
 def _syncs(view: View) -> dict[str, float]:
-    """Node -> mean seconds of its recent syncs, by its own statistics; 3.x only, and only where there were enough."""
+    """Return the mean seconds of each node's recent disk syncs, from its own statistics.
+
+    Only RabbitMQ 3.x reports it; nodes with too few syncs are left out.
+    """
     found = {}
     for node in view.nodes:
         recent = last(since_start(view.node_history(node.name)), _SYNC_SECONDS)

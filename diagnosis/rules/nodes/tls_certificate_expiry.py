@@ -1,6 +1,6 @@
 """tls-certificate-expiry (D14): a listener's certificate expires soon or has expired; clients that verify it fail then.
 
-The broker reports the certificates of the node that is asked, and not that of the management listener.
+The broker reports the certificates of the polled node, but not that of its management listener.
 Source: https://www.rabbitmq.com/docs/http-api-reference#health
 """
 
@@ -37,7 +37,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _failed(view: View) -> Iterator[Inconclusive]:
-    """Why the check itself fails; nothing where it was not requested, or had no answer in time."""
+    """Yield why the check itself failed; nothing if it was not requested or not answered in time."""
     if any(each.name == _CHECK and ": 500" in (each.reason or "") for each in view.part("health")):
         yield Inconclusive(rule=NAME, reason="check_fails")
 
@@ -47,7 +47,8 @@ def _days_left(view: View, certificate: Certificate) -> float:
 
 
 def _finding(view: View, node: str | None, certificates: list[Certificate]) -> Finding:
-    # Without a certificate the list is older than the check: it is read every 10 min, the check every few seconds.
+    # A list without the certificate is older than the check: the list is read every 10 min, the check every few
+    # seconds.
     days = _days_left(view, certificates[0]) if certificates else None
     where = source(f"/api/health/checks/{_CHECK}")
     evidence = [

@@ -1,6 +1,6 @@
 """vhost-down (D13): a vhost does not run on a node: its queues there are unavailable, and no client can connect to it.
 
-One that fails once is restarted by the broker; one whose message store cannot be read stays down.
+The broker restarts a vhost that fails once. A vhost whose message store cannot be read stays down.
 Source: https://www.rabbitmq.com/docs/vhosts#failure-handling
 """
 
@@ -19,16 +19,16 @@ _CHECK = "virtual-hosts"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Judge every vhost by its state on running nodes; the health check knows sooner, but not which vhost."""
+    """Judge every vhost by its state on running nodes; the health check fails sooner but does not name the vhost."""
     down = {vhost.name: nodes for vhost in view.vhosts if (nodes := _stopped(view, vhost))}
     check = view.checks.get(_CHECK)
     failing = _failing(view)
     for name, nodes in sorted(down.items()):
-        # The list is read less often than the check, which may know already that it is over.
+        # The list is read less often than the check, which may already show that the failure is over.
         if check is None or check.ok is False:
             yield _finding(view, name, nodes, failing)
     listed = view.age("vhosts")
-    # A list that is older than the failure does not name the vhost yet: the next one will.
+    # A list older than the failure does not show the vhost yet; the next one will.
     named_soon = listed is not None and span(failing) < listed <= view.thresholds.data_age
     if not down and not named_soon and span(failing) >= view.thresholds.nodes.vhost_down_for:
         yield _finding(view, None, (), failing)
@@ -42,7 +42,7 @@ def _failing(view: View) -> Series[tuple[HealthCheck, ...]]:
 
 
 def _stopped(view: View, vhost: VHost) -> tuple[str, ...]:
-    """Nodes where it does not run; on a node that is down nothing runs, which is a finding about the node."""
+    """Return the running nodes on which the vhost does not run; a node that is down is a finding of its own."""
     stopped = {node.name for node in view.nodes if node.running is False}
     return tuple(
         sorted(node for node, state in vhost.cluster_state.items() if state != "running" and node not in stopped)

@@ -1,1 +1,1 @@
-"""Rules about what only a client measures (H)."""
+"""Rules about what only a client can measure (H)."""

@@ -1,6 +1,6 @@
-"""probe-instrument-doubtful: the probes were late themselves; their figures describe their own machine, not the broker.
+"""probe-instrument-doubtful: the probes themselves were late; their figures describe their machine, not the broker.
 
-Their own error is known: how late a message was sent, and how late the event loop woke up.
+The probes measure their own error: how late a message was sent, and how late the event loop woke up.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ NAME = "probe-instrument-doubtful"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Collect the streams that the probe process itself spoiled: they share one machine, so it is one finding."""
+    """Yield one finding for all streams that the probe process itself spoiled, because they share one machine."""
     probes = sorted({outcome.probe for outcome in view.outcomes})
     spoiled = [outcome for outcome in recent(view, *probes) if outcome.doubtful and _spoils(view, outcome)]
     if spoiled:
@@ -22,7 +22,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _spoils(view: View, outcome: ProbeOutcome) -> bool:
-    """Whether it was late, and not merely short of messages."""
+    """Return whether the stream was late, and not just short of messages."""
     limits = view.thresholds.probing
     return own_error(outcome) >= max(limits.doubt_least, limits.doubt_share * (outcome.confirm.p50 or 0.0))
 

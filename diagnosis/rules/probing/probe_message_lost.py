@@ -21,7 +21,7 @@ LIMITS = ("message-ttl", "max-length", "max-length-bytes", "expires")
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every stream that misses messages now."""
     for outcome in recent(view, "delivery"):
-        # Counted since the probe began; the last minute must have contributed as well.
+        # The count starts with the probe; the last minute must have contributed to it.
         if outcome.missing and not outcome.success:
             yield _finding(view, outcome, outcome.missing)
 
@@ -58,7 +58,7 @@ def _state(queue: Queue) -> dict[str, Fact]:
 
 
 def _disturbance(queue: Queue | None) -> dict[str, Fact] | None:
-    """What takes messages from the probe's queue: `{"consumers"}` or `{"policy", "limits"}`; None if nothing does."""
+    """Return what takes messages from the probe's queue: `{"consumers"}` or `{"policy", "limits"}`, else None."""
     if queue is None:
         return None
     if (queue.consumers or 0) > 1:

@@ -1,6 +1,6 @@
 """probe-name-unresolved (H06): the address that clients use is broken, while the nodes themselves can be reached.
 
-Connected clients notice nothing; whoever opens a new connection fails.
+Connected clients notice nothing; new connections fail.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ NAME = "probe-name-unresolved"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Judge every address whose name does not resolve, and the common one that no node answers by."""
+    """Judge every address whose name does not resolve, and the shared address if no node answers on it."""
     handshakes = recent(view, "handshake")
     reached = sorted(o.node for o in handshakes if o.node and "tcp" in o.steps and failing(o, "tcp") is None)
     for outcome in handshakes:

@@ -1,8 +1,8 @@
 """probe-node-differs (H03): one node responds differently from its peers; behind a load balancer nobody sees which.
 
 Needs probes that run node by node (`amqp.nodes` of the exporter): streams of one name at several nodes are compared.
-Nodes that compete for the processors of one machine are slow in turns, each now and then: a node differs when its
-median exceeds the p90 of its peers. A node that was just started is not compared.
+Nodes that share the processors of one machine are each slow now and then, so a node differs only if its median exceeds
+the p90 of its peers. A node that was just started is not compared.
 """
 
 from collections.abc import Iterator
@@ -28,10 +28,10 @@ class Difference:
     """One measurement in which a node differs.
 
     Attributes:
-        seconds: median at the node; None where it fails.
+        seconds: median at the node; None if the step fails.
         peers: median of its peers' medians, seconds.
-        samples: values of it in the last minute.
-        reason: why it fails.
+        samples: number of values at the node in the last minute.
+        reason: why the step fails; None if it does not.
     """
 
     measurement: Measurement
@@ -42,12 +42,12 @@ class Difference:
 
     @property
     def excess(self) -> float:
-        """Seconds more than at its peers."""
+        """Seconds by which the node is slower than its peers."""
         return (self.seconds or 0.0) - self.peers
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Compare the nodes, measurement by measurement; one finding a node. Few samples count only beside others."""
+    """Compare the nodes per measurement and yield one finding per node; few samples do not count alone."""
     enough = view.thresholds.probing.differs_samples
     found: dict[str, list[Difference]] = {}
     for measurement, by_node in sorted(_measured(view).items()):
@@ -73,12 +73,12 @@ class Measured:
 
     @property
     def seconds(self) -> float | None:
-        """The median; None where it fails, or nothing was timed."""
+        """Median in seconds; None if the step fails or was not timed."""
         return None if self.reason else self.times.p50
 
 
 def _measured(view: View) -> dict[Measurement, dict[str, Measured]]:
-    """Measurement -> node -> what was measured there."""
+    """Return what was measured, by measurement and node."""
     found: dict[Measurement, dict[str, Measured]] = {}
     for probe, step in STEPS:
         for outcome in recent(view, probe):

@@ -1,8 +1,8 @@
 """probe-path-slow (H02): the network between probe and broker takes the time, not the broker.
 
-A TCP connect is answered by the kernel of the broker's machine: RabbitMQ plays no part in it, and every round trip
-takes at least as long. Where a baseline is known, a path that is as slow as usual is suppressed, and one that is far
-slower than usual is reported although it is fast.
+The kernel of the broker's machine answers a TCP connect without RabbitMQ, and every round trip takes at least as long.
+With a baseline, a path that is as slow as usual is suppressed, and one that is far slower than usual is reported even
+below the limit.
 """
 
 from collections.abc import Iterator

@@ -1,1 +1,1 @@
-"""Rules about what publishers live through (A)."""
+"""Rules about publishers (A)."""

@@ -19,7 +19,7 @@ NAME = "mixed-connection"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for each virtual host: critical where such a connection is blocked, otherwise the risk."""
+    """Yield one finding per virtual host: critical if such a connection is blocked, otherwise a risk."""
     consuming: dict[str, list[Channel]] = {}
     for channel in view.channels:
         if channel.connection_name and (channel.consumer_count or channel.messages_unacked):
@@ -45,7 +45,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _queues_of_blocked(view: View, finding: Finding) -> Iterable[Hashable]:
-    """Queues from which the blocked connections consume; a mere risk explains nothing."""
+    """Yield the queues from which the blocked connections consume; a mere risk explains nothing."""
     if finding.severity is not Severity.CRITICAL:
         return ()
     blocked = {each.name for each in view.connections if each.state == BLOCKED and each.vhost == finding.subject.name}

@@ -12,9 +12,9 @@ NAME = "pub-access-refused"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for each connection that is refused in a loop."""
+    """Yield one finding for each connection that is refused in a loop."""
     for each in refused_publishes(view):
         if each.is_forbidden:
-            # The broker calls the default exchange, whose name is empty, amq.default.
+            # The broker calls the default exchange, which has an empty name, amq.default.
             names = tuple("" if name == "amq.default" else name for name in each.forbidden)
             yield refused_finding(view, NAME, each, exchanges=names)

@@ -16,14 +16,14 @@ from diagnosis.rules.publishers._shared.publishers import BLOCKED
 
 NAME = "pub-blocked-by-alarm"
 
-# State of a connection that has not published since the alarm; the broker reads from it until it does.
+# State of a connection that has not published since the alarm; the broker reads from it until it publishes.
 _BLOCKING = "blocking"
 # Seconds that the state of a connection may be old: the broker refreshes it every 5 s, and it is polled every 5 s.
 _MAX_LAG_SECONDS = 15.0
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for the cluster: an alarm on one node blocks the publishers of all nodes."""
+    """Yield one finding for the cluster: an alarm on one node blocks the publishers of all nodes."""
     blocked = [connection for connection in view.connections if connection.state == BLOCKED]
     if not blocked:
         return
@@ -35,7 +35,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def blocked_since(view: View, names: Iterable[str] | None = None) -> str | None:
-    """The first of the latest consecutive readings in which a connection was blocked: one of these, or any."""
+    """Return the time since which a connection (of these names, or any) has been blocked in consecutive readings."""
     only, first = None if names is None else set(names), None
     for seen in reversed(view.window.readings("connections")):
         if not any(each.state == BLOCKED and (only is None or each.name in only) for each in seen.value):
@@ -45,7 +45,7 @@ def blocked_since(view: View, names: Iterable[str] | None = None) -> str | None:
 
 
 def _just_over(view: View) -> bool:
-    """Whether an alarm was in force within the last seconds."""
+    """Return whether an alarm was in force a few seconds ago."""
     alarmed = (
         seen.at
         for seen in reversed(view.window.readings("health"))

@@ -29,7 +29,7 @@ _UNAVAILABLE = {"minority", "down", "stopped", "crashed"}
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for each virtual host with publishers that wait for confirms."""
+    """Yield one finding for each virtual host with publishers that wait for confirms."""
     waiting = []
     for channel in view.channels:
         if not channel.messages_unconfirmed or channel.confirm is not True:
@@ -48,13 +48,13 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _confirms_nothing(older: Timestamped[Channel], newer: Timestamped[Channel]) -> bool:
-    """Between two readings nothing was confirmed, and something was unconfirmed all the time."""
+    """Return whether nothing was confirmed between two readings although messages were unconfirmed all the time."""
     before, after = older.value.messages_unconfirmed or 0, newer.value.messages_unconfirmed or 0
     return 0 < before <= after and delta((older, newer), "confirm") == 0
 
 
 def _stalled_seconds(view: View, waiting: ActivePublisher) -> float:
-    """How long nothing was confirmed; by the broker's `idle_since` where it goes further back."""
+    """Return the seconds without a confirm; by the broker's `idle_since` if that is longer."""
     idle_since = waiting.channel.idle_since
     seen = view.now.since(waiting.history[0].at)
     return max(seen, view.now.wall - idle_since) if idle_since is not None else seen
@@ -98,7 +98,7 @@ def _is_unavailable(queue: Queue) -> bool:
 
 
 def _state(queue: Queue) -> dict[str, Fact]:
-    """State and members of a queue; `state` is None for one without a leader that reports none."""
+    """Return state and members of a queue as facts; `state` is None if a queue without a leader reports none."""
     return {
         "name": queue.name,
         "state": queue.state,

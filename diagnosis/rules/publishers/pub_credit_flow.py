@@ -1,7 +1,8 @@
 """pub-credit-flow (A06): flow control slows publishers down, because they send faster than the broker processes.
 
-Flow control by itself is normal and needs no action. It is reported where it is permanent, and as a warning only where
-the probes, which send little, wait too. Where it stops shows what is slow: the channel, or the queues behind it.
+Flow control by itself is normal and needs no action. It is reported if it is permanent, and as a warning only if the
+probes, which send little, wait too. The point up to which flow control reaches shows what is slow: the channel, or the
+queues behind it.
 Source: https://www.rabbitmq.com/docs/flow-control, https://www.rabbitmq.com/docs/connections#flow-control
 """
 
@@ -37,12 +38,12 @@ class ThrottledPublisher:
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for each node whose publishers are throttled all the time."""
+    """Yield one finding for each node whose publishers are throttled all the time."""
     limits = view.thresholds.publishers
     by_node: dict[str, list[ThrottledPublisher]] = {}
     for each in publishers(view):
         channel = each.channel
-        # Idle in flow is not overload: a quorum queue without a majority causes it (pub-confirm-stall).
+        # An idle publisher in flow is no overload: a quorum queue without a majority causes it (pub-confirm-stall).
         if channel.idle_since is not None or each.seconds < limits.flow_for:
             continue
         channel_share = _share([seen.value.state == FLOW for seen in each.history])

@@ -12,7 +12,7 @@ NAME = "pub-missing-exchange"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for each connection that loops."""
+    """Yield one finding for each connection that loops."""
     for each in refused_publishes(view):
         if each.missing_name_bytes and not each.oversized and not each.is_forbidden:
             yield refused_finding(view, NAME, each, exchanges=each.disappeared)

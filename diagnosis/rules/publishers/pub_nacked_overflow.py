@@ -3,9 +3,9 @@
 A publisher with confirms gets basic.nack; one without learns nothing, and its message is lost. The broker does not
 count nacks, so two balances show them:
 
-* of the queue: published, and neither stored nor delivered since (a queue with a message TTL is not judged by it);
-* of a channel in confirm mode: published, and neither confirmed nor unconfirmed. Unroutable messages are confirmed,
-  so they are not included. A channel does not show where it publishes to: it is a suspect, not a proof.
+* of the queue: messages published but neither stored nor delivered (not used for a queue with a message TTL);
+* of a channel in confirm mode: messages published but neither confirmed nor unconfirmed. Unroutable messages are
+  confirmed, so they are not included. A channel does not show where it publishes to: it is a suspect, not a proof.
 """
 
 from collections.abc import Iterator
@@ -32,10 +32,10 @@ from diagnosis.window import Series
 NAME = "pub-nacked-overflow"
 
 REFUSING = ("reject-publish", "reject-publish-dlx")
-# Counters of messages that left the queue for good, to a client.
+# Counters of messages that a client took from the queue for good.
 DELIVERED_FOR_GOOD = ("ack", "deliver_no_ack", "get_no_ack")
 _LIMITS = ("max-length", "max-length-bytes")
-# Share of what is published below which a difference is noise.
+# Share of the published messages below which a difference is noise.
 _NOISE = 0.05
 
 
@@ -60,7 +60,7 @@ class FullQueue:
     Attributes:
         recent: the readings that it is judged by.
         history: all readings of it.
-        refused: messages refused in `recent`; None where that is not known.
+        refused: messages refused in `recent`; None if unknown.
         suspects: channels whose publishes were nacked.
         without_confirms: channels that publish without confirms in its virtual host.
     """
@@ -192,7 +192,7 @@ def _evidence(full: FullQueue) -> Iterator[Evidence]:
 
 
 def _full_since(full: FullQueue) -> str:
-    """The first of the latest readings near the limit: after a queue has drained by half, it starts again."""
+    """Return the first of the latest readings near the limit; the count restarts once a queue has drained by half."""
     first = full.recent[0]
     for seen in reversed(full.history):
         if (seen.value.messages_ready or 0) * 2 < (full.queue.messages_ready or 0):
@@ -207,13 +207,13 @@ def _limit(queue: Queue, name: str) -> int | None:
 
 
 def _raised_limits(queue: Queue) -> dict[str, Fact]:
-    """The definition of a policy with twice the limits."""
+    """Return the definition of a policy with twice the limits."""
     limits: dict[str, Fact] = {key: value * 2 for key in _LIMITS if (value := _limit(queue, key)) is not None}
     return {**limits, "overflow": queue.setting("overflow")}
 
 
 def _level(queue: Queue) -> float:
-    """How full a queue is: 1 where the next message is refused; 0 where it has no limit or shows no count.
+    """Return how full a queue is: 1 if the next message is refused; 0 without a limit or a count.
 
     Only ready messages count. Source: https://www.rabbitmq.com/docs/maxlength
     """
@@ -230,9 +230,9 @@ def _level(queue: Queue) -> float:
 
 
 def _refused(recent: Series[Queue]) -> int | None:
-    """Messages published to the queue that it neither holds nor delivered; None where that is not known.
+    """Return the messages published to the queue that it neither holds nor delivered; None if unknown.
 
-    Counters are current and `messages` is up to 5 s old: for a queue that works at its limit, a few are noise.
+    Counters are current but `messages` is up to 5 s old, so a few messages are noise for a queue at its limit.
     """
     first, final = recent[0].value, recent[-1].value
     if final.setting("message-ttl") is not None or first.messages is None or final.messages is None:
@@ -244,7 +244,7 @@ def _refused(recent: Series[Queue]) -> int | None:
 
 
 def _suspects(view: View) -> tuple[NackedPublisher, ...]:
-    """Channels in confirm mode that recently published more than is confirmed or unconfirmed, most first."""
+    """Return channels in confirm mode that recently published more than is confirmed or unconfirmed, most first."""
     found = []
     for channel in view.channels:
         if channel.confirm is not True or not channel.stats.publish:
@@ -257,10 +257,10 @@ def _suspects(view: View) -> tuple[NackedPublisher, ...]:
 
 
 def _nacked(view: View, channel: Channel) -> int | None:
-    """How many publishes of a channel were nacked recently, at least; None where the broker does not show it.
+    """Return the minimum number of recently nacked publishes of a channel; None if the broker does not show it.
 
-    Counters are current and `messages_unconfirmed` is up to 5 s old, so the largest number of unconfirmed messages is
-    subtracted, and the rest must be a real share of what was published: a few in flight look like a few nacks.
+    Counters are current but `messages_unconfirmed` is up to 5 s old. So the largest number of unconfirmed messages is
+    subtracted, and the rest must exceed a share of what was published: a few messages in flight look like a few nacks.
     """
     history = view.channel_history(channel.name)
     recent = last(history, view.thresholds.interval)

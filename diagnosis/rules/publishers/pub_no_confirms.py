@@ -1,7 +1,7 @@
 """pub-no-confirms (A04): channels publish without confirms, so a lost message would go unnoticed.
 
-Nothing is wrong until a node dies or a channel is closed; then the messages in flight are lost, and nobody knows which
-they were. Source: https://www.rabbitmq.com/docs/confirms, https://www.rabbitmq.com/docs/publishers#data-safety
+Nothing is wrong until a node dies or a channel is closed; then the messages in flight are lost, and the publisher does
+not know which. Source: https://www.rabbitmq.com/docs/confirms, https://www.rabbitmq.com/docs/publishers#data-safety
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ NAME = "pub-no-confirms"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for each virtual host that has durable queues and such publishers."""
+    """Yield one finding for each virtual host that has durable queues and such publishers."""
     # The mode of a channel shows about 5 s after it was opened, so a single reading proves nothing.
     min_published = view.thresholds.publishers.no_confirms_least
     found = [
@@ -39,7 +39,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     ]
     if not found:
         return
-    # Where nothing has to survive a restart, a telemetry publisher needs no confirms.
+    # If nothing has to survive a restart, a telemetry publisher needs no confirms.
     durable = {queue.vhost for queue in view.all_queues if queue.durable and not queue.exclusive}
     nodes_down = sorted(node.name for node in view.nodes if node.running is False and not node.being_drained)
     for vhost, group in by_vhost(found).items():

@@ -13,7 +13,7 @@ NAME = "pub-oversized-message"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for each connection that sends messages that are too large."""
+    """Yield one finding for each connection that sends messages that are too large."""
     for each in refused_publishes(view):
         if each.oversized:
             yield refused_finding(view, NAME, each)

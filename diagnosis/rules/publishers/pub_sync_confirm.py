@@ -1,7 +1,7 @@
 """pub-sync-confirm (A10): a publisher waits for the confirm of each message before it sends the next one.
 
-It can publish at most one message for each confirm latency, however idle the broker is. It is a hint, and reported only
-where the probes find confirms slow, so that waiting matters.
+It can publish at most one message per confirm latency, however idle the broker is. This is a hint, reported only if the
+probes find confirms slow, so that waiting matters.
 Source: https://www.rabbitmq.com/docs/publishers#publisher-confirm-strategies
 """
 
@@ -25,7 +25,7 @@ _STREAMS = ("classic", "quorum")
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for each virtual host with such publishers; none without probes, which measure the latency."""
+    """Yield one finding for each virtual host with such publishers; none without probes, which measure the latency."""
     limits = view.thresholds.publishers
     slowest: dict[str, float] = {}
     for outcome in view.outcomes_of("confirm"):
@@ -47,7 +47,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _one_at_a_time(each: ActivePublisher) -> bool:
-    """Whether it never had more than one unconfirmed message."""
+    """Return whether the publisher never had more than one unconfirmed message."""
     known = [seen.value.messages_unconfirmed for seen in each.history]
     return len(known) > 1 and all(number is not None and number <= 1 for number in known)
 

@@ -18,7 +18,7 @@ NAME = "pub-transient-in-durable"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for each virtual host that has such queues."""
+    """Yield one finding for each virtual host that has such queues."""
     found: dict[str, list[Queue]] = {}
     for queue in view.queues:
         if not _at_risk(view, queue):
@@ -31,7 +31,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _transient(queue: Queue) -> int:
-    """Messages that are not persistent; 0 where the broker does not show it."""
+    """Messages that are not persistent; 0 if the broker does not show it."""
     if queue.messages is None or queue.messages_persistent is None:
         return 0
     return queue.messages - queue.messages_persistent

@@ -1,4 +1,4 @@
-"""pub-tx-channel (A09): transactions: slow where they are used, and a stall where one stays open.
+"""pub-tx-channel (A09): transactions: slow in normal use, and a stall if one stays open.
 
 Acknowledgements in an open transaction do not count yet: the queue counts its messages as unacknowledged while the
 channel counts none. Source: https://www.rabbitmq.com/docs/semantics#tx, https://www.rabbitmq.com/docs/confirms
@@ -27,7 +27,7 @@ NAME = "pub-tx-channel"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for each transaction that stays open, and one for each virtual host that uses them."""
+    """Yield one finding per transaction that stays open, and one per virtual host that uses transactions."""
     for channel in view.channels:
         if channel.transactional and (channel.acks_uncommitted or channel.messages_uncommitted):
             yield from _open_transaction(view, channel)
@@ -55,7 +55,7 @@ QUEUES_CONSUMED_WITHOUT_COMMIT = Relation(_queues_of_connection, _queue)
 
 
 def _open_transaction(view: View, channel: Channel) -> Iterator[Finding]:
-    """The finding where nothing was committed for long."""
+    """Yield the finding if nothing was committed for a long time."""
     history = stretch(view.channel_history(channel.name), _uncommitted)
     seconds = span(history)
     if channel.idle_since is not None:
@@ -99,7 +99,7 @@ def _open_transaction(view: View, channel: Channel) -> Iterator[Finding]:
 
 
 def _uncommitted(older: Timestamped[Channel], newer: Timestamped[Channel]) -> bool:
-    """Neither committed nor rolled back in between: the uncommitted numbers do not fall."""
+    """Return whether nothing was committed or rolled back in between: the uncommitted numbers do not fall."""
     for name in ("acks_uncommitted", "messages_uncommitted"):
         before, after = getattr(older.value, name) or 0, getattr(newer.value, name) or 0
         if after < before:

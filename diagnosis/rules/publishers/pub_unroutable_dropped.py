@@ -14,5 +14,5 @@ NAME = "pub-unroutable-dropped"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for each exchange whose messages are dropped."""
+    """Yield one finding for each exchange whose messages are dropped."""
     yield from evaluate_unroutable(view, NAME, DROPPED, worst=Severity.CRITICAL)

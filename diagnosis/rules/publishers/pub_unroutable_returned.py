@@ -15,5 +15,5 @@ NAME = "pub-unroutable-returned"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for each exchange whose messages are returned."""
+    """Yield one finding for each exchange whose messages are returned."""
     yield from evaluate_unroutable(view, NAME, RETURNED, worst=Severity.WARNING)

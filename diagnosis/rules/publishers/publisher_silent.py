@@ -1,9 +1,8 @@
 """publisher-silent (A15): nobody publishes to a queue that is always in use.
 
-How often is known to the owner of the queue, who names it in `diagnosis.publishers.silent_queues`, or from history: a
-queue that usually gets messages in nearly every minute of this hour of the week is watched without being named. The
-share of minutes, which the sum of an hour would not show, tells it from a queue that is filled in batches and is silent
-between them.
+The owner can name such queues in `diagnosis.publishers.silent_queues`. Others are found from history: queues that
+usually get messages in nearly every minute of this hour of the week. The share of busy minutes distinguishes them from
+queues that are filled in batches, which an hourly sum would not.
 """
 
 import re
@@ -28,7 +27,7 @@ class SilentQueue:
 
     Attributes:
         silent: its readings since the last publish.
-        rate: the band of messages published to it a second.
+        rate: the band of messages published to it per second.
         busy: the band of the share of minutes with a publish.
     """
 
@@ -39,17 +38,17 @@ class SilentQueue:
 
     @property
     def seconds(self) -> float:
-        """How long nobody published."""
+        """Seconds without a publish."""
         return span(self.silent)
 
     @property
     def by_weekday(self) -> bool:
-        """Both bands are of this hour of the week; bands of days alone may be wrong at a weekend."""
+        """Whether both bands are of this hour of the week; bands over all days may be wrong at a weekend."""
         return self.busy.scope == self.rate.scope == HOUR_OF_WEEK
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for each queue that settings name, or that is usually busy, and that got nothing for long."""
+    """Yield one finding for each named or usually busy queue that got no message for a long time."""
     patterns = [re.compile(pattern) for pattern in view.thresholds.publishers.silent_queues]
     yield from _below_baseline(view, patterns)
     if not patterns:
@@ -68,7 +67,7 @@ def _since_last_publish(view: View, queue: Queue) -> Series[Queue]:
 
 
 def _below_baseline(view: View, named: Sequence[re.Pattern[str]]) -> Iterator[Finding]:
-    """One finding for each queue that is usually busy; where many of one virtual host are silent, one for them."""
+    """Yield one finding per usually busy queue that is silent, or one per virtual host with many of them."""
     if view.baselines is None:
         return
     found = [each for queue in view.queues if (each := _silent_queue(view, queue, named)) is not None]

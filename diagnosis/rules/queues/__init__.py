@@ -1,1 +1,1 @@
-"""Rules about queues by themselves (C)."""
+"""Rules about queues (C)."""

@@ -1,7 +1,7 @@
 """classic-queue-node-down (C11): classic queues cannot be reached because the node that hosts them is down.
 
 A classic queue lives on one node. Its clients get 404; what is published to it through an exchange is nacked, or lost
-silently if the publisher does not use confirms. One finding a node, however many queues it hosts.
+silently if the publisher does not use confirms. There is one finding per node, however many queues it hosts.
 Source: https://www.rabbitmq.com/docs/classic-queues, https://www.rabbitmq.com/docs/clustering
 """
 

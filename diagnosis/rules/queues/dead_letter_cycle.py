@@ -1,7 +1,7 @@
-"""dead-letter-cycle (C07): messages go from a queue to its dead-letter queue and back, without end.
+"""dead-letter-cycle (C07): messages go from a queue to its dead-letter queue and back, endlessly.
 
-A retry through a delay queue is a cycle on purpose: most messages leave it by an ack. It is a fault if almost nothing
-is acknowledged, and the same messages are rejected again. The broker ends a cycle only if no reject is in it.
+A retry through a delay queue is a cycle by design: most messages leave it by an ack. It is a fault if almost nothing is
+acknowledged and the same messages are rejected again. The broker ends a cycle only if it contains no reject.
 Source: https://www.rabbitmq.com/docs/dlx#effects
 """
 
@@ -37,7 +37,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def cycle_path(start: Place, routes: dict[Place, frozenset[Place]]) -> tuple[Place, ...]:
-    """The shortest path of dead letters from a queue back to it, without the end; empty where there is none."""
+    """Return the shortest path of dead letters from a queue back to itself, without its end; empty if there is none."""
     paths: list[tuple[Place, ...]] = [(start,)]
     seen: set[Place] = set()
     for path in paths:
@@ -51,13 +51,13 @@ def cycle_path(start: Place, routes: dict[Place, frozenset[Place]]) -> tuple[Pla
 
 
 def _rejecting_run(view: View, queue: Queue) -> tuple[Series[Queue], MessageBalance] | None:
-    """The time until now in which almost all deliveries were rejected, and the same messages came back."""
+    """Return the latest stretch in which almost all deliveries were rejected and the same messages came back."""
     limits = view.limits(queue)
 
     def rejects(pair: Series[Queue]) -> bool:
         delivered, acked = delta(pair, "deliver"), delta(pair, "ack")
         step = balance(pair)
-        # As many are redelivered as requeued: those never left the queue.
+        # Redelivered messages were requeued, so they never left the queue.
         dead_lettered = step.rejected - delta(pair, "redeliver") if step is not None else 0
         return dead_lettered >= limits.queues.cycle_rate * span(pair) and acked <= limits.queues.cycle_acked * delivered
 
@@ -65,7 +65,7 @@ def _rejecting_run(view: View, queue: Queue) -> tuple[Series[Queue], MessageBala
     whole = balance(run)
     if whole is None or whole.seconds < limits.early:
         return None
-    # Rejected more often than it was published: the same messages come back.
+    # More messages are rejected than published, so the same messages come back.
     same = whole.rejected > 2 * whole.published and whole.rejected > 2 * (queue.messages or 0)
     return (run, whole) if same else None
 

@@ -1,6 +1,6 @@
 """dlq-filling (C05): the queue that takes dead letters grows; messages fail somewhere.
 
-Which queue takes dead letters follows from arguments, policies and bindings, never from a name.
+Arguments, policies and bindings show which queue takes dead letters; names are not used.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _sources(view: View) -> dict[Place, list[Queue]]:
-    """Queue -> the queues that dead-letter into it; what leaves a delay queue is not a dead letter."""
+    """Return by queue the queues that dead-letter into it; messages that leave a delay queue are no dead letters."""
     found: dict[Place, list[Queue]] = {}
     for queue in view.queues:
         if queue.setting("dead-letter-exchange") is None or is_delay(queue):
@@ -43,9 +43,10 @@ def _sources(view: View) -> dict[Place, list[Queue]]:
 
 
 def _growing_run(view: View, queue: Queue) -> Series[Queue]:
-    """The time until now in which it grew in each interval, by more than was published to it; empty where it did not.
+    """Return the latest stretch in which each interval grew the queue by more than was published to it; else empty.
 
-    What counts arrived without being published to it: a queue that is also used directly may grow for other reasons.
+    Only messages that arrived without a publish count, because a queue that is also used directly may grow for other
+    reasons.
     """
     limits = view.limits(queue)
     history = view.history(queue)
@@ -56,7 +57,7 @@ def _growing_run(view: View, queue: Queue) -> Series[Queue]:
 
     long = last(history, limits.queues.dead_letters_for)
     if span(long) >= limits.queues.dead_letters_for and _arrived(long) >= limits.queues.dead_letters_least:
-        # Slower, but it never shrank: nobody handles one message a minute either.
+        # Slower growth also counts if the queue never shrank: nobody handles even one message per minute.
         levels = [_ready(seen.value) for seen in long]
         if levels == sorted(levels):
             return long
@@ -66,7 +67,7 @@ def _growing_run(view: View, queue: Queue) -> Series[Queue]:
 
 
 def _arrived(series: Series[Queue]) -> int:
-    """Dead letters that arrived meanwhile: the broker does not count them as published."""
+    """Return the dead letters that arrived over a series; the broker does not count them as published."""
     whole = balance(series)
     return -whole.missing if whole is not None else 0
 
@@ -121,7 +122,7 @@ def _finding(view: View, queue: Queue, run: Series[Queue], sources: list[Queue])
 
 
 def _reason(view: View, origin: Queue, seconds: float) -> dict[str, Fact] | None:
-    """Why a queue dead-letters: `{"reason", "queue", "messages", "seconds"}`; None where it did not dead-letter."""
+    """Return why a queue dead-letters: `{"reason", "queue", "messages", "seconds"}`; None if it did not."""
     recent = last(view.history(origin), max(seconds, view.thresholds.interval))
     whole = balance(recent)
     if whole is None or whole.missing <= 0:

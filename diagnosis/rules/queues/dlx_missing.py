@@ -1,7 +1,8 @@
 """dlx-missing (C06): dead letters cannot be routed, and are dropped silently.
 
-The broker declares a queue whose dead-letter exchange does not exist, and drops what it cannot route there. A quorum
-queue that dead-letters at least once keeps them instead, neither ready nor unacknowledged, until they can be routed.
+The broker accepts a queue whose dead-letter exchange does not exist, and drops dead letters that it cannot route. A
+quorum queue with at-least-once dead-lettering stores them instead, neither ready nor unacknowledged, until they can be
+routed.
 Source: https://www.rabbitmq.com/docs/dlx#routing, https://www.rabbitmq.com/docs/quorum-queues#dead-lettering
 """
 
@@ -41,12 +42,12 @@ class UnroutedQueue:
     """A queue whose dead letters cannot be routed.
 
     Attributes:
-        key: the routing key of its dead letters; None where each message keeps its own.
-        dropped: dead letters that were dropped recently, at least.
-        waiting: dead letters that the queue keeps because it must not lose them.
-        waited: seconds that some have been kept.
-        seen: seconds that the queue has been seen with this setting.
-        since: since when.
+        key: the routing key of its dead letters; None if each message keeps its own.
+        dropped: minimum number of recently dropped dead letters.
+        waiting: dead letters that the queue stores because it must not lose them.
+        waited: seconds for which some have been stored.
+        seen: seconds for which the queue has been seen with this setting.
+        since: start of that time.
     """
 
     queue: Queue
@@ -59,7 +60,7 @@ class UnroutedQueue:
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Check where each queue's dead letters go; one finding an exchange."""
+    """Check where each queue's dead letters go; yield one finding per exchange."""
     types = {exchange.key: exchange.type for exchange in view.exchanges}
     found: dict[ExchangeKey, list[UnroutedQueue]] = {}
     unknown: list[str] = []
@@ -94,7 +95,7 @@ def _same_setting(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
 
 
 def _read_since(view: View, moment: Instant, family: str) -> bool:
-    """Whether exchanges or bindings were read after the queue was declared: they are read less often than queues."""
+    """Return whether exchanges or bindings were read after this time; they are read less often than queues."""
     age = view.age(family)
     if moment == view.window.readings("queues")[0].at:
         return True
@@ -104,7 +105,7 @@ def _read_since(view: View, moment: Instant, family: str) -> bool:
 def _unrouted(view: View, queue: Queue, key: str | None, named: Series[Queue]) -> UnroutedQueue:
     history = view.history(queue)
     whole = balance(last(history, 2 * view.thresholds.interval))
-    # Rejected messages are dead letters too: only the delay between the counters is allowed for.
+    # Rejected messages are dead letters too, so only the delay between the counters is subtracted.
     delay = 0.0
     if whole is not None and whole.seconds > 0:
         delay = max(view.limits(queue).queues.loss_skew * whole.published / whole.seconds, 2.0)
@@ -162,16 +163,16 @@ def _finding(view: View, exchange: ExchangeKey, unrouted: list[UnroutedQueue], k
 
 
 def _route_facts(name: str, first: UnroutedQueue, kind: str | None) -> dict[str, Fact]:
-    """What is missing between an exchange and a queue for dead letters, and what would complete it.
+    """Return what is missing between an exchange and a queue for dead letters, and how to create it.
 
     Args:
-        name: of the exchange, "" for the default one.
+        name: name of the exchange, "" for the default one.
         first: a queue that dead-letters there.
-        kind: type of the exchange; None where it does not exist.
+        kind: type of the exchange; None if it does not exist.
 
     Returns:
-        `{"exchange_type", "routing_key", "new_type", "new_queue", "new_key"}`: the last three are what to create; the
-        key to bind with is None where each message's own is needed.
+        `{"exchange_type", "routing_key", "new_type", "new_queue", "new_key"}`. The last three are what to create; the
+        key of the binding is None if each message's own key is needed.
     """
     new_type = kind or ("direct" if first.key is not None else "fanout")
     catch_all = {"fanout": "", "topic": "#", "headers": ""}.get(new_type)

@@ -1,7 +1,7 @@
 """hot-queue (C08): one queue carries most of the traffic, and a queue is one process: it runs on one core.
 
-Only reported if that limit has an effect: publishers are throttled (flow), or its consumers could have more
-unacknowledged messages than the queue delivers while messages are ready.
+It is reported only if that limit has an effect: publishers are throttled (flow), or messages are ready although its
+consumers could hold more unacknowledged messages.
 Source: https://www.rabbitmq.com/docs/queues#runtime-characteristics
 """
 
@@ -23,17 +23,17 @@ NAME = "hot-queue"
 TRAFFIC = ("publish", "deliver_get")
 FLOW = "flow"
 MIN_READINGS = 3
-"""Readings of a channel below which its states mean nothing."""
+"""Minimum readings of a channel for its states to count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effects:
-    """What shows that the queue is the limit.
+    """Signs that the queue is the bottleneck.
 
     Attributes:
-        in_flow: the queue itself is in flow.
+        in_flow: whether the queue itself is in flow.
         throttled: clients whose publishes are in flow.
-        prefetch: unacknowledged messages that its consumers may have, if they have far fewer; else None.
+        prefetch: messages that its consumers may hold, if they hold far fewer; else None.
     """
 
     in_flow: bool
@@ -45,7 +45,7 @@ class Effects:
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Find the queue with most traffic, and whether it is at its limit."""
+    """Find the queue with most traffic and judge whether it is at its limit."""
     busy = [queue for queue in view.queues if queue.type != "stream" and view.moved(queue, "publish")]
     if not busy:
         return
@@ -65,7 +65,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _hot_run(history: Series[Queue], interval: float, rate: float) -> Series[Queue]:
-    """The time until now in which it had this much traffic in each interval."""
+    """Return the latest stretch in which the queue had at least this rate in each interval."""
     return latest_run(history, interval, lambda pair: delta(pair, *TRAFFIC) >= rate * span(pair))
 
 
@@ -85,7 +85,7 @@ def _effects(view: View, queue: Queue) -> Effects:
 
 
 def _throttled(view: View, vhost: str) -> list[str]:
-    """Clients of a virtual host whose publishing channels were in flow in half of the recent readings."""
+    """Return the clients of a virtual host whose publishing channels were in flow in half of the recent readings."""
     found = set()
     for channel in view.channels:
         if channel.vhost != vhost or not channel.stats.publish:

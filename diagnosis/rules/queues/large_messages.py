@@ -1,6 +1,6 @@
-"""large-messages (C13): queues whose messages are large; memory, disk and quorum queues suffer from that first.
+"""large-messages (C13): queues with large messages, which burden memory, disk and quorum queues.
 
-One finding a virtual host lists the queues: large messages are a way of use, not an event.
+One finding per virtual host lists the queues, because large messages are a usage pattern, not an event.
 Source: https://www.rabbitmq.com/docs/quorum-queues#disk-space
 """
 

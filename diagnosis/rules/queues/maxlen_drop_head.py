@@ -23,7 +23,7 @@ from diagnosis.window import Series
 NAME = "maxlen-drop-head"
 
 REFUSES = ("reject-publish", "reject-publish-dlx")
-"""Other kinds of overflow, with a rule of their own: pub-nacked-overflow."""
+"""Other kinds of overflow, which pub-nacked-overflow reports."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -48,14 +48,14 @@ def _limited(queue: Queue) -> bool:
 
 
 def _full(share: float, queue: Queue) -> bool:
-    """Whether it is at its limit; unacknowledged messages do not count towards it."""
+    """Return whether the queue is at its length limit; unacknowledged messages do not count towards it."""
     length, size = queue.setting("max-length"), queue.setting("max-length-bytes")
     by_length = isinstance(length, int) and (queue.messages_ready or 0) >= share * length
     return by_length or (isinstance(size, int) and (queue.message_bytes_ready or 0) >= share * size)
 
 
 def _severity(view: View, queue: Queue, seconds: float) -> Severity:
-    """Without consumers it may hold the newest few on purpose; so may one whose drop-head somebody configured."""
+    """Return the severity; a queue without consumers or with configured drop-head may hold the newest few by design."""
     if not queue.consumers or seconds < view.limits(queue).queues.maxlen_for:
         return Severity.INFO
     return Severity.WARNING if queue.setting("overflow") == "drop-head" else Severity.CRITICAL

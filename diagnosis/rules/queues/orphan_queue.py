@@ -1,7 +1,7 @@
 """orphan-queue (C10): a queue that grows and that has never been consumed from: a forgotten subscription.
 
-Not the same as no-consumer, where a consumer left: here the broker's counters show no delivery at all. Early proof is
-a sibling: another queue that the same exchange routes to, and that is consumed.
+In no-consumer a consumer left; here the broker's counters show no delivery at all. A sibling gives early evidence:
+another queue that the same exchange routes to and that is consumed.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ class Sibling:
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Judge every durable queue without consumers that nobody has read since the broker counts."""
+    """Judge every durable queue without consumers and without any delivery in the broker's counters."""
     suspects = [queue for queue in view.queues if _never_read(queue)]
     if not suspects:
         return
@@ -61,7 +61,7 @@ def _never_read(queue: Queue) -> bool:
         and count(queue.stats, *READS) == 0
         and not is_private(queue)
         and not is_delay(queue)
-        # A queue that holds the newest few, or what is recent, may be there for people to look at.
+        # A queue limited by length or age may be there for people to look at.
         and all(queue.setting(name) is None for name in ("max-length", "max-length-bytes", "message-ttl", "expires"))
     )
 
@@ -75,7 +75,7 @@ def _ready(seen: Timestamped[Queue]) -> int:
 
 
 def _consumed_siblings(view: View) -> dict[Place, tuple[Sibling, ...]]:
-    """Queue -> others that are bound to the same exchange and are consumed from, one for each exchange."""
+    """Return by queue the consumed queues bound to the same exchange, one per exchange."""
     consumed = {queue.key for queue in view.queues if queue.consumers}
     by_exchange: dict[tuple[str, str], set[str]] = {}
     for binding in view.bindings or ():

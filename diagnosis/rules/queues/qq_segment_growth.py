@@ -1,10 +1,10 @@
 """qq-segment-growth (C14): a quorum queue cannot free its disk space because one old message is unacknowledged.
 
-The log of a quorum queue can only be truncated before its oldest message. A consumer that does not acknowledge one
-message while others work pins all that came after it, although the queue is small by every count. How much that is
-follows from what was acknowledged meanwhile.
-Measured on 4.0.5: of 1031 MiB that passed, 1056 MB were on disk with one unacknowledged message, and 65 MB without. Not
-so on 4.3.6, whose log frees what lies between: it is not judged.
+The log of a quorum queue can only be truncated before its oldest message. If a consumer does not acknowledge one
+message while others work, all later messages stay on disk, although the queue looks small. The size follows from the
+messages acknowledged since then.
+Measured on 4.0.5 after 1031 MiB of messages: 1056 MB were on disk with one unacknowledged message, 65 MB without. On
+4.3.6 the log frees messages in between, so that version is not judged.
 Source: https://www.rabbitmq.com/docs/quorum-queues#disk-space
 """
 
@@ -31,8 +31,8 @@ class Pinned:
 
     Attributes:
         holders: consumers that have unacknowledged messages and acknowledge none.
-        seconds: since the first of them acknowledges none, at least.
-        size: bytes that were published to the queue and acknowledged meanwhile, about.
+        seconds: minimum seconds since the first of them stopped acknowledging.
+        size: approximate bytes published to the queue and acknowledged since then.
     """
 
     queue: Queue
@@ -73,14 +73,14 @@ def _pinned(view: View, queue: Queue) -> Pinned | None:
     watched = span(recent)
     if watched <= 0:
         return None
-    # Before it was watched, the rate is assumed to have been the same.
+    # The rate before the window is assumed to have been the same.
     acked = delta(recent, "ack") / watched * held
     average = (queue.message_bytes or 0) / (queue.messages or 1)
     return Pinned(queue=queue, holders=tuple(holders), seconds=held, size=acked * average)
 
 
 def _idle_seconds(view: View, channel: Channel) -> float:
-    """Seconds that a channel has been idle with unacknowledged messages, by our readings or the broker's clock."""
+    """Return the idle seconds of a channel with unacknowledged messages, by readings or the broker's clock."""
     seen = span(stretch(view.channel_history(channel.name), _idle))
     if seen <= 0:
         return 0.0

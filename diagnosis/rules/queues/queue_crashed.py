@@ -1,6 +1,6 @@
 """queue-crashed (C12): the process of a queue crashed so often that the broker no longer restarts it.
 
-Seen on 3.10, 4.0 and 4.3: `state` is `crashed`, and its other figures stay as they were last.
+Seen on 3.10, 4.0 and 4.3: `state` is `crashed`, and its other values keep their last state.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue by its state."""
     for queue in view.all_queues:
         if queue.state == CRASHED:
-            # Between two restarts by the broker it is crashed for a short time only.
+            # Between two restarts by the broker a queue is crashed only briefly.
             run = stretch(view.history(queue), _both_crashed)
             yield _finding(queue, span(run), run[0].at.iso(), view.thresholds.early)
 

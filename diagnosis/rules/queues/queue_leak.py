@@ -1,6 +1,6 @@
-"""queue-leak (C09): the number of queues keeps rising; or there are so many that they cost by their number alone.
+"""queue-leak (C09): the number of queues keeps rising, or there are so many that their number alone is costly.
 
-The total of the overview is judged; the names of new queues are only read to say which client declares them.
+The rule judges the total of the overview. The names of new queues only help to show which client declares them.
 Source: https://www.rabbitmq.com/docs/quorum-queues#atom-use
 """
 
@@ -18,11 +18,11 @@ NAME = "queue-leak"
 
 TOTAL = source("/api/overview", "object_totals.queues")
 NAMED = 20
-"""New queues that a finding names."""
+"""Maximum new queues that a finding names."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Judge how many queues there are, and how that number changed."""
+    """Judge the number of queues and its change."""
     limits = view.thresholds.queues
     quick = _rising(view.window.readings("overview"), view.thresholds.interval)
     slow = view.trend("overview")
@@ -41,7 +41,7 @@ def _total(overview: Overview | None) -> int | None:
 
 
 def _rising(readings: Series[Overview], interval: float) -> Series[Overview]:
-    """The time until now in which the number of queues rose in each interval, over two of them at least."""
+    """Return the latest stretch of at least two intervals in each of which the number of queues rose."""
     start, rises = None, 0
     for older, newer in reversed(steps(readings, interval)):
         before, after = older.value.queues, newer.value.queues
@@ -93,12 +93,12 @@ def _growth_finding(view: View, readings: Series[Overview], severity: Severity) 
 
 
 def _totals(total: int) -> dict[str, Fact]:
-    """The number of queues, and a limit that leaves room for those that are needed."""
+    """Return the number of queues, and a limit that leaves room for the needed ones, as facts."""
     return {"total": total, "suggested_limit": total + max(100, total // 5)}
 
 
 def _new_queues(view: View) -> list[Queue] | None:
-    """Queues that the latest reading added, by name; None where there is only one reading."""
+    """Return the queues that are new in the latest reading, by name; None if there is only one reading."""
     seen = view.window.readings("queues")
     if len(seen) < 2:
         return None
@@ -109,7 +109,7 @@ def _new_queues(view: View) -> list[Queue] | None:
 
 
 def _in_common(new: list[Queue]) -> dict[str, Fact]:
-    """What new queues have in common: their virtual hosts, how their names begin, whether they are ever deleted."""
+    """Return what new queues have in common: virtual hosts, name prefix, and whether they are ever deleted."""
     prefix = _common_prefix([queue.name for queue in new]) if len(new) > 1 else ""
     return {
         "count": len(new),
@@ -122,7 +122,7 @@ def _in_common(new: list[Queue]) -> dict[str, Fact]:
 
 
 def _common_prefix(names: list[str]) -> str:
-    """What all names begin with: the common beginning of the first and the last of them in order."""
+    """Return the common prefix of all names, which is that of the first and the last in order."""
     first, final = min(names), max(names)
     same = next((place for place, pair in enumerate(zip(first, final, strict=False)) if pair[0] != pair[1]), len(first))
     return first[:same]

@@ -1,8 +1,8 @@
 """queue-overload (C01): a queue receives more than its consumers process, and the consumers are not what changed.
 
-Two cases. A surge: publishes became faster, and the consumers are as fast as before. Or the consumers have room while
-messages are ready: they have fewer unacknowledged messages than their prefetch allows, or need not acknowledge.
-Full consumers that are slow are another cause (slow-consumer, prefetch-too-small), and this is its consequence.
+There are two cases. In a surge, the publish rate rises while consumers are as fast as before. Or messages are ready
+although consumers have room: they hold fewer unacknowledged messages than their prefetch allows, or need not
+acknowledge. Slow consumers at capacity are another cause (slow-consumer, prefetch-too-small), with this as consequence.
 """
 
 from collections.abc import Iterator
@@ -24,13 +24,13 @@ NAME = "queue-overload"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueGrowth:
-    """A queue that grows while its consumers work; rates are messages a second.
+    """A queue that grows while its consumers work; rates are messages per second.
 
     Attributes:
-        run: the time in which it grew.
-        publish_rate_before: None where the load did not change in the time that was watched.
-        has_room: its consumers may have more unacknowledged messages than they have.
-        unusual: publishes are far above what is usual at this hour, and acknowledgements are not below it.
+        run: the readings during which it grew.
+        publish_rate_before: publish rate before the surge; None if the load did not change within the window.
+        has_room: whether its consumers may hold more unacknowledged messages than they do.
+        unusual: whether publishes are far above the baseline of this hour, with acknowledgements not below theirs.
     """
 
     queue: Queue
@@ -43,7 +43,7 @@ class QueueGrowth:
 
     @property
     def reason(self) -> str:
-        """What is at its limit, for the variants of the page."""
+        """What is at its limit, as a key for the variants of the page."""
         if self.publish_rate_before is not None:
             return "surge"
         return "unusual_load" if self.unusual and not self.has_room else "queue_limit"
@@ -102,7 +102,7 @@ def _growth(view: View, queue: Queue) -> QueueGrowth | None:
 
 
 def _unusual(view: View, queue: Queue, published: float, consumed: float) -> bool:
-    """Whether the load changed, by what is usual at this hour: also where it did before we watched."""
+    """Return whether the load is unusual for this hour, even if it changed before the window."""
     more = is_more(view, published, of_queue(view, queue, "published"))
     return more and not is_less(view, consumed, of_queue(view, queue, "acked"))
 
@@ -110,7 +110,7 @@ def _unusual(view: View, queue: Queue, published: float, consumed: float) -> boo
 def _publish_rate_before(
     history: Series[Queue], began: float, published: float, consumed: float, surge: float
 ) -> float | None:
-    """Published a second before it grew, if that was clearly less and consumers kept up; None otherwise."""
+    """Return the publish rate before the growth, if it was clearly lower and consumers kept up; else None."""
     past = last(tuple(seen for seen in history if seen.at.mono <= began), 60.0)
     seconds = span(past)
     if seconds < 4.0:

@@ -1,7 +1,7 @@
-"""stale-head (C02): the oldest message of a queue grows old although its consumers work.
+"""stale-head (C02): the oldest message of a queue is old although its consumers work.
 
-Its age is known from the timestamp that publishers set (classic queues only), or follows from first in, first out:
-while fewer messages left a queue than it had at some time, the oldest one now was there then.
+Its age comes from the timestamp that publishers set (classic queues only), or from first in, first out: if fewer
+messages left a queue than it had at some time, the oldest message now was already there then.
 """
 
 from collections.abc import Iterator
@@ -26,9 +26,9 @@ class Head:
     """The oldest message of a queue.
 
     Attributes:
-        age: seconds; at least this much where it follows from the order of the queue.
-        stamped: the age is from a timestamp, by its publisher's clock.
-        consumed: messages consumed since it was published, as far as was watched.
+        age: age in seconds; a minimum if it follows from the order of the queue.
+        stamped: whether the age is from a timestamp, by its publisher's clock.
+        consumed: messages consumed since it was published, within the window.
     """
 
     age: float
@@ -56,7 +56,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
                 facts = {"age_seconds": head.age}
                 yield Suppressed(rule=NAME, subject=queue_subject(queue), reason="old_when_published", facts=facts)
         elif head.age >= limits.stale_after:
-            # A message that others overtake has nothing to do with the backlog.
+            # A message that others overtake is not related to the backlog.
             usual = None if overtaken else usual_backlog(view, queue, _ack_rate(view, queue))
             if usual is None:
                 yield _finding(view, queue, head, Severity.WARNING, overtaken=overtaken)
@@ -78,17 +78,18 @@ def _head(view: View, queue: Queue, early: float) -> Head | None:
 
 
 def _residence(history: Series[Queue], minimum: float) -> float | None:
-    """Seconds that the oldest message waits at least, if it is first in, first out; None where that is too short."""
+    """Return the minimum seconds that the oldest message waits, if first in, first out; None if below the minimum."""
     final = history[-1]
     old = [seen for seen in history if final.at.since(seen.at) >= minimum]
-    # The latest first: of most queues it already shows that all that was there has left since.
+    # Latest reading first: for most queues it already shows that all earlier messages have left.
     found = None
     for seen in reversed(old):
         since = tuple(each for each in history if each.at.mono >= seen.at.mono)
         whole = balance(since)
         if whole is None or seen.value.messages is None:
             break
-        # All that left: consumed, rejected, expired. Counters are current, the number of messages is seconds old.
+        # Messages that left: consumed, rejected, expired. Counters are current, the number of messages is seconds
+        # old.
         left = whole.consumed + max(0, whole.missing)
         if left >= 0.9 * seen.value.messages:
             break
@@ -97,19 +98,19 @@ def _residence(history: Series[Queue], minimum: float) -> float | None:
 
 
 def _may_be_as_old(history: Series[Queue], age: float) -> bool:
-    """Whether a message of that age may still be there, as far as was watched: not all has left since."""
+    """Return whether a message of that age may still be there: within the window, not all messages have left since."""
     watched = span(history)
     return watched <= 0 or _residence(history, min(age, watched)) is not None
 
 
 def _ack_rate(view: View, queue: Queue) -> float | None:
-    """Acknowledged a second in the time that was watched; None where there was none."""
+    """Return the acknowledgements per second within the window; None if there were none."""
     history = view.history(queue)
     return delta(history, "ack") / span(history) if span(history) > 0 else None
 
 
 def _unchanged(view: View, queue: Queue) -> bool:
-    """Whether the same message was the oldest for a while: every recent reading shows its timestamp."""
+    """Return whether the same message stayed the oldest: every recent reading shows its timestamp."""
     period = view.thresholds.early + view.thresholds.interval
     recent = [seen.value for seen in view.history(queue) if view.now.since(seen.at) <= period]
     return len(recent) >= 2 and len({seen.head_message_timestamp for seen in recent}) == 1

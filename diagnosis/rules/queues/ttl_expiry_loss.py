@@ -1,7 +1,7 @@
 """ttl-expiry-loss (C04): messages expire before a consumer gets to them; the queue looks empty and healthy.
 
-A delay queue (TTL, dead-letter exchange, no consumer) does so by design. What consumers reject is not counted as
-expired: the balance does not count anything that was delivered. The API does not show a message's own `expiration`.
+A delay queue (TTL, dead-letter exchange, no consumer) does so by design. Messages that consumers reject do not count as
+expired, because the balance excludes delivered messages. The API does not show a message's own `expiration`.
 """
 
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _at_length_limit(view: View, queue: Queue) -> bool:
-    """Whether messages may be lost to its length limit instead."""
+    """Return whether the loss may be due to its length limit instead."""
     length = queue.setting("max-length")
     return isinstance(length, int) and (queue.messages_ready or 0) >= view.limits(queue).queues.full_share * length
 

@@ -1,8 +1,8 @@
 """declare-mismatch (G01): an application declares a queue with other properties than it has, is refused, and retries.
 
 The broker answers 406 PRECONDITION_FAILED "inequivalent arg ..." and closes the channel; the application never gets to
-consume or publish. The cluster's churn counts declarations also when they are refused, so a loop with one declaration a
-cycle that the broker ends with an error is this, or a locked exclusive queue (405), which has a rule of its own. A
+consume or publish. The cluster's churn counts refused declarations too. So a loop with one declaration per
+cycle that the broker ends with an error is this, or a locked exclusive queue (405), which has its own rule. A
 client that closes its whole connection at the error shows as connection-churn.
 Source: https://www.rabbitmq.com/docs/queues#property-equivalence
 """

@@ -18,7 +18,7 @@ TRANSIENT_QUEUES = "transient_nonexcl_queues"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for the cluster."""
+    """Yield one finding for the cluster."""
     if view.version is not None and view.version < REPORTED_FROM:
         yield Inconclusive(rule=NAME, reason="not_reported", permanent=True)
         return

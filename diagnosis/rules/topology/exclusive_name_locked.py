@@ -31,7 +31,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def locked_queues(view: View, closing: ChurnLoop) -> tuple[Queue, ...]:
-    """Exclusive queues that a loop may try to declare: in its virtual host, with an error text of that length."""
+    """Return the exclusive queues of the loop's virtual host whose error text has the length of the loop's."""
     if closing.error is None:
         return ()
     vhost = closing.connection.vhost
@@ -43,7 +43,7 @@ def locked_queues(view: View, closing: ChurnLoop) -> tuple[Queue, ...]:
 
 
 def error_texts(queue: str, vhost: str) -> tuple[str, str]:
-    """The broker's error text; the second sentence was added after 3.7, and both are cut at 255 bytes."""
+    """Return the broker's error text without and with the sentence added after 3.7, not yet cut at 255 bytes."""
     first = f"RESOURCE_LOCKED - cannot obtain exclusive access to locked queue '{queue}' in vhost '{vhost}'"
     more = (
         ". It could be originally declared on another connection or the exclusive property value does not match "
@@ -64,7 +64,7 @@ def _loops_of(view: View, finding: Finding) -> Iterator[tuple[str | None, str]]:
 
 
 LOOPS_OF_REFUSED_DECLARES = Relation(_loops_of, _connection_of)
-"""The cause is a queue that is locked; what follows is about the loop of channels that try to declare it."""
+"""The cause is a locked queue; the consequence is about the loop of channels that try to declare it."""
 
 
 def _finding(view: View, closing: ChurnLoop, locked: tuple[Queue, ...]) -> Finding:

@@ -18,7 +18,7 @@ REMOVED_IN = (4, 0)
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for each virtual host that has such policies."""
+    """Yield one finding for each virtual host that has such policies."""
     if view.version is None or view.version < REMOVED_IN:
         return
     found: dict[str, list[Policy]] = {}

@@ -14,7 +14,7 @@ NAME = "monitoring-blind-spot"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for the cluster, with all that is hidden."""
+    """Yield one finding for the cluster, with all that is hidden."""
     overview = view.overview
     hidden = _hidden(view)
     statistics_off = overview is not None and overview.statistics is False
@@ -40,7 +40,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _hidden(view: View) -> int:
-    """Queues that several polls in a row did not show: a queue may be new or just deleted, and lists may be delayed.
+    """Return the queues hidden in several consecutive polls; in one poll a queue may be new, deleted or delayed.
 
     Queues without permission stay hidden.
     """

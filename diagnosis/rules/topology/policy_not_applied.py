@@ -1,7 +1,7 @@
-"""policy-not-applied (G03): a policy that is in force for no queue, or of which it is undefined whether it is.
+"""policy-not-applied (G03): a policy that is in force for no queue, or in conflict with another of the same priority.
 
-Of several policies that match a queue, one is in force: that with the highest priority. Of two with the same priority
-it is undefined which.
+If several policies match a queue, the one with the highest priority is in force. With equal priorities the choice is
+undefined.
 Source: https://www.rabbitmq.com/docs/policies
 """
 
@@ -18,7 +18,7 @@ NAME = "policy-not-applied"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for each virtual host: its policies without effect, and those that conflict."""
+    """Yield one finding for each virtual host: its policies without effect, and those that conflict."""
     by_vhost: dict[str, list[Policy]] = {}
     for policy in view.policies:
         if not policy.operator and applies_to_queues(policy):
@@ -51,7 +51,7 @@ def _judge(vhost: str, policies: list[Policy], queues: list[Queue]) -> Iterator[
             in_force[policy.name] += 1
         if len(first) > 1 and first[0].definition != first[1].definition:
             ties.setdefault((first[0].name, first[1].name), []).append(queue.name)
-    # A policy for exchanges as well may exist for those alone.
+    # A policy that also applies to exchanges may be meant for those only.
     unmatched = [policy for policy in policies if policy.apply_to != "all" and not matched[policy.name]]
     overridden = [policy for policy in policies if matched[policy.name] and not in_force[policy.name]]
     if unmatched or overridden or ties:

@@ -1,4 +1,4 @@
-"""quorum-queue-without-dlx (G08): a message that is redelivered too often is deleted, and nothing keeps it.
+"""quorum-queue-without-dlx (G08): a message that is redelivered too often is deleted for good.
 
 From 4.0 on a quorum queue drops a message that was redelivered 20 times, unless it has another delivery limit; before,
 it does so if a limit is set. With a dead-letter exchange the message goes there.
@@ -36,7 +36,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _limit(queue: Queue, version: tuple[int, int]) -> int | None:
-    """Redeliveries that a message is allowed; None where there is no limit. A negative one means none."""
+    """Return the allowed redeliveries of a message; None without a limit. A negative limit means none."""
     limit = queue.delivery_limit if isinstance(queue.delivery_limit, int) else queue.setting("delivery-limit")
     if isinstance(limit, int):
         return limit if limit >= 0 else None

@@ -18,11 +18,11 @@ _OLD_VALUES: Mapping[str, frozenset[str | int]] = {
     "queue-version": frozenset({1}),
     "queue-master-locator": frozenset({"min-masters", "client-local", "random"}),
 }
-"""Values of arguments that asked for something that was removed; version 2 and the default mode are what is left."""
+"""Argument values that select a removed feature; only version 2 and the default mode remain."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for each virtual host: its policies and queues with such settings."""
+    """Yield one finding for each virtual host: its policies and queues with such settings."""
     version = view.version
     if version is None:
         return

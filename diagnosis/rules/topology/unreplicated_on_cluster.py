@@ -1,4 +1,4 @@
-"""unreplicated-on-cluster (G06): durable queues with one replica, although there are nodes for more.
+"""unreplicated-on-cluster (G06): durable queues with one replica, although the cluster has nodes for more.
 
 If the node of such a queue is down, the queue cannot be used until the node is back.
 Source: https://www.rabbitmq.com/docs/classic-queues, https://www.rabbitmq.com/docs/quorum-queues
@@ -16,7 +16,7 @@ NAME = "unreplicated-on-cluster"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """One finding for each virtual host: its durable classic queues that have messages."""
+    """Yield one finding for each virtual host: its durable classic queues that have messages."""
     if len(view.nodes) < view.thresholds.topology.unreplicated_nodes:
         return
     found: dict[str, list[Queue]] = {}

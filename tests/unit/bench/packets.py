@@ -1,4 +1,4 @@
-"""Captures made by hand: TCP segments between a client and a broker, as tcpdump writes them."""
+"""Handmade captures: TCP segments between a client and a broker, as tcpdump writes them."""
 
 import struct
 
@@ -19,7 +19,7 @@ def packet(at, source, target, seq, data=b"", flags=ACK):
 
 
 class Talk:
-    """A conversation, said piece by piece; `capture` is the file of it."""
+    """A conversation between client and broker, built step by step; `capture` returns it as a file."""
 
     def __init__(self, client_first=1000, broker_first=5000):
         self._next = {CLIENT: client_first, BROKER: broker_first}
@@ -40,12 +40,12 @@ class Talk:
         self._say(at, BROKER, data)
 
     def again(self, at, data):
-        """The client sends the bytes that it sent last once more."""
+        """The client sends its last bytes again."""
         self._next[CLIENT] -= len(data)
         self.client(at, data)
 
     def swapped(self, at, first, second):
-        """The client sends two segments, and the later bytes come first."""
+        """The client sends two segments, which arrive in reverse order."""
         start = self._next[CLIENT]
         self._next[CLIENT] = start + len(first)
         self._add(at, CLIENT, second, ACK)

@@ -1,4 +1,4 @@
-"""A record of a probe, to be varied."""
+"""A record of a probe that tests can vary."""
 
 from ackscope.records import MessageRecord, Outcome
 

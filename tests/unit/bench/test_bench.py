@@ -4,7 +4,7 @@ from bench.bench import INTERRUPTED, Bench, run_all
 
 
 def test_sigterm_ends_what_a_benchmark_started_and_the_rest_of_the_row(capsys):
-    """What was started is stopped, the next one is not run, and the handler of before is back."""
+    """The running benchmark is stopped, the next one is not run, and the previous handler is restored."""
     seen = []
 
     def measure(_):

@@ -1,4 +1,4 @@
-"""From packets to confirms."""
+"""Confirm latencies from captured packets."""
 
 import pytest
 from pika import spec
@@ -10,18 +10,18 @@ from tests.unit.bench.packets import BROKER, HEAD, Talk, ack, method, nack, pack
 
 
 def read(talk):
-    """The only channel of a conversation."""
+    """Return the only channel of a conversation."""
     (channel,) = publishing_channels(segments(talk.capture), BROKER[1])
     return channel
 
 
 def latencies(talk):
-    """Tag -> nanoseconds from publish to ack."""
+    """Return the nanoseconds from publish to ack by delivery tag."""
     return {tag: each.settled and each.settled - each.sent for tag, each in read(talk).messages.items()}
 
 
 def test_each_ack_settles_its_publish():
-    """The tag counts publishes since confirm.select; the key is the queue's name."""
+    """The tag counts publishes since confirm.select; the routing key is the queue's name."""
     talk = Talk()
     talk.client(1000, publish(key="orders"))
     talk.client(2000, publish(key="orders"))
@@ -33,7 +33,7 @@ def test_each_ack_settles_its_publish():
 
 
 def test_an_ack_of_many_settles_all_that_are_open():
-    """Those before, settled by themselves, keep their own time."""
+    """Messages that were settled alone before keep their own time."""
     talk = Talk()
     for at in (1000, 2000, 3000, 4000):
         talk.client(at, publish())
@@ -44,7 +44,7 @@ def test_an_ack_of_many_settles_all_that_are_open():
 
 
 def test_a_nack_settles_too():
-    """It is told apart."""
+    """A nack is distinguished from an ack."""
     talk = Talk()
     talk.client(1000, publish())
     talk.client(1500, publish())
@@ -55,7 +55,7 @@ def test_a_nack_settles_too():
 
 
 def test_frames_are_whole_when_their_last_byte_is():
-    """A publish cut by segments counts from the last of them; frames of one segment have one time."""
+    """A publish split over segments counts from the last segment; frames of one segment share its time."""
     talk = Talk()
     first, second = publish(), publish()
     talk.client(1000, first + second[:30])
@@ -78,7 +78,7 @@ def test_bytes_sent_twice_count_once():
 
 
 def test_segments_out_of_order_are_put_in_order():
-    """What came early is readable when the gap is filled."""
+    """Early bytes are read once the gap is filled."""
     talk = Talk()
     whole = publish()
     talk.swapped(1000, whole[:20], whole[20:])
@@ -121,7 +121,7 @@ def test_a_connection_opened_before_the_capture_is_left_out():
 
 
 def test_a_packet_cut_short_at_the_end_is_left_out():
-    """The capture was ended while it was written."""
+    """The capture ended while the packet was written."""
     talk = Talk()
     whole = list(segments(talk.capture))
 

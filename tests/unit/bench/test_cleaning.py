@@ -1,4 +1,4 @@
-"""Stretches hold as many of the broker's cleanings as they are long."""
+"""Each measured stretch contains a whole number of the broker's periodic cleanings."""
 
 import math
 
@@ -12,7 +12,7 @@ AGES = st.floats(0, 1e6)
 
 @given(AGES, st.integers(1, 10))
 def test_a_stretch_that_begins_then_holds_as_many_cleanings_as_it_is_long(age, times):
-    """None of them near its ends."""
+    """No cleaning is near the ends of a stretch."""
     begins = age + until_between(age)
     ends = begins + times * CLEANING
 
@@ -22,7 +22,7 @@ def test_a_stretch_that_begins_then_holds_as_many_cleanings_as_it_is_long(age, t
 
 @given(AGES)
 def test_the_wait_is_no_longer_than_from_one_to_the_next(age):
-    """And none has to wait for what is over."""
+    """A cleaning that is over causes no wait."""
     assert 0 <= until_between(age) <= CLEANING
 
 

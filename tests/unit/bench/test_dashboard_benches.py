@@ -18,7 +18,7 @@ NOW = datetime(2026, 3, 2, 10, 30, tzinfo=UTC)
 
 @pytest.mark.parametrize("bench", BENCHES, ids=lambda bench: bench.name)
 def test_the_short_form_is_one_that_the_command_takes(bench):
-    """What `make bench-dashboard` passes is known to the benchmark."""
+    """The benchmark knows the options that `make bench-dashboard` passes."""
     parser = argparse.ArgumentParser()
     bench.add_arguments(parser)
 
@@ -28,7 +28,7 @@ def test_the_short_form_is_one_that_the_command_takes(bench):
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """Two days of it."""
+    """Return two days of history."""
     root = tmp_path_factory.mktemp("rollups")
     history.write(root, "bench", 3, NOW.timestamp(), days=2)
     return root
@@ -59,7 +59,7 @@ def test_a_queue_has_what_is_usual(written):
 
 
 def test_the_files_of_a_table_do_not_overlap(written):
-    """As a pipeline leaves them: one file speaks of an hour."""
+    """As from the pipeline, each hour is in one file."""
     known = manifest.read(written, "bench")
     for name in set(MINUTES) & set(known.tables):
         files = known.files_for(name)
@@ -68,7 +68,7 @@ def test_the_files_of_a_table_do_not_overlap(written):
 
 
 def test_what_misses_its_goal_says_so():
-    """Of the reruns the slowest page is judged; figures that are missing are met by nothing."""
+    """The slowest page of the reruns is judged; missing numbers meet no goal."""
     text = speed.lines(_seen(paint=4.0, slowest=0.31))
 
     assert any(line.startswith("NOT met: first useful paint") for line in text)
@@ -78,7 +78,7 @@ def test_what_misses_its_goal_says_so():
 
 
 def test_viewers_that_had_to_wait_tell_nothing():
-    """Who is served more slowly than the page's own pace asks the exporter less: that is no good news of it."""
+    """Viewers served more slowly than the refresh interval load the exporter less, so their numbers do not count."""
     seen = _seen(paint=1.2, slowest=0.1)
     seen["watched"] = {**seen["watched"], "many": {**seen["watched"]["many"], "run": 35.0}}
 
@@ -86,7 +86,7 @@ def test_viewers_that_had_to_wait_tell_nothing():
 
 
 def test_the_other_page_is_named_beside_ours():
-    """Both with time and bytes, and how many times."""
+    """Both are shown with time and bytes, and their ratio."""
     ours = {"listed": 2.0, "sorted": 2.0, "bytes": 4e6, "requests": 30}
     theirs = {"listed": 1.5, "sorted": 4.0, "bytes": 8e6, "requests": 60}
     seen = {"broker": "4.3.6", "queues": 10_000, "times": 3, "middle": {"ackscope": ours, "management": theirs}}

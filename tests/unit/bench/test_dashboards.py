@@ -1,4 +1,4 @@
-"""What the benchmark of dashboards asks for, and how it judges."""
+"""Queries of the dashboard benchmark, and how it judges the results."""
 
 import pytest
 
@@ -10,7 +10,7 @@ ASKED = {metric for metrics in dashboards.ASKED.values() for metric in metrics}
 
 
 def test_every_metric_is_made_or_has_a_reason():
-    """None is left to chance, and no reason is kept for one that is made."""
+    """Every metric is covered, and no reason remains for a metric that exists."""
     declared = {spec.name for it in collectors_for(MetricNames.BOTH, with_detailed=True).values() for spec in it.specs}
 
     assert ASKED - declared == set(dashboards.WHY_MISSING)
@@ -21,7 +21,7 @@ def test_every_metric_is_made_or_has_a_reason():
     [(True, "met: all that the management API can give"), (False, "NOT met: 1 are missing")],
 )
 def test_one_that_should_answer_and_does_not_is_a_defect(answered, verdict):
-    """A reason excuses; nothing else does."""
+    """Only a stated reason is an excuse."""
     document = {
         "broker": "4.3.6",
         "dashboards": {"one": {"a": True, "b": answered, "c": False}},

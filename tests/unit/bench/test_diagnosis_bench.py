@@ -8,7 +8,7 @@ from lab.faults import FAULTS
 
 
 def row(fault="stuck-consumer", **fields):
-    """A fault that was named after 12 s, and by one look."""
+    """Return a fault that was named after 12 s, and by a single diagnosis."""
     usual = {
         "broker": "4.3.6",
         "nodes": 1,
@@ -27,7 +27,7 @@ def row(fault="stuck-consumer", **fields):
 
 
 def test_what_was_not_named_counts_and_what_could_not_be_injected_does_not():
-    """A fault that never came into effect is no success and no failure of diagnosis."""
+    """A fault without effect is neither a success nor a failure of the diagnosis."""
     rows = [row(), row(seconds=None, once=False), row(failed="no such plugin", seconds=None, once=None)]
     missed, middle, worst, once = goals(rows)
 
@@ -45,7 +45,7 @@ def test_the_table_fits_a_terminal_and_tells_what_was_strange():
 
 
 def told(rule="stuck-consumer", kind="queue", name="orders", vhost="/", **fields):
-    """A finding as the API tells it."""
+    """Return a finding as the API reports it."""
     return {"rule": rule, "subject": {"kind": kind, "vhost": vhost, "name": name, "node": None}, **fields}
 
 
@@ -68,7 +68,7 @@ def test_a_fault_is_named_by_the_right_rule_about_the_right_thing(finding, named
 
 
 def test_consequences_are_findings_with_their_cause():
-    """All the way down."""
+    """This includes consequences of consequences."""
     deep = told("c", consequences=[])
     cause = told("a", consequences=[told("b", consequences=[deep])])
 
@@ -76,7 +76,7 @@ def test_consequences_are_findings_with_their_cause():
 
 
 def test_every_fault_is_tried_once_and_those_that_disturb_all_are_alone():
-    """Whatever can share a broker does."""
+    """All other faults share a broker."""
     grouped = list(groups(list(FAULTS.values())))
     tried = [spec for group in grouped for batch in batches(group, 5) for spec in batch]
     alone = [len(batch) for group in grouped for batch in batches(group, 5) if batch[0].alone or batch[0].wrecks]
@@ -87,7 +87,7 @@ def test_every_fault_is_tried_once_and_those_that_disturb_all_are_alone():
 
 
 def test_the_comparison_counts_in_favour_of_others_and_says_so():
-    """A condition that holds is an alert; a name that says the cause is bold."""
+    """A condition that holds counts as an alert; a name that states the cause is bold."""
     rows = [
         row(
             "no-consumer",

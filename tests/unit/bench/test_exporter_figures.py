@@ -1,4 +1,4 @@
-"""What the benchmarks of the exporter conclude from what they measured."""
+"""Conclusions of the exporter benchmarks from their measurements."""
 
 import os
 from pathlib import Path
@@ -18,7 +18,7 @@ RABBITMQ_EXPORTER = {"added_cpu": 5.0, "added_cpus": [5.0], "scrape": 0.5}
 
 
 def page(age, interval=15):
-    """A page that tells the age of the totals."""
+    """Return a page with the age of the totals."""
     lines = [f'ackscope_poll_age_seconds{{family="queues"}} {age}']
     if interval is not None:
         lines.append(f'ackscope_poll_interval_seconds{{family="queues"}} {interval}')
@@ -27,7 +27,7 @@ def page(age, interval=15):
 
 @pytest.mark.parametrize(("seen", "verdict"), [(0.2, "met"), (0.3, "NOT met"), (None, "could not tell")])
 def test_a_goal_is_met_missed_or_unknown(seen, verdict):
-    """What was not seen is not taken for a success."""
+    """A missing value is not a success."""
     assert Goal("share", seen, 0.25).line().startswith(f"{verdict}: share")
 
 
@@ -36,20 +36,20 @@ def test_a_goal_is_met_missed_or_unknown(seen, verdict):
     [(0.1, 0.24, "met"), (0.1, 0.3, "could not tell"), (0.1, None, "could not tell"), (0.3, 0.4, "NOT met")],
 )
 def test_a_goal_within_the_noise_is_neither_met_nor_missed(low, high, verdict):
-    """The figure alone would say one or the other."""
+    """The value alone would be on one side of the goal."""
     seen = 0.35 if verdict == "NOT met" else 0.2
 
     assert Goal("share", seen, 0.25, low, high).line().startswith(f"{verdict}: share: {seen} ({low} to ")
 
 
 def test_noise_is_told_from_three_stretches_on():
-    """Of two it would be told wrong more often than right."""
+    """With two stretches the estimate would be wrong more often than right."""
     assert (None, 0.0) == (noise([1.0, 2.0]), noise([1.0, 1.0, 1.0]))
     assert noise([0.0, 1.0, 2.0]) == pytest.approx(2 / 3**0.5)
 
 
 def test_a_quotient_is_as_sure_as_its_parts():
-    """Without a bound where the whole may be nothing."""
+    """It has no bound if the denominator may be 0."""
     assert (0.5, 0.5) == bounds([1.0] * 3, [2.0] * 3)
     assert (None, None) == bounds([1.0], [2.0] * 3)
     assert bounds([1.0] * 3, [0.0, 1.0, 2.0])[1] is None
@@ -57,7 +57,7 @@ def test_a_quotient_is_as_sure_as_its_parts():
 
 
 def test_the_noise_of_both_parts_is_the_noise_of_the_quotient():
-    """Their squares add up: where both are small, a tenth and a tenth make a seventh."""
+    """Small relative errors add in squares: 1/10 and 1/10 give about 1/7."""
     part, whole = [0.9, 1.0, 1.1], [9.0, 10.0, 11.0]
     each = noise(part)
     low, high = bounds(part, whole)
@@ -81,17 +81,17 @@ def test_memory_is_judged_up_to_its_size_only():
 
 @pytest.mark.parametrize(("part", "whole"), [(None, 1.0), (1.0, None), (1.0, 0.0), (1.0, -0.1)])
 def test_there_is_no_share_of_nothing(part, whole):
-    """Neither where a figure is missing, nor where noise ate the whole."""
+    """There is none if a value is missing, or if the total is within the noise."""
     assert ratio(part, whole) is None
 
 
 def test_the_oldest_totals_are_those_just_before_the_next_reading():
-    """Read at 0 and at 20: the first was 20 s old when the second came."""
+    """With readings at 0 s and 20 s, the first was 20 s old when the second came."""
     assert max(oldest([(10.0, page(10)), (25.0, page(5))])) == pytest.approx(20 / 15)
 
 
 def test_ages_are_counted_in_the_interval_in_force():
-    """One that the budget stretched to 60 s may be older."""
+    """Totals whose interval the budget stretched to 60 s may be older."""
     assert max(oldest([(50.0, page(45, 60))])) == pytest.approx(0.75)
 
 
@@ -104,24 +104,24 @@ def test_of_pages_without_an_age_there_is_none():
     ("small", "large", "steps", "factor"), [(1.0, 8.0, 3, 2.0), (2.0, 2.0, 3, 1.0), (1.0, 0.0, 1, 0)]
 )
 def test_growth_is_told_per_doubling(small, large, steps, factor):
-    """2 is linear."""
+    """A factor of 2 per doubling is linear."""
     assert per_doubling(small, large, steps) == pytest.approx(factor)
 
 
 def test_of_nothing_there_is_no_growth():
-    """A figure that was missing or zero cannot grow by a factor."""
+    """A missing or zero value has no growth factor."""
     assert (None, None) == (per_doubling(None, 1.0, 1), per_doubling(0.0, 1.0, 1))
 
 
 def test_a_trend_leaves_the_warm_up_out():
-    """What rises in the first fifth and stays is flat."""
+    """A value that rises only in the first fifth counts as flat."""
     seen = trend([(at, 50.0 if at < 20 else 100.0) for at in range(100)])
 
     assert {"first": 100.0, "last": 100.0, "growth": 0.0, "slope": 0.0} == seen
 
 
 def test_a_trend_of_an_hour_leaves_twelve_minutes_out():
-    """The past that diagnosis holds is whole by then; a run too short for that is judged from its first fifth on."""
+    """The window of the diagnosis is full by then; a shorter run is judged after its first fifth."""
     hour = trend([(at, 50.0 if at < 720 else 100.0) for at in range(0, 2400, 10)])
     short = trend([(at, 50.0 if at < 720 else 100.0) for at in range(0, 1000, 10)])
 
@@ -129,7 +129,7 @@ def test_a_trend_of_an_hour_leaves_twelve_minutes_out():
 
 
 def test_a_trend_that_rises_is_seen_both_ways():
-    """From 120 to 199 in the part that is judged: 66 % by the line, less between the middles of its thirds."""
+    """The judged part rises from 120 to 199: 66 % by the fitted line, less between the medians of its thirds."""
     seen = trend([(at, 100.0 + at) for at in range(100)])
 
     assert seen["slope"] == pytest.approx(79 / 120)
@@ -160,7 +160,7 @@ def test_a_process_is_seen_as_the_kernel_sees_it():
 
 
 def test_processor_time_only_grows():
-    """And nobody's is told for a process that is not there."""
+    """A process that does not exist has no processor time."""
     stretch = Stretch({"self": os.getpid(), "none": None})
     before = cpu_seconds(os.getpid())
     sum(range(200_000))

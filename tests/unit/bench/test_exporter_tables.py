@@ -1,4 +1,4 @@
-"""The tables of the exporter's benchmarks: 80 columns, whatever the figures; what is missing is not invented."""
+"""The tables of the exporter benchmarks: at most 80 columns for any values; missing values are not made up."""
 
 import pytest
 
@@ -129,7 +129,7 @@ def test_tables_fit_whatever_the_figures(bench, document):
 
 
 def test_a_contender_that_failed_is_told_with_its_reason():
-    """In a line of its own, and not as a row of zeros."""
+    """It has a line of its own, not a row of zeros."""
     lines = peers.lines(PEERS)
 
     assert "per-object: 127.0.0.1/metrics/per-object: TimeoutError" in lines
@@ -137,12 +137,12 @@ def test_a_contender_that_failed_is_told_with_its_reason():
 
 
 def test_growth_that_is_worse_than_linear_is_said():
-    """The largest factor of a doubling, whatever it is of."""
+    """The text names the largest growth factor per doubling of any measure."""
     assert "linear or better: NO, the largest is 2.40" in growth.lines(GROWTH)
 
 
 def test_a_limit_that_is_missed_is_said():
-    """Polling and serving each by themselves."""
+    """Polling and serving are judged separately."""
     text = "\n".join(limit.lines(LIMIT))
 
     assert "NOT met: all together at most 1.2 times as long as curl" in text
@@ -150,7 +150,7 @@ def test_a_limit_that_is_missed_is_said():
 
 
 def test_a_family_that_is_stale_while_a_node_hangs_is_said():
-    """Unless the broker itself lets every client wait; and one without a figure is not called fresh."""
+    """It is not reported if the broker delays every client; a family without a value does not count as fresh."""
     rows = {line.split()[0]: line.split()[-1] for line in hung.lines(HUNG) if line[:5] in {"conne", "nodes", "queue"}}
 
     assert {"connections": "NO", "nodes": "asked", "queues": "-"} == rows

@@ -1,4 +1,4 @@
-"""What the other benchmarks make of what they saw."""
+"""Conclusions of the other benchmarks from their measurements."""
 
 from dataclasses import replace
 
@@ -25,21 +25,21 @@ id: test-1, confirm latency min/median/75th/95th/99th 345/557/699/3786/6609 µs
 
 
 def test_perf_test_is_read_without_its_warm_up():
-    """The middle of the seconds after it; its summary of the whole run is no second."""
+    """The result is the median of the later seconds; the summary of the whole run is not one of them."""
     assert {"p50": 550, "p95": 1050, "p99": 2150} == {
         name: round(value * 1e6) for name, value in printed(PRINTED).items()
     }
 
 
 def test_messages_are_figured_as_perf_test_does():
-    """Quantiles of each second, then their middle; the warm-up and what was never settled are left out."""
+    """The result is the median of each second's quantiles, without the warm-up and unsettled messages."""
     messages = [(0.5, 9.0), (3.1, 0.1), (3.2, 0.3), (3.3, None), (4.5, 0.5), (5.5, 0.2)]
 
     assert 0.2 == per_second(messages)["p50"]
 
 
 def test_a_stall_is_carried_by_those_that_were_due_in_it():
-    """And one that was answered while the broker stood still would not be counted."""
+    """A message answered during the stall does not count."""
     during = [replace(RECORD, seq=tag, intended_at=100.0 + tag / 10, response=2.1 - tag / 10) for tag in range(1, 20)]
     before = replace(RECORD, seq=20, intended_at=99.0, response=0.001)
     wrong = replace(RECORD, seq=21, intended_at=101.0, response=0.001)
@@ -65,7 +65,7 @@ def outcome(batching):
 
 @pytest.mark.parametrize(("interval", "within"), [(0.2, True), (0.229, True), (0.231, False), (0.169, False)])
 def test_an_estimate_is_to_be_within_15_percent(interval, within):
-    """Of what was injected."""
+    """The reference is the injected delay."""
     batching = Batching(kind=BatchingKind.SYNC, interval=interval, fsync=True)
 
     assert within is said(outcome(batching), 0.2)["within"]
@@ -91,7 +91,7 @@ ROW = {"rate": 3000, "held": False, "probe": 0.5, "broker": 0.6, "machine": 0.7}
     ],
 )
 def test_what_limits_the_rate_is_named(row, beginning):
-    """From the shares of processor time at the last rate."""
+    """The limit follows from the shares of processor time at the last rate."""
     assert limited_by({**ROW, **row}, 2).startswith(beginning)
 
 

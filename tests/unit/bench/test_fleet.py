@@ -1,4 +1,4 @@
-"""Made-up history: the same every time, in the contract's form, and with the truth in it."""
+"""Generated history: reproducible, in the form of the contract, and with known incidents."""
 
 from collections import Counter
 from itertools import islice, pairwise
@@ -18,12 +18,12 @@ from tests.spark import golden_samples
 
 @pytest.fixture
 def small():
-    """Makes a day of a few queues."""
+    """Generate one day of a few queues."""
     return lambda seed=5: Fleet("small", seed=seed, queues=30, days=1, incidents=2)
 
 
 def test_the_same_seed_gives_the_same_history(small):
-    """All chance follows from the seed, and another seed is another history."""
+    """All random numbers follow from the seed; another seed gives another history."""
     one, two, other = (next(iter(small(seed).minutes()))[1]["queues_1m"] for seed in (5, 5, 6))
 
     assert one.equals(two)
@@ -84,7 +84,7 @@ def test_the_truth_names_cause_and_time(small):
 
 
 def test_every_kind_comes_before_one_comes_again():
-    """Twelve incidents are twelve kinds, one after the other."""
+    """Twelve incidents are of twelve different kinds."""
     plan = Fleet("month", seed=3).plan
 
     assert set(LENGTHS) == {it.kind for it in plan}
@@ -102,7 +102,7 @@ def test_every_kind_comes_before_one_comes_again():
     ],
 )
 def test_an_incident_does_what_its_name_says(kind, array, least, most):
-    """The measure that shall move does so, from the minute on at which it began (an alarm: once memory is full)."""
+    """The expected measure moves from the start minute on (for an alarm: once memory is full)."""
     fleet = Fleet("small", seed=8, queues=40, days=1, incidents=0)
     shape = fleet.shape
     chosen = np.flatnonzero((shape.rate > 3) & (shape.nightly < 0) & (shape.born < 0) & (shape.removed > 1440))

@@ -1,4 +1,4 @@
-"""How answers are held against planted incidents."""
+"""Comparison of answers with planted incidents."""
 
 from datetime import UTC, datetime
 
@@ -33,7 +33,7 @@ def shape():
     ("kind", "other"), [("queue", 0), ("channel", 0), ("consumer", 0), ("queue", 1), ("channel", 1)]
 )
 def test_an_incident_explains_what_moved_of_its_queue(shape, kind, other):
-    """Channels and consumers of its queue belong to it, whatever they are called; those of another do not."""
+    """Channels and consumers of its queue belong to it, whatever their names; those of other queues do not."""
     host = next(host for host, queue in hosts_of(shape).items() if queue == shape.names[other])
     name = {"queue": shape.names[other], "channel": f"{host}:5000 -> 10.0.0.1:5672 (1)"}
     cause = AffectedObject("queue", "shop", shape.names[0], "acked")

@@ -12,7 +12,7 @@ from bench.tables import WIDTH
 
 @pytest.mark.parametrize("bench", BENCHES, ids=lambda bench: bench.name)
 def test_the_short_form_is_one_that_the_command_takes(bench):
-    """What `make bench-pipeline` passes is known to the benchmark."""
+    """The benchmark knows the options that `make bench-pipeline` passes."""
     parser = argparse.ArgumentParser()
     bench.add_arguments(parser)
 
@@ -22,7 +22,7 @@ def test_the_short_form_is_one_that_the_command_takes(bench):
 
 @pytest.fixture
 def seen():
-    """Two hours of one cluster."""
+    """Return two hours of one cluster."""
     return {
         "queues": 200,
         "hours": 2,

@@ -1,4 +1,4 @@
-"""Three brokers at once, in turns: what a contender adds, whatever the machine and the brokers differ by."""
+"""Contenders rotate over three brokers, which cancels differences of machine and brokers."""
 
 import pytest
 from hypothesis import given
@@ -13,7 +13,7 @@ FIGURES = st.floats(0.5, 2)
 
 
 def stretches(slow, brokers, disturbed=None):
-    """Figures of contenders that were turned round; `disturbed`: (stretch, contender) -> how many times as much."""
+    """Return values of rotated contenders; `disturbed` maps (stretch, contender) to a factor."""
     return [
         {
             name: times * much * brokers[(place + number) % 3] * (disturbed or {}).get((number, name), 1.0)
@@ -25,7 +25,7 @@ def stretches(slow, brokers, disturbed=None):
 
 @given(st.lists(FIGURES, min_size=3, max_size=7), st.tuples(FIGURES, FIGURES, FIGURES))
 def test_neither_slow_stretches_nor_dear_brokers_are_told_as_ours(slow, brokers):
-    """Of whole rotations and of others."""
+    """This holds for whole and for incomplete rotations."""
     seen = stretches(slow, brokers)
     told = at_once.goal(seen)
 
@@ -34,7 +34,7 @@ def test_neither_slow_stretches_nor_dear_brokers_are_told_as_ours(slow, brokers)
 
 
 def test_what_disturbs_one_of_them_is_noise():
-    """A stretch in which ours took much more leaves a doubt, and the more stretches, the less of it."""
+    """One stretch with a much higher value adds noise, which shrinks with more stretches."""
     few, many = (at_once.goal(stretches([0.6] * number, (1.0, 1.0, 1.0), {(1, OURS): 1.2})) for number in (3, 9))
 
     assert few.met is None
@@ -43,7 +43,7 @@ def test_what_disturbs_one_of_them_is_noise():
 
 
 def test_two_stretches_tell_no_noise():
-    """As many figures as there is to find out."""
+    """There are as many unknowns as values."""
     told = at_once.goal(stretches([0.6, 0.7], (1.0, 1.1, 1.2)))
 
     assert told.seen == pytest.approx(0.2)

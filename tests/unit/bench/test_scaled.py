@@ -26,7 +26,7 @@ def read(server, target):
 
 
 def test_the_overview_counts_the_queues_that_there_are():
-    """Everything else in it is as recorded."""
+    """All other fields are as recorded."""
     assert {"queues": 7, "channels": 5} == read(scaled(7), "/api/overview")["object_totals"]
 
 
@@ -38,7 +38,7 @@ def test_the_list_of_totals_has_every_queue_once():
 
 
 def test_totals_cost_little_and_full_statistics_much():
-    """The server paces its answers by how many queues the broker would have worked through."""
+    """The server delays its answers by the number of queues that the broker would process."""
     server = scaled(1200)
 
     totals, page = server.answer(ALL), server.answer("/api/queues?page=3&page_size=500")
@@ -57,7 +57,7 @@ def test_pages_are_those_of_the_broker():
 
 
 def test_some_queues_differ_from_call_to_call():
-    """By a message more, ready like the others; the page says the same as the totals."""
+    """They have one more ready message; the page and the totals agree."""
     server = scaled(2000)
 
     first, second = read(server, ALL), read(server, ALL)

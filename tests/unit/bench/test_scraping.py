@@ -45,7 +45,7 @@ def server():
 
 
 def test_samples_are_those_of_one_metric_only():
-    """One whose name only begins alike is another; a quote or brace in a label does not end it."""
+    """A metric with the same prefix is another one; a quote or brace in a label value does not end it."""
     assert [
         ({"cluster": "a", "family": "queues"}, 1.5),
         ({"cluster": "a", "family": 'no\\"des}'}, 2.0),
@@ -85,7 +85,7 @@ def test_an_address_where_nothing_listens_is_an_error(server):
 
 
 def test_an_answer_that_breaks_off_is_told_in_a_line():
-    """As a server does that gives up in the middle of a page of 50,000 queues: a result, not a crash."""
+    """An example is a server that stops within a page of 50,000 queues; that is a result, not a crash."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):

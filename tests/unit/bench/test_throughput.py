@@ -1,4 +1,4 @@
-"""Engines side by side: what they are given, and what is told of their runs."""
+"""Comparison of engines: their input, and the report of their runs."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,7 +28,7 @@ def test_a_window_has_the_files_that_its_minutes_depend_on(tmp_path):
 
 
 def test_sums_pass_over_what_is_not_known(tmp_path):
-    """How many rows, then a sum a column; of all files."""
+    """The result has the number of rows, then one sum per column, over all files."""
     reported = {"minute": START, "vhost": "/", "queue": "orders", "samples": 2, "published": 7}
     row = dict.fromkeys(QUEUES_1M.names) | reported
     for name in ("a", "b"):
@@ -43,7 +43,7 @@ def test_sums_pass_over_what_is_not_known(tmp_path):
 
 @pytest.fixture
 def runs():
-    """Of two engines: the one cold run of each, and two warm ones."""
+    """Return runs of two engines: one cold and two warm runs each."""
 
     def of(cpu, *numbers):
         cold, *warm = [Run(cpu * 2, cpu, 900 * MB, sums=(number,)) for number in numbers]
@@ -53,7 +53,7 @@ def runs():
 
 
 def test_one_run_that_differs_is_told(runs):
-    """Of whichever engine, warm or cold."""
+    """This holds for every engine, warm or cold."""
     assert _compared(runs(5, 5, 5))["same"]
     assert not _compared(runs(5, 5, 6))["same"]
     assert not _compared(runs(4, 5, 5))["same"]
@@ -61,7 +61,7 @@ def test_one_run_that_differs_is_told(runs):
 
 @pytest.fixture
 def document(runs):
-    """Queues alone."""
+    """Return a document about queues only."""
     queues = _compared(runs(5, 5, 5)) | {
         "queues": 10_000,
         "hours": 24,
@@ -76,7 +76,7 @@ def document(runs):
 
 
 def test_queues_have_a_goal_of_their_own(document):
-    """The processor's time, beside the fastest of the others; and their memory counts."""
+    """The goal compares processor time with the fastest other engine; memory counts too."""
     times, memory = _goals(document)
 
     assert ("queues, warm: processor time, times the fastest", 3.0, 3.0) == (times.what, times.seen, times.most)

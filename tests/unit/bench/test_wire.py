@@ -1,4 +1,4 @@
-"""The probe beside the wire."""
+"""Latencies of the probe compared with those on the wire."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from tests.unit.bench.records import RECORD
 
 
 def seen(latencies, late):
-    """Messages with these latencies on the wire, each told so much longer by the probe; half of it before sending."""
+    """Return messages with these wire latencies; the probe adds a delay to each, half of it before sending."""
     channel = PublishingChannel("q", confirming=True)
     records = []
     for tag, latency in enumerate(latencies, 1):
@@ -29,7 +29,7 @@ def test_a_probe_near_the_wire_is_within():
 
 
 def test_a_probe_far_from_the_wire_is_outside():
-    """And by how much stands in the document."""
+    """The document has the difference."""
     records, channel = seen([0.0005] * 100, late=200e-6)
     document = compare(records, channel, {"p50": 0.0007, "p99": 0.0007})
 
@@ -48,7 +48,7 @@ def test_what_the_probe_adds_is_split():
 
 
 def test_messages_that_one_side_lacks_are_counted():
-    """They are in no difference."""
+    """They are left out of the differences."""
     records, channel = seen([0.001] * 5, late=0.0)
     del channel.messages[2]
     document = compare(

@@ -11,7 +11,7 @@ SPECS = sorted(FOLDER.glob("*.yml"))
 
 
 def build():
-    """The script that makes them, as a module."""
+    """Return the build script as a module."""
     found = importlib.util.spec_from_file_location("build", FOLDER / "build.py")
     module = importlib.util.module_from_spec(found)
     found.loader.exec_module(module)
@@ -23,12 +23,12 @@ BUILD = build()
 
 @pytest.mark.parametrize("path", SPECS, ids=lambda path: path.stem)
 def test_the_json_is_made_from_the_yaml(path):
-    """Nobody edits what Grafana imports by hand: `python deploy/grafana/build.py` makes it anew."""
+    """The JSON is never edited by hand: `python deploy/grafana/build.py` builds it."""
     assert BUILD.as_json(path) == path.with_suffix(".json").read_text()
 
 
 def panels():
-    """Every panel with a query, and its dashboard."""
+    """Return every panel with a query, and its dashboard."""
     boards = [json.loads(path.with_suffix(".json").read_text()) for path in SPECS]
     return [(board, panel) for board in boards for panel in board["panels"] if panel["type"] != "row"]
 

@@ -27,7 +27,7 @@ ALERTS = [
     ids=" ".join,
 )
 def test_promtool_agrees(words):
-    """Prometheus loads the files, and the alerts fire when they should and not else."""
+    """Prometheus loads the files, and the alerts fire only when they should."""
     done = subprocess.run(["promtool", *words], cwd=FOLDER, capture_output=True, text=True, check=False)
 
     assert 0 == done.returncode, done.stdout + done.stderr
@@ -54,7 +54,7 @@ def test_every_alert_says_how_soon_what_and_where_to_read_on(alert):
 
 
 def test_alerts_about_ackscope_itself_have_a_paragraph():
-    """Their page is one for all of them."""
+    """They share one page."""
     page = (ROOT / "diagnosis/catalogue/README.md").read_text()
     own = [alert["alert"] for alert in ALERTS if alert["annotations"]["runbook_url"].endswith("/runbook")]
 

@@ -1,4 +1,4 @@
-"""The unit and its example: what they name exists, and the exporter takes it."""
+"""The systemd unit and its example: what they name exists, and the exporter accepts it."""
 
 import argparse
 from configparser import ConfigParser
@@ -23,7 +23,7 @@ class _Unit(ConfigParser):
 
 @pytest.fixture
 def service():
-    """The section of the service; of keys that are there twice, the last."""
+    """Return the service section; the last value counts for duplicate keys."""
     unit = _Unit(strict=False, interpolation=None, delimiters=("=",))
     unit.read(FOLDER / "ackscope-exporter.service")
     return unit["Service"]
@@ -41,7 +41,7 @@ def test_the_command_line_is_one_that_the_exporter_takes(service):
 
 
 def test_what_is_told_to_the_manager_is_what_the_unit_asks_for(service):
-    """Readiness, reload by the signal that we hear, and no restart of what is wrong in the file."""
+    """The unit covers readiness, reload by the handled signal, and no restart after a configuration error."""
     assert ("notify", "main") == (service["Type"], service["NotifyAccess"])
     assert service["ExecReload"].endswith("kill -HUP $MAINPID")
     assert str(EXIT_COULD_NOT) == service["RestartPreventExitStatus"]

@@ -1,4 +1,4 @@
-"""Pictures of a cluster, and films of them: what the broker would say, second by second."""
+"""Snapshots of a made-up cluster, and films: windows of such snapshots at several seconds."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -40,17 +40,17 @@ ALARM = HealthCheck(name="alarms", ok=False, reason="alarms in effect", alarms=(
 
 
 def moment(seconds: float) -> Instant:
-    """That many seconds into the film."""
+    """Return the time at this second of the film."""
     return Instant(wall=WALL + seconds, mono=1000.0 + seconds)
 
 
 def stats(**counters: int) -> MessageStats:
-    """Counters; those not named never had an event."""
+    """Return counters; those not named had no event."""
     return MessageStats(**counters)
 
 
 def queue(name: str = "orders", **fields: Any) -> Queue:
-    """A classic queue in use, all of it consumed, unless said."""
+    """Return a classic queue in use whose messages are all consumed, unless fields say otherwise."""
     defaults = {
         "vhost": "/",
         "type": "classic",
@@ -106,16 +106,16 @@ def connection(name: str = PEER, **fields: Any) -> Connection:
 
 
 WORKED = 60.0
-"""Seconds of good work before the handler hangs."""
+"""Seconds for which the consumer works before its handler hangs."""
 
 
 def _acked(t):
-    """Acknowledgements a consumer has made by second t: 5 a second, and none after it hangs."""
+    """Return the acknowledgements of a consumer until second t: 5 per second until it hangs."""
     return int(100 + 5 * min(t, WORKED))
 
 
 def stuck(t, *, prefetch=10, ready=None, idle=True, of=None, on=None, through=None):
-    """A consumer that worked and hangs since second 60, while 5 messages a second keep coming."""
+    """Return a film of a consumer that hangs from second 60 on, while 5 messages per second are published."""
     acked, late = _acked(t), t > WORKED
     held = prefetch if late else 2
     waiting = (int(5 * (t - WORKED)) if late else 0) if ready is None else ready
@@ -130,7 +130,7 @@ def stuck(t, *, prefetch=10, ready=None, idle=True, of=None, on=None, through=No
 
 
 def snapshot(seconds: float, *, version: str = "4.3.6", **parts: Any) -> Snapshot:
-    """What the broker said that many seconds into the film; parts not named are empty, and were read."""
+    """Return the snapshot at this second of the film; parts not named were read and are empty."""
     overview = parts.pop(
         "overview",
         Overview(
@@ -153,7 +153,7 @@ def snapshot(seconds: float, *, version: str = "4.3.6", **parts: Any) -> Snapsho
 
 
 def film(frame: Callable[[float], dict[str, Any]], until: float, every: float = 5.0, start: float = 0.0) -> Window:
-    """A snapshot every few seconds, as a poller would take them."""
+    """Return a window with a snapshot every few seconds, like those of a poller."""
     window = Window.empty("shop")
     for number in range(int((until - start) / every) + 1):
         seconds = start + number * every
@@ -170,7 +170,7 @@ def look(
     rules: Sequence[Rule] = RULES,
     baselines: Baselines | None = None,
 ) -> DiagnosisResult:
-    """The result of a window, so many seconds after its last snapshot; all of it can be rendered as text."""
+    """Return the diagnosis of a window `later` seconds after its last snapshot; check that it renders as text."""
     taken = window.latest.taken if window.latest else moment(0)
     now = replace(taken, wall=taken.wall + later, mono=taken.mono + later)
     result = diagnose(window, outcomes, now, thresholds or Thresholds(), rules=rules, baselines=baselines)
@@ -181,18 +181,18 @@ def look(
 
 
 def found(verdict: DiagnosisResult) -> list[tuple[str, str, str]]:
-    """Rule, severity and name of each finding, in order."""
+    """Return rule, severity and name of each finding, in order."""
     return [(finding.rule, finding.severity.value, finding.subject.name) for finding in verdict.findings]
 
 
 def only(verdict: DiagnosisResult) -> Finding:
-    """The one finding that there must be."""
+    """Return the only finding; fail if there is not exactly one."""
     (finding,) = verdict.findings
     return finding
 
 
 def text(item):
-    """A finding, or why there is none, as people read it. A fact that its page names and it lacks is an error."""
+    """Render a finding, inconclusive or suppressed result; a missing fact that its page uses is an error."""
     if isinstance(item, FindingReport | InconclusiveReport | SuppressedReport):
         return item
     renderers = {"Finding": render, "Inconclusive": render_inconclusive, "Suppressed": render_suppressed}
@@ -200,13 +200,13 @@ def text(item):
 
 
 def evidence(finding: Finding, key: str) -> Any:
-    """The one observation of a finding with this key."""
+    """Return the only evidence of a finding with this key."""
     (item,) = [each for each in finding.evidence if each.key == key]
     return item
 
 
 def told(finding: Finding) -> str:
-    """All that a finding says, as one text."""
+    """Return the whole report of a finding as one text."""
     report = text(finding)
     items = [f"{item.what} {item.value} {item.expected} {item.source}" for item in report.evidence]
     return "\n".join([report.summary, report.cause, *items, *report.next_steps])

@@ -25,14 +25,14 @@ every_text = pytest.mark.parametrize("text", list(texts()))
 
 @every_command
 def test_a_command_has_balanced_quotes_whatever_the_names_are(command):
-    """A shell would wait for the rest of it."""
+    """With an open quote, a shell would wait for more input."""
     for version in VERSIONS:
         assert shlex.split(filled(command, replace(Names(), version=version)), comments=True)
 
 
 @every_command
 def test_what_follows_a_command_is_a_comment(command):
-    """A step is copied whole: a remark in parentheses would be an error of the shell."""
+    """A step is copied as a whole, and a remark in parentheses would be a shell error."""
     words = shlex.split(filled(command, Names()), comments=True)
     subshells = [word for word in words if word.startswith("(")]
 
@@ -47,7 +47,7 @@ def test_a_command_has_no_line_break(command):
 
 @every_command
 def test_a_command_that_is_not_tested_says_why(command):
-    """In a sentence."""
+    """The reason is a sentence."""
     reason = command.step.untested
 
     assert reason is None or re.fullmatch(r"[A-Z].+\.", reason)
@@ -55,7 +55,7 @@ def test_a_command_that_is_not_tested_says_why(command):
 
 @every_command
 def test_a_command_is_shown_for_some_version(command):
-    """A condition that no version meets hides it for good."""
+    """A condition that no version meets would always hide the command."""
     assert any(meant_for(command.step.when, version) for version in VERSIONS)
 
 

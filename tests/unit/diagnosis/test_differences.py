@@ -10,13 +10,13 @@ NAMES = "abcd"
 
 
 def at(number):
-    """The moment of a reading, 5 s apart."""
+    """Return the time of a reading; readings are 5 s apart."""
     return Instant(wall=1.7e9 + 5 * number, mono=5.0 * number)
 
 
 @st.composite
 def series(draw):
-    """Readings of some queues that change, come and go; one that does not change is the same object."""
+    """Return readings of queues that change, come and go; an unchanged queue is the same object."""
     known, found = {}, []
     for number in range(draw(st.integers(0, 6))):
         for name in NAMES:
@@ -32,7 +32,7 @@ def series(draw):
 
 @given(series())
 def test_it_tells_what_a_dictionary_for_each_reading_would(readings):
-    """For those that were there all the time, that came, that went, and that never were."""
+    """This covers queues that always existed, came, went, and never existed."""
     told = Readings(readings)
     for name in [*NAMES, "z"]:
         expected = [(seen.at, {it.name: it for it in seen.value}.get(name)) for seen in readings]
@@ -44,7 +44,7 @@ def test_it_tells_what_a_dictionary_for_each_reading_would(readings):
 
 @given(series(), st.integers(0, 30))
 def test_so_long_ago_is_the_latest_reading_that_is_old_enough(readings, seconds):
-    """Counted from the last one; there may be none."""
+    """The age counts from the last reading; there may be no such reading."""
     old = [seen for seen in readings if readings[-1].at.since(seen.at) >= seconds]
     told = Readings(readings)
     for name in NAMES:

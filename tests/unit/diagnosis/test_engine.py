@@ -24,13 +24,13 @@ from tests.unit.diagnosis.pictures import look as look_with
 
 FEW = ("pub-nacked-overflow", "memory-alarm", "stuck-consumer", "requeue-loop", "no-consumer")
 RULES = tuple(rule for rule in ALL_RULES if rule.name in FEW)
-"""The engine is the same for five rules as for ninety; what those say of a picture is their own tests' affair."""
+"""The engine works the same for five rules as for ninety; the rules have tests of their own."""
 
 COUNTING = {rule.name for rule in RULES if rule.compares_counters}
 
 
 def look(window):
-    """The verdict of the few."""
+    """Return the diagnosis by these few rules."""
     return look_with(window, rules=RULES)
 
 
@@ -45,7 +45,7 @@ def stuck(t, name="orders", ready=50):
 
 
 def full(t):
-    """A queue that refuses what is published to it."""
+    """Return a full queue that refuses publishes."""
     limits = {"x-max-length": 10, "x-overflow": "reject-publish"}
     return queue("full", messages_ready=10, arguments=limits, stats=stats(publish=int(9 * t)))
 
@@ -56,7 +56,7 @@ def lonely(t):
 
 
 def troubled(t):
-    """Everything at once."""
+    """Return a cluster with all these faults at once."""
     small, large = stuck(t, "small"), stuck(t, "large", ready=5000)
     return {
         "health": (ALARM,),
@@ -68,7 +68,7 @@ def troubled(t):
 
 
 def test_a_healthy_cluster_has_no_findings_and_every_rule_was_asked():
-    """Nothing found and nothing unclear: exit code 0."""
+    """No finding and nothing inconclusive gives exit code 0."""
     verdict = look(film(lambda t: {"queues": (queue(stats=stats(publish=int(t), ack=int(t))),)}, until=60))
 
     assert ((), (), tuple(rule.name for rule in RULES)) == (verdict.findings, verdict.inconclusive, verdict.checked)
@@ -76,7 +76,7 @@ def test_a_healthy_cluster_has_no_findings_and_every_rule_was_asked():
 
 
 def test_findings_are_ranked_by_what_messages_suffer():
-    """Lost first, then stopped (critical before warning, the larger first)."""
+    """Loss comes first, then stopped (critical before warning, larger queues first)."""
     expected = [
         ("pub-nacked-overflow", "critical", "full"),
         ("memory-alarm", "critical", "rabbit@one"),
@@ -99,7 +99,7 @@ def test_a_mere_risk_comes_last():
 
 
 def test_a_lasting_finding_keeps_the_earliest_since():
-    """The window forgets when it began; the verdict before does not."""
+    """The window forgets when it began; the previous result does not."""
     first = look(film(lambda t: {"queues": (lonely(t),)}, until=200))
     window = film(lambda t: {"queues": (lonely(t),)}, until=2000)
 
@@ -111,7 +111,7 @@ def test_a_lasting_finding_keeps_the_earliest_since():
 
 
 def test_before_the_first_poll_nothing_can_be_told():
-    """Every rule says what it lacks; the exit code is 3."""
+    """Every rule is inconclusive with what it lacks; the exit code is 3."""
     verdict = look(Window.empty("shop"))
 
     assert {rule.name for rule in RULES} == {gap.rule for gap in verdict.inconclusive}
@@ -119,7 +119,7 @@ def test_before_the_first_poll_nothing_can_be_told():
 
 
 def test_one_reading_is_not_enough_to_compare():
-    """Counters tell something when they are compared; the alarm needs one reading only."""
+    """Counters need two readings to be compared; the alarm needs one reading only."""
     verdict = look(film(lambda _: {"queues": (queue(),)}, until=0))
 
     assert COUNTING == {gap.rule for gap in verdict.inconclusive}
@@ -127,7 +127,7 @@ def test_one_reading_is_not_enough_to_compare():
 
 
 def test_old_findings_are_not_repeated():
-    """A minute after the last good reading the picture is history: the rules say so, and why."""
+    """One minute after the last good reading the data is too old; the rules are inconclusive and say why."""
     window = film(troubled, until=200)
     last = window.latest
     for late in range(205, 300, 5):
@@ -150,7 +150,7 @@ def test_old_findings_are_not_repeated():
 
 @pytest.mark.parametrize("family", ["queues", "consumers", "channels", "overview"])
 def test_a_part_that_was_never_read_is_named(family):
-    """The rules that need it say so; the others go on."""
+    """The rules that need it are inconclusive; the others work."""
     verdict = look(film(lambda t: {**troubled(t), family: Part(error="refused")}, until=60))
 
     blind = {gap.rule for gap in verdict.inconclusive if f"{family} never read (refused)" in text(gap).because}
@@ -168,7 +168,7 @@ def test_a_part_that_was_never_read_is_named(family):
     ids=["disable_stats", "rates_mode none"],
 )
 def test_without_counters_silence_is_not_mistaken_for_standstill(overview):
-    """A broker that keeps no counters shows none: every consumer would look stuck."""
+    """Without counters every consumer would look stuck."""
     verdict = look(film(lambda t: {**troubled(t), "health": (), "overview": overview}, until=200))
 
     assert () == verdict.findings
@@ -184,7 +184,7 @@ def test_queues_that_the_user_may_not_see_are_told():
 
 
 def test_a_queue_that_just_came_is_not_hidden():
-    """The overview and the list are read a moment apart."""
+    """The overview and the list are read at slightly different times."""
     verdict = look(film(lambda t: {"hidden_queues": 1 if t == 10 else 0}, until=10))
 
     assert () == verdict.inconclusive
@@ -192,7 +192,7 @@ def test_a_queue_that_just_came_is_not_hidden():
 
 @pytest.mark.parametrize(("state", "until"), [("down", 5), (None, 20)], ids=["node is down", "for long"])
 def test_a_queue_without_counts_is_told(state, until):
-    """A classic queue on a node that is down tells nothing: that is no healthy queue."""
+    """A classic queue on a node that is down reports no counts; that does not mean healthy."""
     silent = queue("silent", messages_ready=None, messages_unacked=None, consumers=None, state=state)
     verdict = look(film(lambda _: {"queues": (silent,)}, until=until))
 
@@ -201,7 +201,7 @@ def test_a_queue_without_counts_is_told(state, until):
 
 
 def test_a_new_queue_without_counts_is_given_time():
-    """A quorum queue tells its counts some ten seconds after it was declared, and has no state until then."""
+    """A quorum queue reports its counts about 10 s after it was declared, and has no state until then."""
     new = queue("new", type="quorum", messages_ready=None, messages_unacked=None, consumers=None, state=None)
 
     assert () == look(film(lambda _: {"queues": (new,)}, until=10)).inconclusive

@@ -13,7 +13,7 @@ VIEW = View(Window.empty("shop"), (), moment(0), Thresholds())
 
 
 def rule(name, **explains):
-    """A rule that explains others, by the names of relations."""
+    """Return a rule that explains others, by the names of relations."""
     relations = {"anywhere": ANYWHERE, "node": SAME_NODE, "subject": SAME_SUBJECT, "vhost": SAME_VHOST}
     told = tuple(Explains(tuple(names), relations[where]) for where, names in explains.items())
     return Rule(
@@ -27,7 +27,7 @@ def rule(name, **explains):
 
 
 def finding(rule_name, severity=Severity.WARNING, **subject):
-    """A finding about a queue of the first node, unless said."""
+    """Return a finding about a queue of the first node by default."""
     place = {"kind": "queue", "name": "orders", "vhost": "/", "node": "one", **subject}
     return Finding(
         rule=rule_name,
@@ -37,13 +37,13 @@ def finding(rule_name, severity=Severity.WARNING, **subject):
 
 
 def told(findings, *rules):
-    """Rule of each cause -> rules that hang under it."""
+    """Return the rules of the consequences by the rule of each cause."""
     causes = group_by_cause(findings, {each.name: each for each in rules}, VIEW)
     return {cause.rule: [other.rule for other in cause.consequences] for cause in causes}
 
 
 def test_a_consequence_hangs_under_its_cause():
-    """Whatever the order, and however many there are."""
+    """The order and the number of findings do not matter."""
     findings = [finding("stall"), finding("alarm", kind="node", name="one"), finding("blocked", name="stock")]
 
     assert {"alarm": ["stall", "blocked"]} == told(findings, rule("alarm", anywhere=["stall", "blocked"]))
@@ -58,7 +58,7 @@ def test_chains_are_followed():
 
 
 def test_two_that_explain_each_other_have_the_more_harmful_as_cause():
-    """A circle has a beginning all the same."""
+    """A cycle of explanations still has one cause."""
     rules = (rule("a", subject=["b"]), rule("b", subject=["a"]))
 
     assert {"a": ["b"]} == told([finding("a"), finding("b")], *rules)
@@ -79,14 +79,14 @@ def test_two_that_explain_each_other_have_the_more_harmful_as_cause():
     ],
 )
 def test_a_cause_explains_only_what_is_related(where, other, hangs):
-    """A node that is down explains nothing of another node."""
+    """A node that is down explains no finding about another node."""
     causes = told([finding("cause"), finding("other", **other)], rule("cause", **{where: ["other"]}))
 
     assert hangs == (causes == {"cause": ["other"]})
 
 
 def test_a_cause_is_as_urgent_as_the_worst_of_what_follows():
-    """Information that stops messages is no information."""
+    """A cause takes over the severity of its worst consequence."""
     findings = [finding("other", Severity.CRITICAL), finding("cause", Severity.INFO)]
     (cause,) = group_by_cause(findings, {"cause": rule("cause", anywhere=["other"])}, VIEW)
 
@@ -94,7 +94,7 @@ def test_a_cause_is_as_urgent_as_the_worst_of_what_follows():
 
 
 def test_thousands_are_gathered_in_one_pass():
-    """A broker with ten thousand sick queues is when nobody wants to wait; pairs would be 100 million."""
+    """With 10,000 affected queues, comparing pairs would take 100 million comparisons."""
     findings = [finding("cause", name=f"q{n}") for n in range(5000)]
     findings += [finding("other", name=f"q{n}") for n in range(5000)]
     causes = group_by_cause(findings, {"cause": rule("cause", subject=["other"], anywhere=["nothing"])}, VIEW)

@@ -20,12 +20,12 @@ def finding(name="orders", since=NOON, **fields):
 
 
 def at(seconds):
-    """That many seconds after noon."""
+    """Return the time this many seconds after noon."""
     return f"2026-01-01T12:{seconds // 60:02}:{seconds % 60:02}Z"
 
 
 def test_a_finding_keeps_the_earliest_moment_it_was_told_since():
-    """The window forgets; a finding does not."""
+    """The window forgets older readings; the finding keeps its time."""
     (now,) = apply_hysteresis([finding(since=at(60))], [finding(since=at(5), last_seen=at(55))], at(60), hold=20)
 
     assert (at(5), at(60)) == (now.since, now.last_seen)
@@ -33,7 +33,7 @@ def test_a_finding_keeps_the_earliest_moment_it_was_told_since():
 
 @pytest.mark.parametrize(("later", "stays"), [(5, True), (20, True), (21, False), (300, False)])
 def test_it_stays_for_a_short_while_after_its_evidence(later, stays):
-    """One reading without it is no end of it, and a minute without it is."""
+    """One reading without evidence does not end a finding; a minute without it does."""
     held = apply_hysteresis([], [finding(last_seen=at(0))], at(later), hold=20)
 
     assert stays == bool(held)
@@ -41,14 +41,14 @@ def test_it_stays_for_a_short_while_after_its_evidence(later, stays):
 
 
 def test_what_is_held_is_not_held_for_ever():
-    """Held once, it is still as old as its evidence."""
+    """A held finding still ages with its evidence."""
     once = apply_hysteresis([], [finding(last_seen=at(0))], at(15), hold=20)
 
     assert [] == apply_hysteresis([], once, at(25), hold=20)
 
 
 def test_a_consequence_is_held_as_a_finding_of_its_own():
-    """Its cause may have ended first."""
+    """The cause may have ended before the consequence."""
     child = finding("stock", last_seen=at(0))
     cause = replace(finding(last_seen=at(0)), consequences=(child,))
 
@@ -57,7 +57,7 @@ def test_a_consequence_is_held_as_a_finding_of_its_own():
 
 
 def test_it_is_no_less_urgent_at_once():
-    """One reading that shows less: it is told as before, from the same moment on."""
+    """After one milder reading the finding keeps its severity and its `since`."""
     worse = finding(last_seen=at(0))
     less = replace(finding(), severity=Severity.INFO)
 
@@ -66,14 +66,14 @@ def test_it_is_no_less_urgent_at_once():
 
 
 def test_it_is_more_urgent_at_once():
-    """Nobody waits to be told that it got worse."""
+    """A higher severity is reported at once."""
     less = replace(finding(last_seen=at(0)), severity=Severity.INFO)
 
     assert [Severity.WARNING] == [each.severity for each in apply_hysteresis([finding()], [less], at(5), hold=20)]
 
 
 def test_the_urgency_of_a_consequence_is_not_kept_in_its_cause():
-    """A cause is told as urgent as the worst that follows from it; without that, it is what it is."""
+    """A cause takes over the severity of its worst consequence, and loses it together with the consequence."""
     child = finding("stock", last_seen=at(0))
     cause = replace(finding(last_seen=at(0)), consequences=(child,))
     alone = replace(finding(), severity=Severity.INFO)

@@ -10,7 +10,7 @@ UNTIL = 200
 
 
 def healthy(name, t, rate, prefetch):
-    """A queue in good health: what is published is acknowledged, with its consumer, channel and connection."""
+    """Return a healthy queue whose messages are all acknowledged, with its consumer, channel and connection."""
     done = int(rate * t)
     taken = {"deliver": done + 1, "deliver_get": done + 1, "ack": done, "redeliver": 1}
     ready, held = int(rate) % 7, min(1, prefetch)
@@ -24,7 +24,7 @@ def healthy(name, t, rate, prefetch):
 
 
 def crowd(t, members):
-    """Several healthy queues."""
+    """Return several healthy queues."""
     families = {"queues": (), "consumers": (), "channels": (), "connections": ()}
     for number, (rate, prefetch) in enumerate(members):
         for family, objects in healthy(f"healthy-{number}", t, rate, prefetch).items():
@@ -33,7 +33,7 @@ def crowd(t, members):
 
 
 def together(t, members, seed):
-    """The troubled cluster with healthy queues beside, every list in some order."""
+    """Return the cluster with faults plus healthy queues, with every list in some order."""
     picture, order = troubled(t), random.Random(seed * 1000 + t)
     for family, objects in crowd(t, members).items():
         mixed = [*picture.get(family, ()), *objects]
@@ -49,7 +49,7 @@ MEMBERS = st.lists(st.tuples(st.sampled_from([0.2, 1.0, 9.5, 800.0]), st.integer
 @settings(max_examples=15, deadline=None)
 @given(members=MEMBERS, seed=st.integers(0, 1000))
 def test_neither_order_nor_healthy_neighbours_change_the_findings(members, seed):
-    """Whatever else is in the cluster, and however the broker lists it, the verdict is the same."""
+    """Healthy objects and the order of lists do not change the result."""
     verdict = look(film(lambda t: together(t, members, seed), until=UNTIL))
 
     assert ALONE.findings == verdict.findings
@@ -59,7 +59,7 @@ def test_neither_order_nor_healthy_neighbours_change_the_findings(members, seed)
 @settings(max_examples=15, deadline=None)
 @given(members=MEMBERS, until=st.sampled_from([5, 20, 60, 400]))
 def test_healthy_queues_alone_have_no_findings(members, until):
-    """At no rate, and however long they are watched."""
+    """Neither the rate nor the length of the window matters."""
     verdict = look(film(lambda t: crowd(t, members), until=until))
 
     assert () == verdict.findings

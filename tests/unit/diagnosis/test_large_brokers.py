@@ -1,4 +1,4 @@
-"""Brokers whose queues are too many to read all statistics at every poll: totals are fresh, the rest is older."""
+"""Brokers with too many queues to read all statistics at every poll: totals are fresh, statistics are older."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ from tests.unit.diagnosis.test_no_consumer import lonely
 
 
 def detailed_every(seconds, frame):
-    """The same film, in which statistics are read so seldom and are the last known ones in between."""
+    """Return the same film with statistics read every few seconds and unchanged in between."""
 
     def seen(t):
         read = t - t % seconds
@@ -26,7 +26,7 @@ def detailed_every(seconds, frame):
 
 
 def totals(frame):
-    """The same film, in which statistics are never read."""
+    """Return the same film without any statistics."""
 
     def seen(t):
         now = frame(t)
@@ -42,7 +42,7 @@ def test_what_is_wrong_is_found_by_seldom_statistics_too():
 
 
 def test_statistics_that_were_not_read_again_are_no_standstill():
-    """A consumer works; its counters are those of a minute ago at every poll."""
+    """A consumer works, but its counters are one minute old at every poll."""
     works = stuck(0, ready=0)["queues"][0]
 
     def frame(t):
@@ -53,7 +53,7 @@ def test_statistics_that_were_not_read_again_are_no_standstill():
 
 
 def test_queues_of_which_only_totals_are_known_are_not_judged_and_that_is_said():
-    """Neither no consumer nor any other verdict: cannot tell, because."""
+    """No rule reports them; the rules are inconclusive with the reason."""
     verdict = look(film(totals(lonely()), until=300))
 
     assert [] == found(verdict)
@@ -64,7 +64,7 @@ def test_queues_of_which_only_totals_are_known_are_not_judged_and_that_is_said()
 
 
 def test_statistics_that_are_too_old_are_no_ground_for_a_verdict():
-    """They were read once, five minutes ago."""
+    """The statistics were read once, five minutes ago."""
     verdict = look(film(detailed_every(1000, lonely()), until=300))
 
     assert [] == found(verdict)
@@ -72,14 +72,14 @@ def test_statistics_that_are_too_old_are_no_ground_for_a_verdict():
 
 
 def test_empty_queues_without_statistics_are_no_blind_spot():
-    """A hundred thousand idle queues are not told at every look."""
+    """100,000 idle queues do not make every diagnosis inconclusive."""
     idle = totals(lambda _: {"queues": tuple(queue(f"idle-{number}") for number in range(3))})
 
     assert not [gap for gap in look(film(idle, until=60)).inconclusive if gap.reason == "stale_details"]
 
 
 def test_parts_that_are_read_seldom_are_fresh_for_two_of_their_intervals():
-    """Queues are read every 90 s: two minutes later they still count, at half an hour they do not."""
+    """Queues are read every 90 s: they count after two minutes, but not after half an hour."""
     window = film(lonely(), until=360, every=90)
     for later, rules in ((150.0, ["no-consumer"]), (1800.0, [])):
         verdict = look(window, later=later)
@@ -88,7 +88,7 @@ def test_parts_that_are_read_seldom_are_fresh_for_two_of_their_intervals():
 
 @pytest.mark.parametrize(("every", "rules"), [(None, []), (30.0, []), (150.0, ["no-consumer"])])
 def test_parts_that_are_to_be_read_seldom_from_now_on_are_fresh_until_then(every, rules):
-    """Queues were read every 15 s; the broker is calm now, and they are planned for 150 s later."""
+    """Queues were read every 15 s; the broker is quiet now, and the next reading is planned after 150 s."""
 
     def frame(t):
         read = min(t, 60.0)
@@ -98,5 +98,5 @@ def test_parts_that_are_to_be_read_seldom_from_now_on_are_fresh_until_then(every
 
 
 def test_parts_that_are_read_often_are_old_after_a_minute():
-    """Then they tell of an outage, and of nothing else."""
+    """After one minute their age only shows an outage."""
     assert [] == found(look(film(lonely(), until=360, every=5), later=61))

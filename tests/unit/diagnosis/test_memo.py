@@ -11,7 +11,7 @@ from tests.unit.diagnosis.pictures import film
 
 
 def test_a_thing_is_made_once_a_view():
-    """And anew for the next one."""
+    """The next view computes it again."""
     window = film(lambda _: {}, until=0)
     views = [View(window, (), window.latest.taken, Thresholds()) for _ in range(2)]
     made = []
@@ -29,7 +29,7 @@ def test_a_thing_is_made_once_a_view():
 
 
 def test_each_maker_has_its_own():
-    """They do not share by name."""
+    """Functions with the same name do not share a result."""
     window = film(lambda _: {}, until=0)
     view = View(window, (), window.latest.taken, Thresholds())
 
@@ -37,14 +37,14 @@ def test_each_maker_has_its_own():
 
 
 class Holding:
-    """Something made of a view that goes on asking it."""
+    """A cached result that keeps a reference to its view."""
 
     def __init__(self, view):
         self.view = view
 
 
 def test_a_look_leaves_nothing_behind():
-    """A view is freed with its verdict: it holds all readings, and would stay until cycles are searched for."""
+    """A view is freed with its result. It holds all readings and must not wait for the cycle collector."""
     views = []
 
     def evaluate(view):

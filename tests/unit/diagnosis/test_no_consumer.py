@@ -7,7 +7,7 @@ from tests.unit.diagnosis.pictures import PEER, connection, evidence, film, look
 
 
 def lonely(growth=5, name="orders", **fields):
-    """A queue without consumers, to which so many messages a second are published."""
+    """Return a film of a queue without consumers, with this publish rate."""
 
     def frame(t):
         counters = fields.get("counters", lambda t: {})(t)
@@ -134,7 +134,7 @@ def test_a_connection_without_channels_is_named():
 
 
 def test_after_a_restart_of_the_broker_watching_starts_over():
-    """The counters fell."""
+    """A restart resets the counters."""
 
     def frame(t):
         published = int(5000 + 5 * t) if t < 100 else int(5 * (t - 100))

@@ -39,7 +39,7 @@ def full(**fields):
 
 @pytest.mark.parametrize(("client", "severity"), [("ackscope-probe nack", "info"), ("shop", "critical")])
 def test_a_probe_that_is_nacked_by_design_is_no_proof(client, severity):
-    """Beside a full queue of the same vhost, the same channel of an application would be."""
+    """An application's channel with the same counters next to a full queue of its vhost would be proof."""
     window = film(
         lambda t: {
             "queues": (full(),),
@@ -62,7 +62,7 @@ def test_a_probe_that_is_nacked_by_design_is_no_proof(client, severity):
     ],
 )
 def test_queues_of_probes_are_the_subject_of_nothing(name):
-    """Full, without a consumer, or with messages that are redelivered again and again: all of it is on purpose."""
+    """They are full, without consumers, or with endless redeliveries by design."""
 
     def frame(t):
         counters = stats(publish=int(10 + 8 * t), redeliver=int(50 * t), deliver_get=int(50 * t), deliver=int(50 * t))

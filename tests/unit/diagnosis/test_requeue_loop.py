@@ -8,7 +8,7 @@ from tests.unit.diagnosis.pictures import channel, connection, consumer, evidenc
 
 
 def loop(t, *, published=0.0, acked=0.0, share=1.0, rate=90.0, start=0.0, end=1e9, **fields):
-    """A consumer that requeues three messages, so many times a second, and acknowledges hardly any."""
+    """Return a film of a consumer that requeues three messages at this rate and acknowledges hardly any."""
     seconds = max(0.0, min(t, end) - start)
     redelivered, done = int(rate * seconds), int(acked * t)
     delivered = int(redelivered / share) + done
@@ -36,7 +36,7 @@ def test_a_loop_is_found_after_twenty_seconds():
 
 
 def test_while_messages_are_published_the_loop_is_critical():
-    """Nothing gets past the loop."""
+    """No other message gets past the loop."""
     window = film(lambda t: loop(t, published=5.0), until=40)
 
     assert [("requeue-loop", "critical", "orders")] == found(look(window))

@@ -19,7 +19,7 @@ def exchange(name, kind="direct", **fields):
 
 
 def seen(*, queues=(), exchanges=(), bindings=(), policies=()):
-    """One look at a cluster that is made of these."""
+    """Return a view of a cluster with these objects."""
     listed = bindings if isinstance(bindings, Part) else Bindings(listed=tuple(bindings))
     parts = {"queues": tuple(queues), "exchanges": exchanges, "bindings": listed, "policies": tuple(policies)}
     window = film(lambda _: parts, until=0)
@@ -27,12 +27,12 @@ def seen(*, queues=(), exchanges=(), bindings=(), policies=()):
 
 
 def names(found):
-    """The queues without their virtual host, which is `/`; None stays."""
+    """Return the names of the queues in virtual host `/`; None stays None."""
     return found if found is None else sorted(name for _, name in found)
 
 
 def test_the_default_exchange_goes_by_the_name_of_the_queue():
-    """Of a queue that is not there, it reaches none; of an unknown key nothing can be said."""
+    """It reaches nothing if the queue does not exist; with an unknown key the route is unknown."""
     view = seen(queues=[queue("a"), queue("b")])
 
     assert ["a"] == names(targets(view, "/", "", "a"))
@@ -42,7 +42,7 @@ def test_the_default_exchange_goes_by_the_name_of_the_queue():
 
 
 def test_a_direct_exchange_goes_by_the_key():
-    """Without a key, by every one that is bound."""
+    """With an unknown key it reaches all bound queues."""
     view = seen(exchanges=(exchange("x"),), bindings=[binding("x", "a", "1"), binding("x", "b", "2")])
 
     assert ["a"] == names(targets(view, "/", "x", "1"))
@@ -58,7 +58,7 @@ def test_a_fanout_exchange_reaches_all():
 
 
 def test_a_topic_exchange_goes_by_patterns():
-    """And by keys that are none."""
+    """A key without wildcards must match exactly."""
     bound = [binding("x", "all", "#"), binding("x", "eu", "*.eu"), binding("x", "one", "order.eu")]
     view = seen(exchanges=(exchange("x", "topic"),), bindings=bound)
 
@@ -93,7 +93,7 @@ def test_a_star_is_one_word_and_a_hash_any_number(pattern, key, taken):
 
 @pytest.mark.parametrize("kind", ["headers", "x-consistent-hash"])
 def test_what_does_not_go_by_the_key_cannot_be_told(kind):
-    """Unless nothing is bound there at all; and without a key, all that is bound may be reached."""
+    """The route is known only if nothing is bound; with an unknown key, all bound queues may be reached."""
     view = seen(exchanges=(exchange("x", kind), exchange("bare", kind)), bindings=[binding("x", "a")])
 
     assert targets(view, "/", "x", "1") is None
@@ -110,7 +110,7 @@ def test_a_delayed_message_exchange_is_what_it_says_that_it_is():
 
 
 def test_exchanges_bound_to_exchanges_are_followed():
-    """Also where they go in a circle."""
+    """Cycles of bindings are followed too."""
     chain = [binding("x", "y", "1", "exchange"), binding("y", "x", "1", "exchange"), binding("y", "a", "1")]
     view = seen(exchanges=(exchange("x"), exchange("y")), bindings=chain)
 
@@ -136,7 +136,7 @@ def test_an_exchange_that_is_not_there_reaches_nothing():
 
 
 def test_without_the_list_of_bindings_nothing_is_told():
-    """But by the default exchange, which has none."""
+    """Only the default exchange has a known route, because it needs no bindings."""
     view = seen(queues=[queue("a")], exchanges=(exchange("x"),), bindings=Part(error="timed out"))
 
     assert targets(view, "/", "x", "1") is None
@@ -144,7 +144,7 @@ def test_without_the_list_of_bindings_nothing_is_told():
 
 
 def test_dead_letter_targets_are_found_by_arguments_policies_and_bindings():
-    """With a key of their own or with that of the message."""
+    """Dead letters have their own routing key or that of the message."""
     sources = [
         queue("named", arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "bin"}),
         queue("bound", effective_policy={"dead-letter-exchange": "dlx"}),
@@ -160,7 +160,7 @@ def test_dead_letter_targets_are_found_by_arguments_policies_and_bindings():
 
 
 def test_what_comes_out_of_a_delay_is_no_waste():
-    """The queue of work behind a retry is no dead-letter store; the delay itself is a target of that queue."""
+    """The work queue behind a retry is no dead-letter queue; the delay queue is a target of the work queue."""
     work = queue("work", arguments={"x-dead-letter-exchange": "again"})
     retry = {"x-message-ttl": 5000, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "work"}
     view = seen(

@@ -12,13 +12,13 @@ PAGES = pages()
 
 
 def test_every_page_is_a_rule():
-    """By its name; none is left out."""
+    """The name of a page is the name of its rule; none is left out."""
     assert list(PAGES) == [rule.name for rule in RULES]
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_runbook_has_its_headings_in_order(name):
-    """So that a tired person finds them where they always are."""
+    """Every runbook has the same headings, so that readers find them quickly."""
     body = PAGES[name].body
     places = [body.find(f"\n{heading}\n") for heading in HEADINGS]
 
@@ -35,12 +35,12 @@ def test_a_rule_needs_families_that_exist(rule):
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_a_rule_explains_rules_that_exist(rule):
-    """A name that is misspelt would explain nothing, in silence."""
+    """A misspelt name would silently explain nothing."""
     assert set() == {name for each in rule.explains for name in each.rules} - set(PAGES)
 
 
 def test_every_threshold_has_one_owner():
-    """The page of one rule says what it means; that is the configuration reference."""
+    """The page of one rule describes it for the configuration reference."""
     named = [threshold for page in PAGES.values() for threshold in page.thresholds]
     fields = [
         f"{group}.{name}"
@@ -64,6 +64,6 @@ def test_every_threshold_has_one_owner():
     ids=["no-front-matter", "unknown-key", "unknown-impact", "no-yaml"],
 )
 def test_a_malformed_page_is_named(text, problem):
-    """With what is wrong."""
+    """The message names the page and the error."""
     with pytest.raises(CatalogueError, match=problem):
         parse("stuck.md", text)

@@ -66,7 +66,7 @@ def test_the_report_has_both_ways_to_close_the_connection():
 
 
 def test_since_is_the_moment_at_which_the_channel_became_idle():
-    """It does not move with the window."""
+    """The time does not move with the window."""
     moments = {only(look(film(stuck, until=until))).since for until in (90, 120, 300, 900)}
 
     assert {"2027-01-15T08:01:01Z"} == moments

@@ -172,7 +172,7 @@ def test_after_a_restart_of_the_broker_watching_starts_over():
 
 
 def test_an_idle_consumer_of_an_empty_queue_is_no_finding():
-    """It holds nothing."""
+    """An idle consumer holds no messages."""
 
     def frame(_):
         return {

@@ -7,12 +7,12 @@ from diagnosis.thresholds import Thresholds
 
 
 def test_durations_may_be_text():
-    """As everywhere in the configuration."""
+    """Durations are read as everywhere in the configuration."""
     assert 90.0 == Thresholds.model_validate({"consumers": {"stuck_for": "1.5m"}}).consumers.stuck_for
 
 
 def test_one_look_judges_by_shorter_times_only():
-    """What is seen in two readings is told; where the broker itself says since when, nothing changes."""
+    """What two readings show is reported; limits on times that the broker itself reports do not change."""
     usual, once = Thresholds().consumers, Thresholds.one_shot().consumers
 
     assert once.stuck_for < usual.stuck_for
@@ -38,7 +38,7 @@ def test_a_pattern_that_is_none_is_refused_in_one_line(tmp_path):
     ["consumers.requeue_share", "consumers.requeue_acked", "publishers.overflow_relief", "consumers.stuck_patience"],
 )
 def test_shares_and_factors_have_bounds(setting):
-    """A share of nothing would find everything."""
+    """A share of 0 would report everything."""
     group, name = setting.split(".")
 
     with pytest.raises(ValidationError):
@@ -46,7 +46,7 @@ def test_shares_and_factors_have_bounds(setting):
 
 
 def test_some_queues_are_judged_by_other_numbers():
-    """By the pattern of their names; the last override that covers a queue counts, all others keep their numbers."""
+    """Overrides match queue names by pattern; the last matching override counts, other queues keep the defaults."""
     slow = {"queues": "^batch\\.", "values": {"consumers": {"stuck_for": "10m"}}}
     slower = {"queues": "nightly", "vhosts": "^shop$", "values": {"consumers": {"stuck_for": "1h"}}}
     thresholds = Thresholds.model_validate({"overrides": [slow, slower], "consumers": {"stuck_long": "90s"}})
@@ -69,7 +69,7 @@ def test_some_queues_are_judged_by_other_numbers():
     ],
 )
 def test_an_override_that_fits_nothing_is_refused_when_the_settings_are_read(values, said):
-    """Not when the first queue comes along."""
+    """It is refused before the first queue is judged."""
     with pytest.raises(ValidationError) as caught:
         Thresholds.model_validate({"overrides": [{"queues": "x", "values": values}]})
 

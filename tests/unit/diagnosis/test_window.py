@@ -33,7 +33,7 @@ def test_recent_snapshots_are_never_thinned():
 
 
 def test_older_gaps_grow_with_age_only():
-    """No gap is longer than the age of its newer end, so that half of any duration can be seen."""
+    """No gap is longer than the age of its newer end, so at least half of any duration is visible."""
     window = film(lambda _: {}, until=2000)
     ages = [window.latest.taken.since(snap.taken) for snap in window.snapshots]
 
@@ -43,7 +43,7 @@ def test_older_gaps_grow_with_age_only():
 
 
 def test_every_moment_of_a_film_is_bounded():
-    """Thinning holds after each single snapshot, not only in the end."""
+    """The limits hold after each added snapshot, not only at the end."""
     window = Window.empty("shop")
     for second in range(0, 1500, 5):
         window = window.add(snapshot(second))
@@ -52,7 +52,7 @@ def test_every_moment_of_a_film_is_bounded():
 
 
 def test_a_failed_poll_is_no_further_sample():
-    """The part that is carried over has its old moment, and counts once."""
+    """The repeated part keeps its old time, and counts once."""
     first = snapshot(0, queues=(queue(),))
     failed = snapshot(5, queues=Part(value=first.queues.value, at=first.queues.at, error="timed out"))
 
@@ -63,7 +63,7 @@ def test_a_failed_poll_is_no_further_sample():
 
 
 def test_a_snapshot_without_any_new_reading_replaces_the_latest():
-    """It tells of errors, not of another moment of the cluster."""
+    """It adds errors, but no new state of the cluster."""
     first = snapshot(0)
     again = snapshot(0, hidden_queues=2)
 
@@ -73,7 +73,7 @@ def test_a_snapshot_without_any_new_reading_replaces_the_latest():
 
 
 def test_objects_that_did_not_change_are_held_once():
-    """Ten thousand idle queues cost one copy, not one a poll."""
+    """10,000 idle queues are stored once, not once per poll."""
     window = film(lambda t: {"queues": (queue("idle"), queue("busy", stats=stats(ack=int(t))))}, until=5)
     (first, second) = (seen.value for seen in window.readings("queues"))
 
@@ -91,7 +91,7 @@ def test_sharing_keeps_the_order_of_the_latest_reading(order):
 
 
 def test_older_snapshots_keep_queues_nodes_and_totals_only():
-    """Who was connected minutes ago is asked by no rule, and would cost the most."""
+    """No rule needs clients of minutes ago, and they would take the most memory."""
     window = film(lambda _: {"queues": (queue(),), "channels": (channel(),)}, until=600)
     kept = {family: len(window.readings(family)) for family in ("overview", "queues", "health", "channels", "nodes")}
 
@@ -99,7 +99,7 @@ def test_older_snapshots_keep_queues_nodes_and_totals_only():
 
 
 def test_two_hours_of_nodes_are_held_a_minute_apart():
-    """For trends: bounded, the latest reading last, and nothing of queues."""
+    """The trail serves trends: it is bounded, ends with the latest reading, and has no queues."""
     window = film(lambda _: {"queues": (queue(),)}, until=3 * 3600, every=30)
     trend = window.trend("nodes")
 
@@ -111,7 +111,7 @@ def test_two_hours_of_nodes_are_held_a_minute_apart():
 
 
 def test_of_clients_that_are_read_seldom_some_readings_are_held():
-    """A busy broker is asked for them once a minute: two readings are needed to see who comes and goes."""
+    """A busy broker is asked for them once a minute, and two readings are needed to see changes."""
     window = Window.empty("shop")
     for second in range(0, 400, 5):
         read = moment(second - second % 60)

@@ -1,4 +1,4 @@
-"""A cluster made by hand that tells everything a broker can tell, so that every metric of the broker is made."""
+"""A handmade cluster with every field that a broker can report, so that every metric is made."""
 
 from dataclasses import fields
 from typing import Any
@@ -60,7 +60,7 @@ def numbers(cls: Any, **known: Any) -> dict[str, Any]:
 
 
 def full(cluster: str = "shop", version: str = "3.12.0", **parts: Part[Any]) -> Snapshot:
-    """Two nodes with an object of every kind; of a version that fills more than today's do."""
+    """Return two nodes with an object of every kind, of a version that fills more fields than current ones."""
     overview = Overview(
         **numbers(
             Overview,

@@ -1,4 +1,4 @@
-"""Values made by hand: a small cluster, records of probes, a clock that stands still until told."""
+"""Handmade values: a small cluster, records of probes, a clock that tests set."""
 
 import shutil
 import subprocess
@@ -32,7 +32,7 @@ NOW = Instant(wall=WALL, mono=1000.0)
 
 @dataclass
 class SetClock:
-    """A clock that goes when it is told."""
+    """A clock that tests set."""
 
     mono: float = NOW.mono
 
@@ -158,7 +158,7 @@ def step(**changes: Any) -> StepRecord:
 
 
 def outcome(**changes: Any) -> ProbeOutcome:
-    """A stream of the delivery probe that does well."""
+    """Return a healthy stream of the delivery probe."""
     values: dict[str, Any] = {
         "probe": "delivery",
         "stream": "classic",
@@ -264,14 +264,14 @@ def diagnosis_report(**changes: Any) -> DiagnosisReport:
 
 @dataclass
 class Verdicts:
-    """A verdict by parts."""
+    """Returns diagnoses with these parts."""
 
     findings: tuple[Finding, ...] = ()
     inconclusive: tuple[Inconclusive, ...] = ()
     checked: tuple[str, ...] = field(default=("no-consumer", "stuck-consumer"))
 
     def of(self, cluster: str) -> DiagnosisResult:
-        """The verdict on a cluster."""
+        """Return the diagnosis of a cluster."""
         return DiagnosisResult(
             cluster=cluster,
             at=NOW.iso(),
@@ -291,7 +291,7 @@ def eventually(holds: Callable[[], bool], seconds: float = 20.0) -> None:
 
 
 def promtool(text: str) -> str:
-    """What `promtool check metrics` has against an exposition; "" when it is clean."""
+    """Return the complaints of `promtool check metrics` about an exposition; "" if there are none."""
     program = shutil.which("promtool")
     assert program is not None, "promtool is missing: run `make setup`"
     done = subprocess.run([program, "check", "metrics"], input=text, capture_output=True, text=True, check=False)

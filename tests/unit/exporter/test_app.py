@@ -70,7 +70,7 @@ def test_a_broker_that_is_away_is_served_as_such():
 
 
 def test_a_scrape_never_asks_the_broker():
-    """However often we are asked, the broker hears from the poller only."""
+    """Only the poller sends requests to the broker, however many scrapes there are."""
     with serve(broker("4.3.6")) as server:
         exporter = app(server.url, poll={"interval": 300})
         exporter.start()
@@ -100,7 +100,7 @@ def test_a_stop_is_quick():
 
 
 def test_a_cluster_without_an_address_is_not_probed_on_demand():
-    """Nor is anything that is not in the configuration."""
+    """Targets outside the configuration are not probed either."""
     exporter = app("http://127.0.0.1:1")
     exporter.start()
     try:
@@ -114,7 +114,7 @@ def test_a_cluster_without_an_address_is_not_probed_on_demand():
 
 
 def test_a_poller_that_stalls_is_seen():
-    """A broker that is away is no reason: its snapshots come all the same."""
+    """An unreachable broker does not stall the poller: its snapshots still come."""
     clock = SetClock()
     settings = {"listen": "127.0.0.1:0", "clusters": {"shop": {"management": {"url": "http://127.0.0.1:1"}}}}
     exporter = App(ExporterSettings.model_validate(settings), clock)

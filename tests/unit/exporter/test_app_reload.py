@@ -1,4 +1,4 @@
-"""An exporter that is told to read its file again, in one process, on brokers that are recorded."""
+"""An exporter that reloads its configuration, in one process, with recorded brokers."""
 
 import threading
 from base64 import b64encode
@@ -49,7 +49,7 @@ class Served:
         return answer.status_code, answer.text
 
     def value(self, sample):
-        """The value of one sample; None where it is not there."""
+        """The value of one sample; None if it is not there."""
         found = [line for line in self.get().splitlines() if line.startswith(f"{sample} ")]
         return float(found[0].rpartition(" ")[2]) if found else None
 

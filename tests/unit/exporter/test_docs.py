@@ -20,7 +20,7 @@ ROOT = Path(docs.__file__).parents[2]
     ("name", "module"), [("metrics", metrics), ("configuration", configuration), ("migrating", migrating)]
 )
 def test_the_page_is_fresh(name, module):
-    """`python -m exporter.docs.<name> > docs/<name>.md` makes it anew."""
+    """`python -m exporter.docs.<name> > docs/<name>.md` writes the page."""
     assert module.page() == (ROOT / "docs" / f"{name}.md").read_text()
 
 
@@ -30,7 +30,7 @@ def specs():
 
 
 def declared():
-    """Name of every metric that any module of the exporter declares -> the module."""
+    """Return the module of every metric that the exporter declares, by metric name."""
     found = {}
     for info in pkgutil.walk_packages(exporter.__path__, "exporter."):
         module = importlib.import_module(info.name)
@@ -50,7 +50,7 @@ def test_every_metric_that_is_declared_anywhere_is_on_the_page():
 
 
 def test_every_reason_to_not_change_is_that_of_a_metric():
-    """A metric that is gone takes its reason with it."""
+    """When a metric is removed, its reason is removed too."""
     documented = {spec.name for spec in specs()}
 
     assert set() == set(UNTESTED) - documented
@@ -65,7 +65,7 @@ def test_every_metric_is_declared_once():
 
 @pytest.mark.parametrize("spec", {spec.name: spec for spec in specs()}.values(), ids=lambda spec: spec.name)
 def test_every_metric_is_named_by_the_rules(spec):
-    """Its prefix, its ending, its help as a sentence, a source, and a unit that is a base unit."""
+    """This covers prefix, suffix, a help text that is a sentence, a source, and a base unit."""
     assert spec.name.startswith(("ackscope_", "rabbitmq_", "probe_"))
     assert spec.name.startswith("probe_") == (spec in metrics.sections()[metrics.ONE_SHOT])
     assert (spec.kind is MetricType.COUNTER) == spec.name.endswith("_total")

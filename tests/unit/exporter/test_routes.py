@@ -15,7 +15,7 @@ class Page:
 
     @staticmethod
     def respond(_):
-        """A line."""
+        """Return one line."""
         return Response(b"up 1\n")
 
 
@@ -80,7 +80,7 @@ def test_a_reload_answers_with_its_line(ok, status):
 
 
 def test_reload_alone_is_a_post():
-    """All else is there to be looked at."""
+    """All other paths are read-only."""
     parts = RouteContext(
         state=StateStore([]), exposition=Page(), status=None, probe_page=None, reload=None, clock=SetClock()
     )

@@ -70,7 +70,7 @@ def test_no_addresses_to_listen_on(text):
 
 
 def test_diagnosis_knows_the_probes_by_their_real_prefix(tmp_path):
-    """Whoever changes the prefix of the probes need not change it twice."""
+    """The prefix of the probes needs to be changed in one place only."""
     settings = loaded(tmp_path, SHOP + "probes: {prefix: canary}\n")
 
     assert "canary." in settings.thresholds.own_prefixes

@@ -1,4 +1,4 @@
-"""Every wrong configuration is told in one line: which file or variable, which key, what is wrong, what to do."""
+"""Every wrong configuration gives one line: file or variable, key, error, and what to do."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from ackscope.settings import load
 from exporter.settings import ExporterSettings
 
 SHOP = 'clusters: {shop: {management: {url: "http://u:hush@host:15672"}}}\n'
-"""One cluster, all right."""
+"""A valid configuration of one cluster."""
 
 
 def management(text):
@@ -197,7 +197,7 @@ WRONG = [
         "modules: prod: both password and password_file are set; keep one",
     ),
 ]
-"""Text of the file -> the message, or its beginning where it goes on with a list of all that is known."""
+"""Text of the file -> the message, or its start if a list of known names follows."""
 
 LISTS = ("unknown key", "did you mean 'queues'?")
 

@@ -50,7 +50,7 @@ def test_the_front_door_loads_no_room() -> None:
 
 @pytest.mark.parametrize(("text", "value"), [("200ms", 0.2), ("30s", 30), ("5m", 300), ("2h", 7200), ("7", 7)])
 def test_durations(text: str, value: float) -> None:
-    """As people write them."""
+    """Durations are accepted as people write them."""
     assert value == pytest.approx(seconds(text))
 
 
@@ -67,7 +67,7 @@ def test_logs_never_hold_a_password() -> None:
 
 
 def test_the_example_in_a_message_stays_readable() -> None:
-    """It names no secret."""
+    """The example contains no secret."""
     example = "expected amqp or amqps, as in amqp://user:password@host:5672"
 
     assert example == redact(example)

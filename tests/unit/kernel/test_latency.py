@@ -1,4 +1,4 @@
-"""The buckets that everything merges by."""
+"""The shared latency buckets."""
 
 import math
 import random

@@ -8,7 +8,7 @@ from ackscope.log import get_logger, setup_logging
 
 @pytest.fixture
 def as_it_was():
-    """The root logger gets its handlers and its level back."""
+    """Restore the handlers and the level of the root logger."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield
@@ -59,7 +59,7 @@ def test_a_traceback_can_be_read_in_logfmt(as_it_was, capsys):
 
 
 def test_other_libraries_log_in_the_same_format(as_it_was, capsys):
-    """From warning up."""
+    """They are logged from level warning up."""
     setup_logging()
     logging.getLogger("urllib3").info("fine")
     logging.getLogger("urllib3").warning("retry %d", 3)
@@ -68,7 +68,7 @@ def test_other_libraries_log_in_the_same_format(as_it_was, capsys):
 
 
 def test_a_level_is_that_of_our_rooms(as_it_was, capsys):
-    """Debug of ours does not mean debug of all."""
+    """Level debug of our packages does not apply to other libraries."""
     setup_logging("debug")
     get_logger("probes.x").debug("sent")
     logging.getLogger("urllib3").debug("sent")

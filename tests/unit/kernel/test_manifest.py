@@ -10,7 +10,7 @@ from ackscope.manifest import Manifest, ManifestCache
 
 
 def put(root: Path, number: int, age: float) -> None:
-    """Replace the manifest by one of this number and age."""
+    """Replace the manifest by one with this number and age."""
     place = manifest.manifest_path(root, "shop")
     place.parent.mkdir(parents=True, exist_ok=True)
     fresh = place.with_name("fresh")
@@ -20,7 +20,7 @@ def put(root: Path, number: int, age: float) -> None:
 
 
 def test_a_state_is_parsed_once(tmp_path: Path) -> None:
-    """The same object, until another state is in its place."""
+    """The same object is returned until the file changes."""
     cache = ManifestCache()
     put(tmp_path, 1, age=60)
     first, second = cache.read(tmp_path, "shop"), cache.read(tmp_path, "shop")

@@ -17,13 +17,13 @@ MOMENT = 1_000_000.0
 
 
 def shift(seconds: float, name: str, score: float = 10.0, measure: str = "ready", **changes) -> ChangePoint:
-    """A queue that moved so many seconds after the moment."""
+    """Return a shift of a queue this many seconds after the given time."""
     row = {"kind": "queue", "vhost": "/", "before": 1.0, "after": 9.0, "minutes": 60}
     return ChangePoint(**{**row, **changes}, at=MOMENT + seconds, name=name, measure=measure, score=score)
 
 
 def episode(after: float, name: str, severity: str = "critical", **changes) -> FindingEpisode:
-    """A finding about a queue that began so many seconds after the moment."""
+    """Return a finding about a queue that began this many seconds after the given time."""
     row = {"ended": None, "rule": "no-consumer", "kind": "queue", "vhost": "/"}
     return FindingEpisode(**{**row, **changes}, began=MOMENT + after, name=name, severity=severity)
 
@@ -34,7 +34,7 @@ def names(moved: tuple[ChangedObject, ...]) -> list[str]:
 
 
 def test_a_cause_comes_before_its_consequences() -> None:
-    """However much larger they are."""
+    """The size of the consequences does not matter."""
     shifts = [shift(600, "downstream", 500.0), shift(0, "cause", 6.0), shift(300, "next", 90.0)]
 
     assert ["cause", "next", "downstream"] == names(rank_changes(shifts, [], MOMENT))
@@ -48,7 +48,7 @@ def test_nobody_can_say_who_moved_first_within_two_minutes() -> None:
 
 
 def test_a_lone_move_does_not_hide_the_wave() -> None:
-    """One queue that happened to move earlier, and by itself, is another story."""
+    """One queue that moved earlier and alone is not related."""
     shifts = [shift(-WAVE_GAP_SECONDS - 1200, "alone", 8.0), shift(0, "cause", 8.0), shift(240, "next", 20.0)]
     moved = rank_changes(shifts, [], MOMENT)
 
@@ -79,7 +79,7 @@ def test_a_finding_that_comes_and_goes_is_reported_once_with_its_number() -> Non
 
 
 def test_what_many_share_comes_first_among_those_that_moved_together() -> None:
-    """Ten queues that slow down in the same minute as their node's disk were not slowed by each other."""
+    """Ten queues that slow down in the same minute as their node's disk did not slow each other."""
     queues = [shift(30, f"q{number}", 50.0) for number in range(2 * MANY_QUEUES)]
     probe = shift(60, "confirm/quorum/a", 5.0, "confirm_p99", kind="probe", vhost="")
 
@@ -88,7 +88,7 @@ def test_what_many_share_comes_first_among_those_that_moved_together() -> None:
 
 
 def test_a_queue_comes_before_its_channels() -> None:
-    """They move with it, each as much; and many channels of one queue have no node in common."""
+    """Channels move with their queue, equally strongly; many channels of one queue do not share a node."""
     channels = [shift(30, f"c{number}", 90.0, "acked", kind="channel") for number in range(2 * MANY_QUEUES)]
     probe = shift(0, "confirm/quorum/a", 5.0, "confirm_p99", kind="probe", vhost="")
 
@@ -112,7 +112,7 @@ def test_a_queue_shows_of_its_channels_and_consumers() -> None:
 
 
 def test_a_channel_whose_queue_did_not_move_is_reported_by_itself() -> None:
-    """Nor does one that moved in another wave belong to it; and what diagnosis said of it stays with it."""
+    """A channel that moved in another wave does not belong to the queue either; its findings stay with it."""
     channel = shift(0, "c", 9.0, "unacked", kind="channel", queue="q")
     later = shift(2 * WAVE_GAP_SECONDS, "q", 5.0)
 
@@ -123,14 +123,14 @@ def test_a_channel_whose_queue_did_not_move_is_reported_by_itself() -> None:
 
 
 def test_a_node_that_stopped_is_first_of_those_that_moved_together() -> None:
-    """It follows from nothing that a queue does."""
+    """A stopped node is not a consequence of a queue."""
     down = shift(60, "rabbit@a", 2.0, "down", kind="node", vhost="")
 
     assert ["rabbit@a", "q"] == names(rank_changes([shift(0, "q", 90.0), down], [], MOMENT))
 
 
 def test_only_what_lies_around_the_moment_is_reported() -> None:
-    """And nothing that was there at the exporter's first look: when that began is not known."""
+    """Findings present at the exporter's first diagnosis are left out, because their start is unknown."""
     shifts = [shift(3601, "late"), shift(-3600, "early")]
 
     assert ["early"] == names(rank_changes(shifts, [episode(0, "q", found=True)], MOMENT))
@@ -138,7 +138,7 @@ def test_only_what_lies_around_the_moment_is_reported() -> None:
 
 
 def test_scores_that_are_no_numbers_do_no_harm() -> None:
-    """A series that never varied has endless spreads."""
+    """A series that never varied has an infinite score."""
     moved = rank_changes([shift(0, "a", float("inf")), shift(0, "b", float("nan")), shift(0, "c", 3.0)], [], MOMENT)
 
     assert ["a", "c", "b"] == names(moved)
@@ -161,7 +161,7 @@ def test_scores_that_are_no_numbers_do_no_harm() -> None:
     ],
 )
 def test_values_have_their_unit(name: str, value: float | None, text: str) -> None:
-    """Three digits that mean something; absent is a dash."""
+    """Values have three significant digits; absent values are a dash."""
     assert text == quantity(value, measure(name).unit)
 
 

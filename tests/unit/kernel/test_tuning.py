@@ -49,12 +49,12 @@ print(sys.getswitchinterval(), old() is None, still, one() is None)
 
 
 def run(code):
-    """What it prints, in a process of its own: these are settings of whole processes."""
+    """Return the output of a script in its own process, because these settings apply to whole processes."""
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
 
 def test_what_was_freed_goes_back():
-    """80 MB in small pieces below one that stays: glibc keeps such by itself."""
+    """80 MB in small blocks lie below one that stays; glibc alone would not return them."""
     assert "True True\n" == run(GIVE_BACK)
 
 
@@ -64,7 +64,7 @@ def test_what_is_there_is_not_looked_at_again():
 
 
 def test_young_cycles_are_found_on_the_way_and_old_ones_when_it_is_tidied():
-    """Nothing stays for good."""
+    """No cycle stays forever."""
     assert "0.001 True True True\n" == run(TIDY)
 
 

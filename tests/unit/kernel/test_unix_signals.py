@@ -1,4 +1,4 @@
-"""Signals that are heard for certain."""
+"""Signals that are never lost."""
 
 import signal
 import threading
@@ -16,12 +16,12 @@ pytestmark = pytest.mark.usefixtures("kept_signals")
 
 @pytest.fixture
 def signals() -> UnixSignals:
-    """Two that concern us."""
+    """Return a watcher of two signals."""
     return UnixSignals((ONE, OTHER))
 
 
 def _elsewhere(number: int) -> None:
-    """A thread that is not the main one gets the signal, a moment from now."""
+    """Send the signal to a thread other than the main one, after a short delay."""
 
     def take() -> None:
         signal.pthread_kill(threading.get_ident(), number)
@@ -30,7 +30,7 @@ def _elsewhere(number: int) -> None:
 
 
 def test_a_signal_that_another_thread_gets_wakes_the_main_one(signals: UnixSignals) -> None:
-    """Python's handlers do not: they wait for the main thread, and it sleeps."""
+    """Python's own handlers would wait for the main thread, which sleeps."""
     _elsewhere(ONE)
 
     assert ONE == signals.get(10)
@@ -45,7 +45,7 @@ def test_signals_come_in_order(signals: UnixSignals) -> None:
 
 
 def test_silence_is_told(signals: UnixSignals) -> None:
-    """After the time that was given, and after signals that do not concern us."""
+    """A timeout returns nothing, even after other signals."""
     signal.signal(NEITHER, lambda _number, _frame: None)
     signal.raise_signal(NEITHER)
 
@@ -54,7 +54,7 @@ def test_silence_is_told(signals: UnixSignals) -> None:
 
 
 def test_closed_they_belong_to_those_who_had_them() -> None:
-    """Handlers and wakeup of before are there again, and no descriptor is left."""
+    """The previous handlers and wakeup are restored, and no descriptor is left."""
     heard: list[int] = []
     signal.signal(ONE, lambda number, _frame: heard.append(number))
     fds = len(list(Path("/proc/self/fd").iterdir()))

@@ -8,7 +8,7 @@ from lab.brokers import NAMES, SUITES, Broker, find_broker, installed, minor
 
 
 def make_package(root, version):
-    """A root that holds a RabbitMQ of this version, as far as its folders go."""
+    """Return a root folder that looks like an installed RabbitMQ of this version."""
     package = root / "usr/lib/rabbitmq"
     (package / "lib" / f"rabbitmq_server-{version}").mkdir(parents=True)
     (package / "bin").mkdir()
@@ -30,7 +30,7 @@ def test_an_unknown_name_is_refused_with_the_nearest():
 
 
 def test_another_version_needs_root(monkeypatch, tmp_path):
-    """A folder of its own cannot be entered by others; the message says what to do."""
+    """Only root can enter such a folder; the message says what to do."""
     monkeypatch.setattr("os.geteuid", lambda: 1000)
 
     with pytest.raises(MissingPart) as caught:

@@ -58,7 +58,7 @@ def test_what_cannot_be_done_is_one_line_and_exit_code_3(words, line, capsys):
 
 
 def test_down_without_a_lab_says_so(capsys):
-    """It is fine to be sure."""
+    """A repeated `down` is no error."""
     code = main(["lab", "down"])
 
     assert 0 == code

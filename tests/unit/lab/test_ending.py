@@ -1,4 +1,4 @@
-"""A wish to end the demo is never lost."""
+"""A request to end the demo is never lost."""
 
 import signal
 
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.usefixtures("kept_signals")
 
 
 class _Hit:
-    """An object whose finalizer the signal hits."""
+    """An object in whose finalizer the signal arrives."""
 
     def __del__(self) -> None:
         signal.raise_signal(signal.SIGINT)
@@ -18,7 +18,7 @@ class _Hit:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_signal_that_hits_a_finalizer_is_seen_at_the_next_look() -> None:
-    """Python drops an exception there, whatever it is."""
+    """Python drops any exception raised in a finalizer."""
     end = End()
     end.listen()
     end.check()
@@ -29,7 +29,7 @@ def test_a_signal_that_hits_a_finalizer_is_seen_at_the_next_look() -> None:
 
 
 def test_the_second_signal_leaves_the_end_alone() -> None:
-    """Else half of it would stay."""
+    """Otherwise half of the demo would stay."""
     end = End()
     end.listen()
     with pytest.raises(KeyboardInterrupt):

@@ -14,7 +14,7 @@ from lab.ports import free_ports
 
 @pytest.mark.parametrize("spec", [*FAULTS.values(), *DECOYS.values()], ids=lambda spec: spec.name)
 def test_every_fault_says_what_should_be_found(spec):
-    """A rule that there is, and queues of its own; a decoy is nothing that any rule should name."""
+    """Each fault names an existing rule and its own queues; a decoy names no rule."""
     assert (spec.rule == "") == spec.name.startswith("decoy.") == (spec in DECOYS.values())
     assert spec.rule in {"", *(rule.name for rule in RULES)}
     assert spec.subject.kind != "queue" or spec.subject.name.startswith("fault.")
@@ -31,7 +31,7 @@ def test_every_name_is_known_once():
 
 
 def test_a_fault_announces_what_diagnosis_should_say():
-    """The virtual host is the one it was put into."""
+    """The virtual host is the one into which it was injected."""
     said = announcement(FAULTS["requeue-loop"], parse_amqp("amqp://127.0.0.1/shop"))
 
     assert {

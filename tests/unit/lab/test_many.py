@@ -39,7 +39,7 @@ def broker():
 
 
 def test_names_go_on_where_others_ended():
-    """So that queues can come and go without meeting."""
+    """New queues do not collide with existing ones."""
     assert names(3)[2:] + names(1, 3) == ["many-000002", "many-000003"]
 
 

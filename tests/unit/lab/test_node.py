@@ -9,7 +9,7 @@ def files_of(folder, extra):
 
 
 def test_a_node_has_the_usual_and_no_more(tmp_path):
-    """Two plugins, its own ports, and empty files where those of the host would be read."""
+    """A node has two plugins, its own ports, and empty files instead of those of the host."""
     files = files_of(tmp_path, Extra())
 
     assert files["enabled_plugins"] == "[rabbitmq_management,rabbitmq_prometheus].\n"

@@ -16,7 +16,7 @@ SLEEP = ["sleep", "300"]
 
 @pytest.fixture
 def run(tmp_path):
-    """Start programs of a lab in `tmp_path`; none stays."""
+    """Start programs of a lab in `tmp_path` and end all of them after the test."""
 
     def _run(*command, tied=False):
         return start(command, environ=ENVIRON, folder=tmp_path, output=tmp_path / "output", tied=tied)
@@ -76,7 +76,7 @@ def test_a_recycled_pid_is_not_signalled(run):
 
 
 def test_a_signal_to_a_process_that_ended_does_nothing(run):
-    """It is told by the answer, not by an error."""
+    """The return value shows it; there is no error."""
     process = run("true")
     wait_ended([process], 5)
 

@@ -1,4 +1,4 @@
-"""Slow syncs, as far as no broker is needed."""
+"""Slow syncs: the parts that need no broker."""
 
 import pytest
 

@@ -11,7 +11,7 @@ from lab.state import Place, State, find_place, forget, load, locked, save
 
 @pytest.fixture
 def place(tmp_path):
-    """A place of this test alone."""
+    """Return a state folder for this test only."""
     return Place(tmp_path)
 
 
@@ -49,7 +49,7 @@ def test_the_file_is_for_its_owner_alone(place):
 
 
 def test_nothing_saved_is_no_lab(place):
-    """Neither before the first nor after the last."""
+    """This holds before the first lab and after the last."""
     assert load(place) is None
 
     save(place, STATE)

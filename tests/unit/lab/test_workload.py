@@ -13,7 +13,7 @@ NOWHERE = [sys.executable, "-m", "lab.workload", "--amqp"]
 
 
 def test_the_shop_is_modest():
-    """At most ten connections, 40 to 60 messages a second published."""
+    """At most ten connections, 40 to 60 messages per second published."""
     rate = sum(job.rate for job in JOBS if isinstance(job, PublishJob))
 
     assert len(JOBS) <= 10
@@ -44,7 +44,7 @@ def test_the_end_of_its_input_ends_it():
 
 
 def test_sigterm_ends_it():
-    """Without a pipe it goes on until it is told."""
+    """Without a pipe it runs until a signal ends it."""
     url = f"amqp://guest:guest@127.0.0.1:{free_ports(1)[0]}"
     with subprocess.Popen([*NOWHERE, url], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as shop:
         try:

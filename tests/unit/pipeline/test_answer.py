@@ -13,13 +13,13 @@ NOW = datetime(2026, 3, 16, 12, 30, tzinfo=UTC).timestamp()
 
 
 def hour(start: datetime, first: int = 0, last: int = 59) -> dict:
-    """What is known of an hour that has minutes from `first` to `last`."""
+    """Return the coverage of an hour with minutes from `first` to `last`."""
     minutes = {"first_minute": start + timedelta(minutes=first), "last_minute": start + timedelta(minutes=last)}
     return {"hour": start, "minutes": last - first + 1, **minutes}
 
 
 def test_gaps_are_reported() -> None:
-    """Between hours, and where an hour was left early; the time before the first data is none."""
+    """Gaps are between hours, or after an hour that ended early; the time before the first data is no gap."""
     noon = datetime(2026, 3, 16, 12, tzinfo=UTC)
     hours = [hour(noon, 10), hour(noon + timedelta(hours=1), 0, 29), hour(noon + timedelta(hours=4))]
     found = coverage(noon.timestamp() - 7200, noon.timestamp() + 5 * 3600, hours)
@@ -48,7 +48,7 @@ def test_minutes_that_lack_inside_an_hour_are_counted() -> None:
     ],
 )
 def test_moments_as_people_write_them(text: str, at: str) -> None:
-    """In UTC; a time of day is the last time that it was that late."""
+    """Times are in UTC; a time of day means its latest occurrence."""
     assert datetime.fromisoformat(at).timestamp() == parse_moment(text, NOW)
 
 
@@ -62,7 +62,7 @@ def test_what_is_no_moment(text: str) -> None:
 
 
 def test_the_future_is_no_moment() -> None:
-    """The answers are about what was."""
+    """Answers are only about the past."""
     with pytest.raises(UsageError, match="is in the future"):
         parse_moment("2026-03-17", NOW)
 
@@ -72,7 +72,7 @@ def test_the_future_is_no_moment() -> None:
     [(42, "42 s"), (420, "7 min"), (11_100, "3 h 5 min"), (187_200, "2 d 4 h"), (40 * 86400, "40 d"), (90, "2 min")],
 )
 def test_long(seconds: float, text: str) -> None:
-    """In the two largest units."""
+    """Durations are shown in their two largest units."""
     assert text == format_duration(seconds)
 
 
@@ -90,7 +90,7 @@ def test_a_threshold_lies_between_two_edges_or_on_one() -> None:
 
 
 def test_a_finding_that_keeps_to_an_hour_and_a_day() -> None:
-    """Four Mondays at three in the morning; four random times keep to nothing."""
+    """Four Mondays at 03:00 are a pattern; four random times are not."""
     monday = datetime(2026, 2, 2, 3, 5, tzinfo=UTC)
     weekly = [(monday + timedelta(weeks=week, minutes=7 * week)).timestamp() for week in range(4)]
     odd = [(monday + timedelta(days=3 * step, hours=7 * step)).timestamp() for step in range(4)]
@@ -120,7 +120,7 @@ def test_a_report_fits_into_eighty_columns() -> None:
 
 
 def test_what_has_no_answer_says_why() -> None:
-    """And that there is no data."""
+    """The answer also says that there is no data."""
     text = render(
         HistoryAnswer("slo", {}, DataCoverage("2026-03-09T00:00:00Z", "2026-03-16T00:00:00Z"), because="nobody looked")
     )

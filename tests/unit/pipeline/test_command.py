@@ -28,7 +28,7 @@ def pipeline(tmp_path, capsys):
 
 
 def test_nothing_to_read_is_reported(pipeline, tmp_path):
-    """Without landing files `run` says so and is content, and needs no Java."""
+    """Without landing files `run` says so, succeeds, and needs no Java."""
     code, out, err = pipeline("run")
 
     assert (0, f"nothing to read: {tmp_path}/landing has no valid landing files\n", "") == (code, out, err)
@@ -91,7 +91,7 @@ def test_checkpoint_that_cannot_be_made(pipeline, tmp_path):
 
 
 def test_checkpoint_of_another_stream(pipeline, tmp_path):
-    """A checkpoint that a living stream works with is refused, before Java is started."""
+    """The checkpoint of a running stream is refused, before Java is started."""
     progress = tmp_path / "rollups" / "_checkpoint" / jobs.generation()
     progress.mkdir(parents=True)
     with (progress / "_lock").open("wb") as lock:
@@ -115,7 +115,7 @@ def test_checkpoint_of_another_stream(pipeline, tmp_path):
     ],
 )
 def test_bad_options(pipeline, words, message):
-    """An option that cannot be meant is one line, with 3."""
+    """An invalid option gives one line and exit code 3."""
     code, out, err = pipeline("stream", *words)
 
     assert (3, "", 1) == (code, out, len(err.splitlines()))
@@ -192,5 +192,5 @@ def test_reports_for_people(tmp_path):
 
 
 def test_generation_names_every_version():
-    """A checkpoint is of these versions of tables and buckets, and no others."""
+    """A checkpoint is valid for these versions of tables and buckets only."""
     assert "landing-1.1.1.2.1.1.1.1.1_rollups-1.1.1.1.2.1.1.1.1_log48-v1_catalog-1" == jobs.generation()

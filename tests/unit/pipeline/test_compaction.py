@@ -23,7 +23,7 @@ from pipeline.storage.landing import Landing, Partition
 DAY = date(2026, 3, 1)
 BURSTS = Partition(ACK_BURSTS, "shop", DAY)
 FOREVER = 1e11
-"""A mark in the far future: all is rolled up."""
+"""A watermark in the far future, so that everything counts as rolled up."""
 
 
 class Killed(BaseException):
@@ -49,7 +49,7 @@ def write(root, name, *minutes, **more):
 
 
 def visible(root):
-    """What a reader of the folder sees now: the numbers of all bursts."""
+    """Return the numbers of all bursts that a reader of the folder sees now."""
     paths = Landing(root).files(BURSTS)
     return sorted(number for path in paths for number in pq.read_table(path)["messages"].to_pylist())
 
@@ -93,7 +93,7 @@ def test_files_become_few_and_rows_stay(landing):
 
 
 def steps(root, monkeypatch, crash_at):
-    """Count the calls that change the disk, and be killed before one of them."""
+    """Count the calls that change the disk, and simulate a kill before one of them."""
     calls = []
 
     def counted(name):
@@ -187,7 +187,7 @@ def test_large_files_stay(landing, monkeypatch):
 
 
 def test_many_bytes_become_several_files(landing, monkeypatch):
-    """By what a sample of them shrinks to; few become one."""
+    """The number follows from the compressed size of a sample; few bytes become one file."""
     plan = planned(landing)
 
     assert 1 == output_count(plan)
@@ -199,7 +199,7 @@ def test_many_bytes_become_several_files(landing, monkeypatch):
 
 
 def test_a_source_that_changed_meanwhile_stops_it(landing):
-    """Nothing is put in, and nothing removed."""
+    """No file is added, and none is removed."""
     plan = planned(landing)
     written = write_new(landing, plan)
     (landing / BURSTS.folder / "b.parquet").unlink()

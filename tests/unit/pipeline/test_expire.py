@@ -28,7 +28,7 @@ class Clock:
     """Noon of 10 March 2026."""
 
     def now(self):
-        """That moment."""
+        """Return the fixed time."""
         return Instant(NOW, 0.0)
 
 
@@ -74,12 +74,12 @@ def rolled(root, *days, coarse=True, hour=9):
 
 
 def all_ingested(root, until=1e11):
-    """The mark of a `run`: what was there is rolled up."""
+    """Write the watermark of a `run`, so that all present files count as rolled up."""
     advance_watermark(root / "rollups", generation(), until)
 
 
 def do(root, *, dry_run=False, **keep):
-    """Expire; grains that are not given are retained for ever."""
+    """Run expiry; grains that are not given are retained forever."""
     ages = dict.fromkeys(("raw", "minutes", "hours", "days")) | keep
     return expire(root / "landing", root / "rollups", Retention(**ages), Clock(), dry_run=dry_run)
 
@@ -118,7 +118,7 @@ def test_raw_rows_go_by_whole_dates(tmp_path):
 
 
 def test_what_expired_is_never_rebuilt(tmp_path):
-    """Nor is the first hour after it, which looks back into it."""
+    """The first hour after it is not rebuilt either, because it needs earlier rows."""
     for day in (5, 7):
         landed(tmp_path, day)
     rolled(tmp_path, 5, 7)
@@ -172,7 +172,7 @@ def test_the_first_hour_that_waits_is_not_frozen(tmp_path):
 
 
 def test_each_grain_goes_by_its_own_age(tmp_path):
-    """And what was made of it stays."""
+    """Coarser grains made of it stay."""
     rolled(tmp_path, 1, 4, 8)
     summary = do(tmp_path, minutes=3 * DAY, hours=7 * DAY)
 
@@ -220,7 +220,7 @@ def test_a_dry_run_changes_nothing(tmp_path):
     ],
 )
 def test_ages_that_make_no_sense(ages, message):
-    """A grain that goes before a finer one would come again."""
+    """A coarse grain that expires before a finer one would be rebuilt from it."""
     with pytest.raises(UsageError) as caught:
         Retention(**ages)
 

@@ -40,13 +40,13 @@ def test_a_signal_is_one_line(number):
 
 
 def test_a_job_that_ends_by_itself_is_reported_as_stopped():
-    """It may have skipped the rest without an error."""
+    """The job may have skipped the rest without an error."""
     with pytest.raises(DataError, match="stopped"), graceful(no_session, "") as (stop, _):
         stop.requested = True
 
 
 def test_other_errors_stay():
-    """What is wrong with the command line is no wish to stop."""
+    """An error of the command line is not a request to stop."""
     with pytest.raises(UsageError, match="no such cluster"), graceful(no_session, "run it again"):
         raise UsageError("no such cluster")
 

@@ -17,7 +17,7 @@ def test_dates_and_hours_agree(day):
 
 @given(st.sets(st.integers(490_000, 490_100)))
 def test_runs_hold_every_hour_once(hours):
-    """A run has no gap and one date; together they are all hours, in order."""
+    """A run has no gap and a single date; all runs together contain all hours, in order."""
     found = list(runs(hours))
 
     assert sorted(hours) == [hour for run in found for hour in run]

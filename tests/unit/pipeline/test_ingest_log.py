@@ -1,4 +1,4 @@
-"""Which landing files count as new, and that one of them is planned whole."""
+"""Which landing files count as new, and how their hours are planned."""
 
 import os
 
@@ -17,7 +17,7 @@ HOUR_OF_NOON = int(NOON) // HOUR
 
 
 def files_seen(root):
-    """The files of probe messages at noon, as a look finds them."""
+    """Return the files of probe messages at noon, as a scan finds them."""
     listing = LandingListing(Landing(root), "shop")
     listing.around(PROBE_MESSAGES, [HOUR_OF_NOON])
     return list(listing.seen)
@@ -71,7 +71,7 @@ def test_a_window_is_from_the_first_minute_to_the_last_that_a_row_matters_to():
 
 
 def test_work_is_joined_and_parsed():
-    """Windows of both; what is done now and what is left are the whole."""
+    """Windows are merged; the work done now and the rest add up to the whole."""
     messages, queues = BY_NAME[OUTCOMES_1M.name], BY_NAME[QUEUES_1M.name]
     both = work_ranges.merge_work(
         {messages: {1: (0, 60), 2: (60, 120)}}, {messages: {2: (180, 240)}, queues: {3: (0, 60)}}
@@ -84,7 +84,7 @@ def test_work_is_joined_and_parsed():
 
 
 def test_chunks_hold_as_many_rows_as_one_commit_takes(monkeypatch):
-    """Hours that lie together are one portion, however many of them; too many rows are several chunks."""
+    """Adjacent hours are one chunk, however many; too many rows become several chunks."""
     monkeypatch.setattr(work_ranges, "MAX_LANDING_ROWS", 10)
     work = {BY_NAME[OUTCOMES_1M.name]: {hour: work_ranges.whole_hour(hour) for hour in (1, 2, 3, 7)}}
 
@@ -97,7 +97,7 @@ def test_chunks_hold_as_many_rows_as_one_commit_takes(monkeypatch):
 
 
 def test_steps_grow_once_it_is_known_what_rows_become(monkeypatch):
-    """Quiet queues become ten times as many rows, busy ones hardly more: the first step is for the former."""
+    """Quiet queues expand to ten times as many rows, busy ones hardly expand; the first step assumes the former."""
     monkeypatch.setattr(work_ranges, "MAX_COLLECTED_ROWS", 20)
     growth = work_ranges.GrowthRate(10)
     steps = work_ranges.split_steps(range(8), 4, growth)
@@ -119,7 +119,7 @@ def test_an_hour_is_never_split_and_what_only_shrinks_is_one_step(monkeypatch):
 
 
 def test_a_folder_is_looked_at_once(tmp_path):
-    """What comes after the look is not among its files, whoever asks again."""
+    """Files that arrive after the scan are not included, even if it is asked again."""
     write(tmp_path, QUEUE_SAMPLES, [sample(0)], "a")
     listing = LandingListing(Landing(tmp_path), "shop")
     first = listing.around(QUEUE_SAMPLES, [HOUR_OF_NOON])

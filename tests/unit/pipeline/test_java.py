@@ -14,7 +14,7 @@ from pipeline.java import major, require_java
     ],
 )
 def test_reads_the_major_version(text, expected):
-    """Old and new forms of what Java says of itself are understood."""
+    """Old and new formats of Java's version output are parsed."""
     assert expected == major(text)
 
 

@@ -1,4 +1,4 @@
-"""How far behind a stream says that it is."""
+"""The reported lag of a stream."""
 
 import os
 

@@ -51,7 +51,7 @@ def test_shows_rows_hours_and_times(tmp_path, options):
 
 
 def test_leaves_out_rows_of_another_time(tmp_path, caplog):
-    """Rows up to a day off their folder's date count; others are counted, and copied apart once, and cost no other."""
+    """Rows up to a day off their folder's date count. Others are counted, quarantined once, and affect no other row."""
     days = [date(2026, 2, 27), date(2026, 2, 28), DAY, date(2026, 3, 2), date(2026, 3, 3), date(9999, 1, 1)]
     path = write(tmp_path, [burst(hour(12, day=day)) for day in days])
 
@@ -75,7 +75,7 @@ def test_leaves_out_rows_of_another_time(tmp_path, caplog):
 
 @pytest.mark.parametrize("year", [1970, 2100])
 def test_a_row_of_another_age_costs_no_other(tmp_path, year):
-    """In the folder of its own date a future row is misdated, too; an old row is fine."""
+    """A future row is misdated even in the folder of its own date; an old row is valid."""
     strange = Partition(ACK_BURSTS, "shop", date(year, 1, 2))
     write(tmp_path, [burst(hour(12, day=strange.day))], partition=strange)
     path = write(tmp_path, [burst(hour(12)), burst(hour(12, day=strange.day))])
@@ -88,7 +88,7 @@ def test_a_row_of_another_age_costs_no_other(tmp_path, year):
 
 
 class Clock:
-    """Stands still until it is set."""
+    """A clock that stands still until it is set."""
 
     def __init__(self, wall):
         self.wall = wall
@@ -99,7 +99,7 @@ class Clock:
 
 
 def test_rows_of_the_future_wait(tmp_path):
-    """More than an hour ahead a clock was wrong, and it is not known which one: they count when their time has come."""
+    """A row more than one hour ahead means that some clock was wrong; such rows count when their time has come."""
     noon = hour(12).timestamp()
     path = write(tmp_path, [burst(hour(12, 59)), burst(hour(13, 1))])
     clock = Clock(noon)
@@ -136,7 +136,7 @@ def test_what_may_not_be_read_stays_and_is_reported(tmp_path, caplog, monkeypatc
 
 
 def test_expired_hours_are_never_rebuilt(tmp_path):
-    """A late row of one would be rolled up as if it were the whole hour; of the hours near them it is the same."""
+    """A late row would be rolled up as if it were the whole hour; the same holds for adjacent hours."""
     path = write(tmp_path, [burst(hour(2, 55)), burst(hour(3, 5))])
     landing = Landing(tmp_path)
     raise_floor(tmp_path, "other", first_hour(DAY) + 9)
@@ -167,7 +167,7 @@ def test_a_damaged_watermark_of_expiry_is_reported(tmp_path):
     ids=["middle", "beginning", "end", "both"],
 )
 def test_shows_the_hours_that_its_rows_reach_into(tmp_path, moments, beside):
-    """Twenty minutes before and after: what a row says holds, or an increase lies, so far from it at most."""
+    """A row affects at most 20 minutes before and after its time."""
     path = write(tmp_path, [burst(hour(3, minute)) for minute in moments])
     held = Landing(tmp_path).files(BURSTS)[path]
 
@@ -184,7 +184,7 @@ def test_hours_between_the_rows_are_near(tmp_path):
 
 
 def test_a_column_that_an_older_writer_did_not_know_may_be_missing(tmp_path):
-    """Where it may be null; its rows tell nothing there."""
+    """This holds for nullable columns; they are null for such rows."""
     path = write(tmp_path, [burst(hour(1))], schema=arrow_schema(ACK_BURSTS).remove(10))
 
     assert "interval" == arrow_schema(ACK_BURSTS).names[10]
@@ -281,7 +281,7 @@ def test_finds_files_by_time(tmp_path):
 
 
 def test_doubt_finds_damaged_pages(tmp_path):
-    """A file whose footer is whole and whose pages are not is found by reading it through."""
+    """A file with a valid footer and damaged pages is found by reading it completely."""
     good = write(tmp_path, [burst(hour(1))])
     bad = write(tmp_path, [burst(hour(1, minute)) for minute in range(60)] * 50, "bad.parquet")
     data = bytearray(bad.read_bytes())

@@ -32,7 +32,7 @@ class Rolled:
 
 
 def lived(monkeypatch, tmp_path: Path, until: float, each: float) -> dict[str, list[float]]:
-    """When analyses and looks for shifts began, in seconds; a look takes `each`."""
+    """Return when analyses and shift searches began, in seconds; a search takes `each`."""
     clock, began = Hand(), {"all": [], "shifts": []}
 
     def detect(*_):
@@ -53,7 +53,7 @@ def lived(monkeypatch, tmp_path: Path, until: float, each: float) -> dict[str, l
 
 @pytest.mark.parametrize(("each", "apart"), [(3.0, 300.0), (60.0, 1200.0)])
 def test_shifts_are_looked_for_between_the_analyses(monkeypatch, tmp_path, each, apart):
-    """Every five minutes, and more seldom where a look takes more than a twentieth of that."""
+    """The search runs every five minutes, or less often if one search takes more than 1/20 of that."""
     began = lived(monkeypatch, tmp_path, 4 * 3600, each)
     late = [at for at in began["shifts"] if at > 3600]
     gaps = [later - earlier for earlier, later in pairwise(late)]

@@ -5,7 +5,7 @@ from pipeline.progress import NoProgress, progress_bar
 
 
 class Terminal(io.StringIO):
-    """Somebody looks."""
+    """A stream that claims to be a terminal."""
 
     def isatty(self):
         """Yes."""
@@ -13,7 +13,7 @@ class Terminal(io.StringIO):
 
 
 def test_a_terminal_gets_a_bar(monkeypatch):
-    """With what is done of what is to be done, which may become more on the way; nothing of it stays."""
+    """The bar shows done and total work; the total may grow, and the bar is removed at the end."""
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     with progress_bar("backfill", "hours") as progress:

@@ -177,7 +177,7 @@ def test_a_whole_table_is_replaced(tmp_path):
 
 
 def test_dropped_hours_keep_what_was_made_of_them(tmp_path):
-    """The hour of minutes that are dropped stays, bound to nothing; of those replaced by nothing it is still bound."""
+    """The hour of dropped minutes stays without a source; minutes replaced by nothing are still its source."""
     minutes = put(tmp_path, [NINE, NINE + 1], rows(0, 60))
     made_of = {int(start): part for it in minutes.files_for("bursts_1m") for start, part in it.parts.items()}
     transaction = Rollups(tmp_path).transaction("shop")
@@ -202,7 +202,7 @@ def test_a_file_that_is_removed_is_written_again(tmp_path):
 
 
 def test_counts_what_stands(tmp_path):
-    """Rows are counted as the manifest names them, also after a file was replaced."""
+    """Rows of the files in the manifest are counted, also after a file was replaced."""
     rollups = Rollups(tmp_path)
     put(tmp_path, [NINE], rows(0, 1, 2))
     before = rollups.row_counts()
@@ -213,7 +213,7 @@ def test_counts_what_stands(tmp_path):
 
 
 def test_sweeps_what_nobody_needs(tmp_path):
-    """Half-written files go, replaced ones when their time is over; what counts and what is not ours stays."""
+    """Unfinished files are removed, replaced ones after a delay; current and foreign files stay."""
     old = tmp_path / put(tmp_path, [NINE], rows(0)).files_for("bursts_1m")[0].path
     fresh = tmp_path / put(tmp_path, [NINE], rows(1)).files_for("bursts_1m")[0].path
     now = tmp_path / put(tmp_path, [NINE], rows(2)).files_for("bursts_1m")[0].path

@@ -1,4 +1,4 @@
-"""How rows lie in the files of rollups."""
+"""Order of rows in the files of rollups."""
 
 import io
 from datetime import UTC, date, datetime, timedelta
@@ -23,7 +23,7 @@ QUEUES = [("a", "last"), ("b", "first"), ("b", "second")]
 
 
 def minutes(hour, ready=0):
-    """Every minute of an hour of all queues, in no order."""
+    """Return every minute of an hour of all queues, in random order."""
     blank = dict.fromkeys(QUEUES_1M.names) | dict.fromkeys(("samples", "messages_ready_max", "busy"), ready)
     start = datetime(2026, 3, 1, tzinfo=UTC) + timedelta(hours=hour)
     return pa.Table.from_pylist(
@@ -105,7 +105,7 @@ def test_rows_of_several_hours_lie_by_object(compacted):
 
 
 def test_hours_of_a_day_are_read_by_time(compacted):
-    """And hold what they held: their digests are those of before."""
+    """Their content is unchanged: the digests are as before."""
     root, parts = compacted
     transaction = Rollups(root).transaction("shop")
 

@@ -1,4 +1,4 @@
-"""How long a stream rests between two batches."""
+"""Pause of a stream between two batches."""
 
 import pytest
 

@@ -18,14 +18,14 @@ def series(days: int, slope: float, *, wave: float = 0.0, noise: float = 0.0, st
 
 
 def test_a_daily_rise_and_fall_is_no_trend() -> None:
-    """Even where the last day ended high."""
+    """This holds even if the last day ended high."""
     assert Forecast.NO_TREND is trend(series(10, 0.0, wave=400.0, noise=20.0), 5000.0).forecast
 
 
 def test_a_slope_below_a_daily_wave_is_found() -> None:
-    """And when it reaches the limit, with a range that holds the truth."""
+    """The time to the limit is found too, with a range that contains the true one."""
     found = trend(series(14, 30.0, wave=400.0, noise=10.0), 3000.0)
-    # The daily top, 400 above the line, is what meets the limit.
+    # The daily peak, 400 above the line, reaches the limit first.
     truth = (3000.0 - 1000.0 - 400.0) / 30.0 * DAY
 
     assert Forecast.REACHES is found.forecast
@@ -43,7 +43,7 @@ def test_a_free_disk_that_shrinks_reaches_its_limit_from_above() -> None:
 
 
 def test_one_that_moves_away_is_not_called_a_danger() -> None:
-    """A disk that empties itself."""
+    """The free disk grows."""
     assert Forecast.AWAY is trend(series(10, 50.0, noise=5.0), 200.0, rising=False).forecast
 
 
@@ -56,23 +56,23 @@ def test_too_few_days_are_reported(days: int) -> None:
 
 
 def test_a_limit_far_beyond_the_history_is_not_foretold() -> None:
-    """Five days say nothing of next year."""
+    """Five days of history allow no forecast for next year."""
     assert Forecast.FAR is trend(series(5, 1.0), 3000.0).forecast
 
 
 def test_a_limit_that_is_reached_is_reported_whatever_the_trend() -> None:
-    """It stands at it, and does not move."""
+    """The value is at the limit and does not change."""
     assert Forecast.OVER is trend(series(5, 0.0), 900.0).forecast
 
 
 def test_without_a_limit_only_the_growth_is_reported() -> None:
-    """A backlog has none that is known."""
+    """A backlog has no known limit."""
     assert Forecast.NO_LIMIT is trend(series(10, 50.0, noise=5.0), None).forecast
     assert Forecast.NO_TREND is trend(series(10, 0.0, noise=5.0), None).forecast
 
 
 def test_an_incident_of_the_past_bends_no_trend() -> None:
-    """A day of a tenfold backlog that was worked off."""
+    """The incident is one day with ten times the backlog, which was then consumed."""
     values = series(14, 0.0, wave=100.0, noise=10.0)
     values |= {at: value * 10 for at, value in values.items() if 3 * DAY <= at < 4 * DAY}
 

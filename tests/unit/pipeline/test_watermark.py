@@ -5,7 +5,7 @@ from pipeline.storage.watermark import NAME, advance_watermark, read_watermark
 
 
 def test_the_watermark_never_goes_back(tmp_path):
-    """A `run` that began earlier and ended later does not lower it."""
+    """A `run` that began earlier but ended later does not lower it."""
     advance_watermark(tmp_path, "g1", 100.0)
     advance_watermark(tmp_path, "g1", 50.0)
 

@@ -1,4 +1,4 @@
-"""Batching estimates from bursts as a broker would make them, with known truth."""
+"""Batching estimates from simulated bursts with known sync times."""
 
 from bisect import bisect_right
 from random import Random
@@ -13,12 +13,12 @@ from probes.schedule import Schedule
 
 
 def sent_times(rate, seconds, seed=1):
-    """When a probe would send."""
+    """Return the times at which a probe would send."""
     return Schedule(rate, 100.0, Random(seed)).take(100.0 + seconds, 10**6)
 
 
 def joined(settled_at, *, full=False):
-    """Bursts of `(sent, settled)` pairs; what was settled at the same time came in one frame."""
+    """Return bursts of `(sent, settled)` pairs; messages settled at the same time came in one frame."""
     joiner, bursts = BurstJoiner(), []
     frames = {}
     for seq, (sent, at) in enumerate(settled_at, 1):
@@ -32,7 +32,7 @@ def joined(settled_at, *, full=False):
 
 
 def gated(sent, sync, *, trip=0.0005, most=10**6):
-    """A broker that syncs all that came during the sync before, at most `most` at once."""
+    """Simulate a broker that syncs all messages that arrived during the previous sync, at most `most` at once."""
     done, free, position = [], 0.0, 0
     while position < len(sent):
         start = max(free, sent[position])
@@ -46,7 +46,7 @@ def gated(sent, sync, *, trip=0.0005, most=10**6):
 @pytest.mark.parametrize("rate", [50.0, 200.0, 1000.0])
 @pytest.mark.parametrize("sync", [0.05, 0.1, 0.2, 0.3])
 def test_a_slow_sync_is_found(sync, rate):
-    """Within a few percent, with the word for it, and confident."""
+    """The estimate is within a few percent, names the sync, and has high confidence."""
     found = estimate(joined(gated(sent_times(rate, 15.0), sync)), rate=rate, fsync=True)
 
     assert BatchingKind.SYNC is found.kind
@@ -70,7 +70,7 @@ def test_syncs_that_vary_are_found_with_less_confidence():
 
 
 def test_a_flush_split_in_two_bursts_does_not_halve_the_interval():
-    """A busy broker writes its acks in two goes: the small one counts for less."""
+    """A busy broker writes its acks in two parts; the smaller part counts less."""
     whole = gated(sent_times(200.0, 15.0), 0.1)
     done = [(sent, at + (0.004 if index % 6 == 5 else 0.0)) for index, (sent, at) in enumerate(whole)]
     found = estimate(joined(done), rate=200.0, fsync=True)
@@ -82,7 +82,7 @@ def test_a_flush_split_in_two_bursts_does_not_halve_the_interval():
 @pytest.mark.parametrize("rate", [5.0, 50.0, 200.0, 1000.0, 5000.0])
 @pytest.mark.parametrize("seed", range(5))
 def test_a_healthy_disk_is_never_called_slow(rate, seed):
-    """Syncs of a millisecond, and a client and broker that stall now and then for tens of milliseconds."""
+    """Syncs take 1 ms, and client and broker sometimes stall for tens of ms."""
     random = Random(seed)
     done, stalled = [], 0.0
     for sent, at in gated(sent_times(rate, 12.0, seed), 0.001):
@@ -96,14 +96,14 @@ def test_a_healthy_disk_is_never_called_slow(rate, seed):
 
 
 def test_each_message_by_itself_is_unbatched():
-    """Also far away, where many are on their way at once."""
+    """This also holds for a distant broker with many messages in flight."""
     done = [(sent, sent + 0.2) for sent in sent_times(200.0, 10.0)]
 
     assert BatchingKind.UNBATCHED is estimate(joined(done), rate=200.0, fsync=True).kind
 
 
 def test_a_timer_is_not_a_sync():
-    """Groups as regular and as large, but the youngest of a group waits for nothing."""
+    """The groups are as regular and as large, but the youngest message of a group does not wait."""
     done = [(sent, (int(sent / 0.2) + 1) * 0.2) for sent in sent_times(200.0, 15.0)]
     found = estimate(joined(done), rate=200.0, fsync=True)
 
@@ -112,7 +112,7 @@ def test_a_timer_is_not_a_sync():
 
 
 def test_the_probes_own_bound_is_told_apart():
-    """Groups as large as the probe lets wait say nothing of the disk."""
+    """Groups of the probe's maximum in-flight size show nothing about the disk."""
     found = estimate(joined(gated(sent_times(200.0, 15.0), 0.1), full=True), rate=200.0, fsync=True)
 
     assert BatchingKind.WINDOW_LIMITED is found.kind
@@ -120,7 +120,7 @@ def test_the_probes_own_bound_is_told_apart():
 
 
 def test_a_bound_of_the_broker_is_told_apart():
-    """It takes 32 at once although 200 come in the time of one sync, as a quorum queue does for one channel."""
+    """It syncs 32 at once although 200 arrive during one sync, like a quorum queue for one channel."""
     done = gated(sent_times(1000.0, 15.0), 0.2, most=32)
     found = estimate(joined(done), rate=1000.0, fsync=True)
 
@@ -129,7 +129,7 @@ def test_a_bound_of_the_broker_is_told_apart():
 
 
 def test_scattered_bursts_are_no_batching():
-    """Waits that do not follow from when a message was sent."""
+    """The waits do not depend on when a message was sent."""
     random = Random(5)
     done = [
         (first + random.random(), first + 1 + random.choice((0.0, 0.35, 0.4)))
@@ -142,7 +142,7 @@ def test_scattered_bursts_are_no_batching():
 
 
 def test_few_bursts_are_not_known():
-    """And how many are needed is told."""
+    """The result names how many bursts are needed."""
     found = estimate(joined(gated(sent_times(200.0, 2.0), 0.2)), rate=200.0, fsync=True)
 
     assert BatchingKind.UNKNOWN is found.kind
@@ -151,7 +151,7 @@ def test_few_bursts_are_not_known():
 
 
 def test_a_rate_too_low_to_tell_is_not_known():
-    """One message a sync: what a higher rate would show is told."""
+    """There is one message per sync; the result says what a higher rate would show."""
     found = estimate(joined(gated(sent_times(3.0, 60.0), 0.2)), rate=3.0, fsync=True)
 
     assert BatchingKind.UNKNOWN is found.kind
@@ -178,7 +178,7 @@ def test_the_word_fsync_is_for_brokers_that_do():
 
 
 def test_without_fsync_the_word_is_not_used():
-    """A write that all wait for, and no more."""
+    """The text then only mentions a write that all messages wait for."""
     found = estimate(joined(gated(sent_times(200.0, 15.0), 0.1)), rate=200.0, fsync=False)
 
     assert BatchingKind.SYNC is found.kind
@@ -186,7 +186,7 @@ def test_without_fsync_the_word_is_not_used():
 
 
 def test_no_sync_is_claimed_where_nothing_is_written_or_the_probe_itself_is_late():
-    """Stalls of broker, network or client look alike; who writes nothing cannot wait for a write."""
+    """Stalls of broker, network and client look alike, and a stream without writes cannot wait for one."""
     bursts = joined(gated(sent_times(200.0, 15.0), 0.1))
     transient = estimate(bursts, rate=200.0, fsync=False, writes=False)
     late = estimate(bursts, rate=200.0, fsync=True, own_error=0.05)
@@ -198,7 +198,7 @@ def test_no_sync_is_claimed_where_nothing_is_written_or_the_probe_itself_is_late
 
 
 def test_the_window_forgets():
-    """Only what is younger than its span; a whole run is kept."""
+    """Only bursts within the window count; a one-shot run counts as a whole."""
     bursts = [Burst(float(at), 1, 0, 1, 1.0, 0.0) for at in range(100)]
     window, whole = BurstWindow(span=60.0), BurstWindow(span=None)
     for burst in bursts:

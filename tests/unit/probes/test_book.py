@@ -21,12 +21,12 @@ WHO = Identity(
 
 
 def instant(mono):
-    """A moment whose wall clock starts at a known second."""
+    """Return an instant whose wall clock starts at a known second."""
     return Instant(wall=1_700_000_000.0 + mono, mono=mono)
 
 
 def stats(span=60.0):
-    """An empty stats."""
+    """Return empty statistics."""
     return StreamStats(WHO, lag=RecentValues(), span=span)
 
 
@@ -36,7 +36,7 @@ def message(seq=1, outcome=Outcome.ACKED, intended=10.0, sent=10.01, at=10.05):
 
 
 def test_a_message_becomes_a_record_with_its_three_times_apart():
-    """Send delay, confirm and response are kept separately; the wall clock only says when."""
+    """Send delay, confirm and response are separate; the wall clock only gives the date."""
     kept = stats()
     kept.enter(MessageEntry(2, message()))
     kept.aggregate(instant(11.0), 10)
@@ -66,12 +66,12 @@ def test_a_message_without_answer_has_no_latency():
 
 
 def test_every_outcome_is_counted_also_those_that_are_zero():
-    """A reader can tell no nacks from no knowledge of nacks."""
+    """So a reader can distinguish zero nacks from unknown nacks."""
     assert {outcome.value: 0 for outcome in Outcome} == stats().outcome(instant(1.0)).outcomes
 
 
 def test_success_needs_messages_and_all_of_them_acked():
-    """And a stream that runs now."""
+    """The stream must also be running now."""
     kept = stats()
     kept.running()
 
@@ -89,7 +89,7 @@ def test_success_needs_messages_and_all_of_them_acked():
 
 
 def test_success_comes_back_when_the_window_is_clean_again():
-    """Totals stay, the verdict is about the last minute."""
+    """Totals stay, but success is judged over the last minute."""
     kept = stats()
     kept.running()
     kept.enter(MessageEntry(1, message(1, Outcome.NACKED)))
@@ -125,7 +125,7 @@ def test_without_awaited_deliveries_there_are_no_counts_of_them():
 
 
 def test_blocked_time_adds_up_while_and_after():
-    """The time under an alarm is told while it lasts, and kept."""
+    """The time under an alarm is reported during the alarm, and added to the total."""
     kept = stats()
     kept.running()
     kept.blocked("low on memory", 10.0)
@@ -142,7 +142,7 @@ def test_blocked_time_adds_up_while_and_after():
 
 
 def test_a_connection_lost_under_an_alarm_ends_the_blocked_time():
-    """Nothing is known to be blocked where there is no connection."""
+    """Without a connection nothing is known to be blocked."""
     kept = stats()
     kept.blocked("low on memory", 10.0)
     kept.failed("gone", 11.0)
@@ -154,7 +154,7 @@ def test_a_connection_lost_under_an_alarm_ends_the_blocked_time():
 
 
 def test_digest_works_in_slices():
-    """A large group of acks does not stop the clock: the rest waits for the next tick."""
+    """A large group of acks does not stall the loop: the rest is processed in the next tick."""
     kept = stats()
     for seq in range(10):
         kept.enter(MessageEntry(1, message(seq)))
@@ -165,7 +165,7 @@ def test_digest_works_in_slices():
 
 
 def test_what_was_taken_is_not_handed_on_twice():
-    """Records and bursts leave once."""
+    """Records and bursts are handed on once."""
     kept = stats()
     kept.enter(MessageEntry(1, message()))
     kept.burst(Burst(10.0, 2, 1, 40, 0.2, 0.0001))

@@ -8,7 +8,7 @@ from probes.confirm_ledger import Settled
 
 
 def test_frames_close_together_are_one_burst():
-    """Frames less than the gap apart are joined; the burst tells what they held."""
+    """Frames closer than the gap are joined; the burst counts their messages."""
     joiner = BurstJoiner(gap=0.001)
     for at, messages, multiple in ((1.0, 16, True), (1.0002, 1, False), (1.0004, 3, True)):
         assert joiner.frame(at, messages, multiple=multiple) is None
@@ -19,7 +19,7 @@ def test_frames_close_together_are_one_burst():
 
 
 def test_the_interval_is_from_first_frame_to_first_frame():
-    """Two bursts tell how far apart the broker's batches are."""
+    """The interval shows how far apart the broker's batches are."""
     joiner = BurstJoiner(gap=0.001)
     joiner.frame(1.0, 1, multiple=False)
     joiner.frame(1.0005, 1, multiple=False)
@@ -43,7 +43,7 @@ def test_a_burst_that_is_not_over_is_not_told():
 
 
 def test_a_burst_tells_how_latency_follows_from_the_time_of_sending():
-    """Slope 1: each second sent earlier is a second waited longer, as under a write that all wait for."""
+    """Slope 1 means that each second sent earlier is a second waited longer, as when all wait for one write."""
     joiner = BurstJoiner()
     settled = [Settled(seq, 0.0, 1.0 + seq * 0.01, 2.0, Outcome.ACKED) for seq in range(10)]
     joiner.frame(2.0, 10, multiple=True, settled=settled)
@@ -55,7 +55,7 @@ def test_a_burst_tells_how_latency_follows_from_the_time_of_sending():
 
 
 def test_equal_latencies_have_no_slope():
-    """Messages that take as long, whenever they were sent: 0. Too few of them: none."""
+    """The slope is 0 if latency does not depend on the sending time, and None with too few messages."""
     joiner = BurstJoiner()
     for seq in range(5):
         sent = 1.0 + seq * 0.0005
@@ -71,7 +71,7 @@ def test_equal_latencies_have_no_slope():
 
 
 def test_a_burst_remembers_that_messages_were_kept_back():
-    """Only the one that follows."""
+    """Only the following burst is marked."""
     joiner = BurstJoiner()
     joiner.full()
     joiner.frame(1.0, 1, multiple=False)
@@ -83,7 +83,7 @@ def test_a_burst_remembers_that_messages_were_kept_back():
 
 @given(st.lists(st.tuples(st.floats(0, 0.01), st.integers(0, 50), st.booleans()), max_size=100))
 def test_no_frame_and_no_message_is_lost_or_told_twice(steps):
-    """The bursts together hold what the frames held."""
+    """All bursts together contain the messages of all frames."""
     joiner, now, bursts = BurstJoiner(), 0.0, []
     for step, messages, multiple in steps:
         now += step

@@ -1,4 +1,4 @@
-"""Times of what is read, from the kernel."""
+"""Receive times from the kernel."""
 
 import socket
 import time
@@ -9,17 +9,17 @@ from probes.kernel_timestamps import TimestampedConnection
 
 
 class Transport:
-    """As far as a connection needs one here."""
+    """A minimal transport for a connection."""
 
     def __init__(self, sock):
         self._sock, self.waiting = sock, b""
 
     def get_write_buffer_size(self):
-        """Bytes that wait."""
+        """Return the number of waiting bytes."""
         return len(self.waiting)
 
     def write(self, data):
-        """Send it when there is room."""
+        """Buffer bytes that cannot be sent yet."""
         self.waiting += data
 
 
@@ -32,7 +32,7 @@ def connection(sock):
 
 
 def _until_the_kernel_tells(made, client, broker):
-    """It begins to tell a moment after it was asked; until then bytes have the time at which they are read."""
+    """Wait until the kernel reports receive times; it starts with a short delay after it was asked."""
     deadline = time.monotonic() + 10
     told = False
     while not told:
@@ -45,7 +45,7 @@ def _until_the_kernel_tells(made, client, broker):
 
 
 def test_bytes_that_waited_keep_the_time_of_their_coming():
-    """A process that was kept from its processor does not make a broker slow."""
+    """A process that waits for a CPU does not make the broker look slow."""
     listener = socket.create_server(("127.0.0.1", 0))
     client = socket.create_connection(listener.getsockname())
     broker, _ = listener.accept()
@@ -54,7 +54,7 @@ def test_bytes_that_waited_keep_the_time_of_their_coming():
     before = time.monotonic()
     broker.sendall(b"ack")
     sent = time.monotonic()
-    # A reader that is late; what is compared does not depend on by how much.
+    # The reader is late; the comparison does not depend on by how much.
     time.sleep(0.2)
     data = made._transport._sigint_safe_recv(client, 4096)
     for each in (client, broker, listener):
@@ -65,7 +65,7 @@ def test_bytes_that_waited_keep_the_time_of_their_coming():
 
 
 def test_a_socket_without_such_times_is_left_alone():
-    """TLS reads records of its own."""
+    """TLS reads whole records."""
     one, other = socket.socketpair()
     other.close()
     made = TimestampedConnection.__new__(TimestampedConnection)
@@ -77,7 +77,7 @@ def test_a_socket_without_such_times_is_left_alone():
 
 
 def test_what_is_sent_goes_at_once_and_the_rest_waits():
-    """A full buffer of the kernel holds nothing up: pika sends the rest when there is room."""
+    """A full kernel buffer does not block: pika sends the rest when there is room."""
     listener = socket.create_server(("127.0.0.1", 0))
     client = socket.create_connection(listener.getsockname())
     broker, _ = listener.accept()
@@ -100,7 +100,7 @@ def test_what_is_sent_goes_at_once_and_the_rest_waits():
 
 
 def test_a_handshake_that_was_given_up_is_no_fault():
-    """Pika tells of it with a class where it promises an error."""
+    """Pika then passes an exception class where it should pass an exception."""
     made = TimestampedConnection.__new__(TimestampedConnection)
     seen = []
     made._handle_connection_workflow_failure = seen.append

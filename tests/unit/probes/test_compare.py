@@ -4,7 +4,7 @@ from probes.strategies import StrategyResult, ratio
 
 
 def compared(strategy, acked, seconds=2.0, *, stream="quorum", reason=None, **others):
-    """What a strategy reached."""
+    """Return the result of a strategy."""
     return StrategyResult(
         stream=stream,
         strategy=strategy,
@@ -17,7 +17,7 @@ def compared(strategy, acked, seconds=2.0, *, stream="quorum", reason=None, **ot
 
 
 def test_throughput_counts_what_was_acked():
-    """A message that was not is no throughput, and the run is not clean."""
+    """Other messages do not count, and the run is not clean."""
     assert (500.0, True) == (compared("batch", 1000).throughput, compared("batch", 1000).clean)
     assert (500.0, False) == (compared("batch", 1000, lost=3).throughput, compared("batch", 1000, lost=3).clean)
     assert compared("batch", 0).throughput is None
@@ -25,7 +25,7 @@ def test_throughput_counts_what_was_acked():
 
 
 def test_strategies_are_told_beside_the_slowest():
-    """In the order that they ran; not where one of them has nothing to be compared with."""
+    """They are in the order of the run; a single strategy is not compared."""
     items = [compared("individual", 1000), compared("batch", 5000), compared("async", 9000)]
 
     assert ratio(items) == "individual : batch : async = 1 : 5 : 9"
@@ -34,7 +34,7 @@ def test_strategies_are_told_beside_the_slowest():
 
 
 def test_the_report_reads_well_in_80_columns():
-    """A table a stream, what was not acked, why it ended early."""
+    """It has one table per stream, the messages not acked, and why the run ended early."""
     reason = "127.0.0.1:5672: the connection was lost while publishing with routing key 'ackscope.probe.once.1'"
     shown = text(
         "127.0.0.1:5672",

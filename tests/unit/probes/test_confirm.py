@@ -13,7 +13,7 @@ from probes.settings import AmqpServer, ProbesSettings
 
 
 def made(*, once=False, **confirm):
-    """The streams of a confirm probe with these settings, by name."""
+    """Return the streams of a confirm probe with these settings, by name."""
     address = Address(scheme="amqp", host="h", port=5672, username="u", password="p", vhost="/")
     context = StreamContext(
         cluster="shop",
@@ -29,7 +29,7 @@ def made(*, once=False, **confirm):
 
 
 def test_all_paths_are_measured_unless_told_otherwise():
-    """Those that users send along at the probe's rate, those to compare with at their own."""
+    """The main streams run at the probe's rate, the streams for comparison at rates of their own."""
     found = made(rate=7, control_rate=3)
 
     assert list(PATHS) == list(found)
@@ -40,7 +40,7 @@ def test_all_paths_are_measured_unless_told_otherwise():
 
 
 def test_each_path_differs_in_one_thing():
-    """No queue; not persistent; as users do; too large for the queue's own files; other types."""
+    """The paths are: no queue, not persistent, the usual one, bodies too large for the queue index, other types."""
     found = {name: stream.stats.who for name, stream in made().items()}
 
     assert {name: (path.queue_type, path.delivery_mode) for name, path in PATHS.items()} == {
@@ -52,7 +52,7 @@ def test_each_path_differs_in_one_thing():
 
 
 def test_a_stream_names_all_that_it_makes():
-    """So that all of it can be swept; where there is no queue, nothing."""
+    """The names allow a sweep of all objects; the stream without a queue names nothing."""
     found = made(once=True)
 
     assert [] == list(found["unroutable"].queues)
@@ -61,13 +61,13 @@ def test_a_stream_names_all_that_it_makes():
 
 
 def test_a_stream_that_is_not_known_is_refused():
-    """With those that are."""
+    """The message lists the known streams."""
     with pytest.raises(ValidationError, match="'unroutable', 'transient', 'classic', 'classic-large'"):
         made(streams=["lazy"])
 
 
 def test_batching_is_looked_at_about_once_a_second():
-    """Before there are bursts, it is not known, and says so."""
+    """Without bursts, batching is reported as unknown."""
     stream = made()["quorum"]
     stream.tick(Instant(0.0, 10.0))
     first = stream.stats.batching

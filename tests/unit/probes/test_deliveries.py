@@ -18,7 +18,7 @@ def settled(seq, outcome=Outcome.ACKED, sent=1.0):
 
 
 def test_a_delivery_after_the_confirm_completes_the_message():
-    """Both sides are told together, with the time from sent to delivered."""
+    """Confirm and delivery are reported together, with the time from sent to delivered."""
     matcher = Matcher(LIMIT)
 
     assert matcher.settled(1, settled(1)) is None
@@ -30,7 +30,7 @@ def test_a_delivery_after_the_confirm_completes_the_message():
 
 
 def test_a_confirm_after_the_delivery_completes_it_too():
-    """A ready consumer often has a message before its publisher knows that it is safe."""
+    """A ready consumer often receives a message before its publisher gets the confirm."""
     matcher = Matcher(LIMIT)
 
     assert matcher.delivered(1, 1, 1.5, redelivered=False) is None
@@ -42,7 +42,7 @@ def test_a_confirm_after_the_delivery_completes_it_too():
 
 
 def test_confirmed_and_never_delivered_is_missing():
-    """It is told once, with no deliveries."""
+    """It is reported once, with zero deliveries."""
     matcher = Matcher(LIMIT)
     matcher.settled(1, settled(1))
 
@@ -52,7 +52,7 @@ def test_confirmed_and_never_delivered_is_missing():
 
 
 def test_nothing_is_awaited_of_a_refused_message():
-    """A nack is the end of it; no delivery is missing."""
+    """A nack ends the message; no delivery is missing."""
     entry = Matcher(LIMIT).settled(1, settled(1, Outcome.NACKED))
 
     assert entry is not None
@@ -60,7 +60,7 @@ def test_nothing_is_awaited_of_a_refused_message():
 
 
 def test_a_second_delivery_is_a_duplicate():
-    """With or without the redelivered flag, which is counted by itself."""
+    """The redelivered flag does not matter; it has a counter of its own."""
     matcher = Matcher(LIMIT)
     matcher.settled(1, settled(1))
     matcher.delivered(1, 1, 1.5, redelivered=False)
@@ -70,7 +70,7 @@ def test_a_second_delivery_is_a_duplicate():
 
 
 def test_a_lost_message_that_arrives_is_no_duplicate():
-    """The broker had it after all: delivered for the first time after it was told as lost."""
+    """The broker still had the message: its first delivery came after it was reported as lost."""
     matcher = Matcher(LIMIT)
     matcher.settled(1, settled(1, Outcome.LOST))
     matcher.delivered(1, 1, 2.0, redelivered=False)
@@ -79,7 +79,7 @@ def test_a_lost_message_that_arrives_is_no_duplicate():
 
 
 def test_a_message_behind_a_later_one_is_out_of_order():
-    """Order is that of publishing, over epochs too; a redelivery of an old one is not counted again."""
+    """The order is that of publishing, across epochs too; a redelivery of an old message does not count."""
     matcher = Matcher(LIMIT)
     for epoch, seq in ((1, 1), (1, 3), (1, 2), (2, 1), (1, 2)):
         matcher.delivered(epoch, seq, 2.0, redelivered=False)
@@ -99,7 +99,7 @@ events = st.lists(
 
 @given(events)
 def test_every_settled_message_is_told_exactly_once(events):
-    """In whatever order its sides come, and when the other side never comes."""
+    """The order of confirm and delivery does not matter, and one of them may never come."""
     matcher, now, done, told = Matcher(LIMIT), 1.0, set(), []
     for act, seq, value in events:
         if act == "settle" and seq not in done:

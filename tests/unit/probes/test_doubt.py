@@ -5,22 +5,22 @@ from probes.self_error import doubt_of_messages, doubt_of_steps, duration
 
 
 def of(p50=None, p99=None, count=1000):
-    """Quantiles, as far as doubt_of_messages reads them."""
+    """Return the quantiles that doubt_of_messages reads."""
     return Quantiles(count=count, p50=p50, p90=p99, p99=p99, max=p99)
 
 
 def test_a_quick_probe_beside_a_slow_broker_is_trusted():
-    """A send delay of 2 ms is nothing beside confirms of 300 ms."""
+    """A send delay of 2 ms is negligible compared with confirms of 300 ms."""
     assert doubt_of_messages(confirm=of(0.3, 0.4), send_delay=of(1e-4, 0.002), loop_lag=of(1e-4, 0.002)) is None
 
 
 def test_less_than_a_millisecond_is_always_bearable():
-    """Timers are not better than that, and no conclusion hangs on it."""
+    """Timers are no more precise than that, and no conclusion depends on it."""
     assert doubt_of_messages(confirm=of(0.0005, 0.001), send_delay=of(1e-4, 0.0009), loop_lag=of(1e-4, 0.0009)) is None
 
 
 def test_steps_are_doubted_by_the_quickest_of_them():
-    """The lateness of the loop beside the shortest median; steps that never ended well say nothing."""
+    """Loop lag is compared with the shortest median; steps that never succeeded are ignored."""
     steps = [of(0.02, 0.03), of(0.2, 0.3), of(count=0)]
 
     assert doubt_of_steps(steps=steps, loop_lag=of(1e-4, 0.0019)) is None
@@ -30,12 +30,12 @@ def test_steps_are_doubted_by_the_quickest_of_them():
 
 
 def test_without_a_step_that_ended_nothing_is_known():
-    """All failed, or none was tried yet."""
+    """All steps failed, or none was tried yet."""
     assert "no step completed" == doubt_of_steps(steps=[of(count=0)], loop_lag=of(1e-4, 1e-4))
 
 
 def test_a_late_sender_is_told_with_its_figures():
-    """The sentence holds what was measured and what would be bearable."""
+    """The sentence has the measured delay and the acceptable one."""
     told = doubt_of_messages(confirm=of(0.02, 0.05), send_delay=of(1e-4, 0.013), loop_lag=of(1e-4, 1e-4))
 
     assert told == (
@@ -44,7 +44,7 @@ def test_a_late_sender_is_told_with_its_figures():
 
 
 def test_a_late_loop_is_told():
-    """Acks that were read late look like a slow broker."""
+    """Acks that are read late make the broker look slow."""
     told = doubt_of_messages(confirm=of(0.002, 0.05), send_delay=of(1e-4, 1e-4), loop_lag=of(1e-4, 0.03))
 
     assert told is not None
@@ -52,7 +52,7 @@ def test_a_late_loop_is_told():
 
 
 def test_few_messages_prove_nothing():
-    """A p99 of three messages is a maximum by another name."""
+    """A p99 of three messages is just the maximum."""
     told = doubt_of_messages(confirm=of(0.002, 0.005, count=3), send_delay=of(), loop_lag=of())
 
     assert told == "only 3 messages were settled; at least 20 are needed"

@@ -1,4 +1,4 @@
-"""The handshake probe against listeners that do not behave: every failure is a step with its reason."""
+"""The handshake probe against faulty listeners: every failure is a step with its reason."""
 
 import asyncio
 import socket
@@ -41,7 +41,7 @@ def steps(url, timeout=5.0):
 
 @pytest.fixture
 def listener():
-    """Starts a port that answers each connection with these bytes and closes it; without any it keeps silent."""
+    """Start a port that answers each connection with these bytes and closes it, or stays silent without bytes."""
     sockets, threads = [], []
 
     def start(answer):
@@ -69,7 +69,7 @@ def listener():
 
 
 def test_a_name_that_is_not_known_fails_at_the_first_step():
-    """And nothing after it is tried."""
+    """No later step is tried."""
     found = steps("amqp://nowhere.invalid")
 
     assert ["dns"] == list(found)
@@ -94,7 +94,7 @@ def test_a_closed_port_fails_at_tcp():
     ],
 )
 def test_what_is_no_amqp_fails_at_open(listener, answer, told):
-    """Nothing, HTTP, a frame without end, a method that does not exist: no traceback, the same advice."""
+    """Examples are no answer, HTTP, an endless frame, an unknown method: each gives the same advice, no traceback."""
     found = steps(f"amqp://{listener(answer)}")
 
     assert {"dns": 0, "tcp": 0, "open": 1} == {name: step.failures for name, step in found.items()}
@@ -102,7 +102,7 @@ def test_what_is_no_amqp_fails_at_open(listener, answer, told):
 
 
 def test_silence_fails_in_time(listener):
-    """After the timeout, and not later."""
+    """The step fails at the timeout, not later."""
     found = steps(f"amqp://{listener(None)}", timeout=0.2)
 
     assert "no answer in time" in found["open"].reason

@@ -6,7 +6,7 @@ from probes.instrument import PERIOD, LoopLag, new_loop
 
 
 def test_a_loop_that_wakes_on_time_has_no_lag():
-    """Each look is as late as the loop woke."""
+    """Each sample is as late as the loop's wake-up."""
     lag = LoopLag(0.0, span=None)
     for _ in range(100):
         lag.look(lag.due)
@@ -16,7 +16,7 @@ def test_a_loop_that_wakes_on_time_has_no_lag():
 
 
 def test_a_long_stall_weighs_as_much_as_it_lasted():
-    """Every look that the stall swallowed is counted with its own lateness, or one stall would vanish in the p99."""
+    """Every sample missed in the stall counts with its own delay; otherwise one stall would not show in the p99."""
     lag = LoopLag(0.0, span=None)
     for _ in range(100):
         lag.look(lag.due)
@@ -31,7 +31,7 @@ def test_a_long_stall_weighs_as_much_as_it_lasted():
 
 
 def test_a_stall_without_end_does_not_stall_the_look():
-    """A machine that slept for a day wakes to a bounded amount of counting."""
+    """After a day of sleep, the number of counted samples is bounded."""
     lag = LoopLag(0.0, span=None)
     lag.look(86_400.0)
 

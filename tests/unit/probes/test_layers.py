@@ -40,7 +40,7 @@ def everything(**changed):
 
 
 def test_each_layer_is_the_difference_of_two_streams():
-    """In a fixed order, each with the figures that it comes from."""
+    """Layers are in a fixed order, each with the values that it is computed from."""
     layers = decompose(everything())
 
     assert list(MEANINGS) == [layer.name for layer in layers]
@@ -57,7 +57,7 @@ def test_each_layer_is_the_difference_of_two_streams():
     ],
 )
 def test_a_layer_without_one_of_its_streams_is_withheld(stream, words):
-    """And says why; the other layers are told."""
+    """The reason is given; the other layers are reported."""
     streams = [item for item in everything() if item.stream != "transient"] + ([] if stream is None else [stream])
     layers = {layer.name: layer for layer in decompose(streams)}
 
@@ -68,7 +68,7 @@ def test_a_layer_without_one_of_its_streams_is_withheld(stream, words):
 
 
 def test_a_difference_within_the_probes_own_error_is_withheld():
-    """A doubtful stream can still tell of what is far larger than its error."""
+    """A doubtful stream can still show differences far larger than its error."""
     doubtful = outcome("classic", 0.005, doubtful="the probe itself was slow", own=0.004)
     layers = {layer.name: layer for layer in decompose(everything(classic=doubtful))}
 
@@ -78,7 +78,7 @@ def test_a_difference_within_the_probes_own_error_is_withheld():
 
 
 def test_bodies_of_one_size_tell_nothing_of_the_store():
-    """Where the small ones are as large, both go to the same store."""
+    """If the small bodies are as large, both go to the same store."""
     layers = {
         layer.name: layer for layer in decompose(everything(classic=outcome("classic", 0.005, payload_bytes=4096)))
     }
@@ -97,12 +97,12 @@ def test_nodes_are_kept_apart():
 
 
 def test_other_probes_have_no_layers():
-    """Nothing to tell is an empty list."""
+    """The result is an empty list."""
     assert [] == decompose([outcome("classic", 0.001, probe="delivery")])
 
 
 def test_what_stands_out_is_told_and_whether_the_disk_of_a_classic_queue_is_it():
-    """A slow quorum queue beside a quick classic one: what the classic one writes is not the cause."""
+    """A quorum queue is slow and a classic one is fast, so the disk writes of the classic one are not the cause."""
     told = largest(decompose(everything()))
 
     assert told is not None
@@ -111,13 +111,13 @@ def test_what_stands_out_is_told_and_whether_the_disk_of_a_classic_queue_is_it()
 
 
 def test_a_slow_persist_is_not_excused():
-    """Where writing takes the time, nothing says that it does not."""
+    """If writing takes the time, the text must not exclude the disk."""
     told = largest(decompose(everything(classic=outcome("classic", 0.2), quorum=outcome("quorum", 0.15))))
 
     assert told == "most of the time is in persist (198 ms), replicate (148 ms)"
 
 
 def test_nothing_stands_out_among_small_differences():
-    """Milliseconds are no trouble, whatever their share."""
+    """Differences of milliseconds do not matter, whatever their share."""
     assert largest(decompose(everything(quorum=outcome("quorum", 0.004)))) is None
     assert largest([]) is None

@@ -20,7 +20,7 @@ acts = st.lists(st.one_of(publishes, publishes, publishes, singles, multiples, r
 
 @given(acts=acts, closes=st.booleans())
 def test_every_message_has_exactly_one_outcome(acts, closes):
-    """Whatever acks, nacks, returns, silence and the end of the channel do in whatever order."""
+    """Acks, nacks, returns, timeouts and a closed channel may come in any order."""
     ledger, now, published, told = ConfirmLedger(LIMIT), 0.0, 0, []
     owed = set()
     for act, value in acts:
@@ -59,7 +59,7 @@ def test_every_message_has_exactly_one_outcome(acts, closes):
 
 @given(acts=acts)
 def test_only_answered_messages_have_a_time_and_a_group(acts):
-    """Acked, nacked and returned come from a frame; undecided and lost from none."""
+    """Acked, nacked and returned come from a frame; undecided and lost do not."""
     ledger, now, told = ConfirmLedger(LIMIT), 0.0, []
     for act, value in acts:
         if act == "publish":
@@ -79,7 +79,7 @@ def test_only_answered_messages_have_a_time_and_a_group(acts):
 
 
 def fresh(count):
-    """A ledger with so many messages out."""
+    """Return a ledger with this many outstanding messages."""
     ledger = ConfirmLedger(LIMIT)
     for index in range(count):
         ledger.publish(index, index + 0.5)
@@ -87,7 +87,7 @@ def fresh(count):
 
 
 def test_a_multiple_ack_covers_all_up_to_its_tag():
-    """The group is what the frame covers, and every message knows it."""
+    """The group is all messages that the frame covers, and every message records it."""
     ledger = fresh(5)
 
     frame = ledger.settle(3, 10.0, multiple=True, nacked=False)
@@ -116,7 +116,7 @@ def test_tag_zero_with_multiple_answers_everything():
 
 @pytest.mark.parametrize(("nacked", "outcome"), [(False, Outcome.RETURNED), (True, Outcome.NACKED)])
 def test_a_return_before_the_ack_makes_it_returned(nacked, outcome):
-    """A returned message is acked by the broker; it is not counted as taken."""
+    """The broker acks a returned message; it does not count as acked."""
     ledger = fresh(1)
     ledger.returned(1)
 
@@ -145,7 +145,7 @@ def test_a_message_ages_from_when_it_was_sent():
 
 
 def test_frames_for_unknown_tags_are_counted():
-    """A frame that answers nothing is a fact worth keeping."""
+    """A frame that answers no message is counted."""
     ledger = fresh(1)
     ledger.settle(7, 1.0, multiple=False, nacked=False)
 

@@ -10,7 +10,7 @@ from probes.runner import PROBES
 
 
 def given(*words):
-    """The command line."""
+    """Return the parsed command line."""
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     return parser.parse_args([*words, "--amqp", "amqp://h"])
@@ -56,7 +56,7 @@ def test_an_option_that_would_be_ignored_is_refused(words, told):
     ],
 )
 def test_a_value_out_of_bounds_names_its_option(words, told):
-    """Not the key of the settings."""
+    """The message does not name the key of the settings."""
     with pytest.raises(UsageError) as caught:
         settings_of(given(*words))
 
@@ -64,7 +64,7 @@ def test_a_value_out_of_bounds_names_its_option(words, told):
 
 
 def test_options_reach_the_settings():
-    """Each in its own place."""
+    """Each option sets its own key."""
     assert ("quorum",) == settings_of(given("redelivery", "--queue-type", "quorum")).redelivery.queue_types
     assert 0.2 == settings_of(given("rtt", "--every", "200ms")).rtt.interval
     assert ("stream",) == settings_of(given("confirm", "--stream", "stream")).confirm.streams
@@ -77,6 +77,6 @@ def test_prefetch_values_are_read():
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "x", "1,,2", "70000", "1.5"])
 def test_wrong_prefetch_values_are_refused(text):
-    """With an example of what is right."""
+    """The message has a valid example."""
     with pytest.raises(UsageError, match="use 1,10,100,unlimited"):
         values(text)

@@ -34,11 +34,11 @@ def test_lines_arrive_whole_and_in_order(pipe):
 
 
 def test_a_reader_that_does_not_read_stops_nothing(pipe, caplog):
-    """Handing over never waits; what does not fit is dropped and told once."""
+    """Handing over never blocks; what does not fit is dropped, with one log line."""
     reading, writing = pipe
     ended = threading.Event()
     outlet = PipeWriter(writing, broken=ended.set)
-    # More than a pipe holds: once the thread has taken it, it takes no other.
+    # This is more than a pipe holds, so the thread is blocked once it has taken it.
     outlet.put(b"x" * 10_000_000)
     while not outlet._lines.empty():
         os.sched_yield()
@@ -54,7 +54,7 @@ def test_a_reader_that_does_not_read_stops_nothing(pipe, caplog):
 
 
 def test_a_reader_that_is_gone_is_noticed(pipe):
-    """The child learns that its parent is no more."""
+    """The child detects that its parent is gone."""
     reading, writing = pipe
     os.close(reading)
     gone = threading.Event()
@@ -64,7 +64,7 @@ def test_a_reader_that_is_gone_is_noticed(pipe):
 
 
 def test_lines_are_gathered_and_none_is_lost_at_the_end(pipe):
-    """Many small lines are few writes; closing does not wait for more."""
+    """Many small lines become few writes; closing does not wait for more."""
     reading, writing = pipe
     outlet = PipeWriter(writing, broken=lambda: None)
     for number in range(50):

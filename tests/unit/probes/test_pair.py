@@ -1,4 +1,4 @@
-"""Two connections of a scripted stream, without a broker."""
+"""The two connections of a scripted stream, without a broker."""
 
 import asyncio
 from types import SimpleNamespace
@@ -10,34 +10,34 @@ from probes.verify.frames import Confirm
 
 
 class Sender:
-    """A channel in confirm mode to which answers are given by hand."""
+    """A channel in confirm mode whose answers come from the test."""
 
     def __init__(self):
         self.published, self.log = 0, []
         self.closed = asyncio.get_running_loop().create_future()
 
     def publish(self, _queue, _body):
-        """Count it."""
+        """Count the message."""
         self.published += 1
 
     def frames(self, kind):
-        """What the broker answered."""
+        """Return the logged frames of this kind."""
         return [frame for frame in self.log if isinstance(frame, kind)]
 
     async def until(self, done, *, within):
-        """Look after a while."""
+        """Wait a short time."""
         await asyncio.sleep(min(within, 0.001))
         return done()
 
 
 class Taker:
-    """A channel that knows when its queue was looked at."""
+    """A channel that records when its queue was checked."""
 
     def __init__(self):
         self.asked = 0
 
     async def declare(self, _name, **_):
-        """The queue is empty."""
+        """Return an empty queue."""
         self.asked += 1
         return SimpleNamespace(consumers=0, messages=0)
 
@@ -54,7 +54,7 @@ QUEUES = [SimpleNamespace(name="q", arguments={})]
 
 
 def test_a_round_begins_when_what_a_block_held_up_is_settled():
-    """The broker reads it when it blocks no more, and puts it into the queue."""
+    """The broker reads the held messages when the block ends, and puts them into the queue."""
 
     async def scenario():
         pair, publishing = paired(5.0)
@@ -75,7 +75,7 @@ def test_a_round_begins_when_what_a_block_held_up_is_settled():
 
 
 def test_a_pair_that_published_nothing_is_ready_at_once():
-    """Nothing is waited for."""
+    """There is nothing to wait for."""
 
     async def scenario():
         pair, _ = paired(5.0)
@@ -86,7 +86,7 @@ def test_a_pair_that_published_nothing_is_ready_at_once():
 
 
 def test_what_is_never_confirmed_ends_the_session():
-    """After the patience of a step."""
+    """The session ends after the timeout of a step."""
 
     async def scenario():
         pair, _ = paired(0.02)

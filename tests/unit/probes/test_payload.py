@@ -17,5 +17,5 @@ def test_a_body_tells_what_was_written(epoch, seq, size):
 
 @given(st.binary(max_size=100))
 def test_foreign_bodies_are_not_ours(body):
-    """Whatever someone put into the queue is not taken for a message of a probe."""
+    """Messages of others in the queue are not taken for messages of a probe."""
     assert read(body) is None

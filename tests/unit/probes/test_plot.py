@@ -6,7 +6,7 @@ from probes.run_trace import COLUMNS, RunTrace
 
 
 def test_a_stall_shows_in_its_columns():
-    """The tallest columns are those of the messages that were meant for the stall."""
+    """The tallest columns are those of messages that were due during the stall."""
     track = RunTrace()
     for step in range(100):
         stalled = 40 <= step < 60
@@ -20,7 +20,7 @@ def test_a_stall_shows_in_its_columns():
 
 
 def test_what_was_not_acked_is_marked_when_it_was():
-    """The worst of a stretch, beneath the picture, with what the letters mean."""
+    """The worst outcome of each stretch is below the plot, with a legend."""
     track = RunTrace()
     for step in range(20):
         outcome = Outcome.NACKED if step in (5, 6) else Outcome.LOST if step == 10 else Outcome.ACKED
@@ -34,7 +34,7 @@ def test_what_was_not_acked_is_marked_when_it_was():
 
 
 def test_a_run_without_any_answer_has_no_picture():
-    """There is no longest response of nothing."""
+    """Without responses there is no longest one."""
     track = RunTrace()
     track.message(1.0, None, Outcome.TIMED_OUT)
     track.message(9.0, None, Outcome.TIMED_OUT)
@@ -45,7 +45,7 @@ def test_a_run_without_any_answer_has_no_picture():
 
 @given(st.lists(st.tuples(st.floats(0, 100_000), st.one_of(st.none(), st.floats(1e-7, 3600))), max_size=60))
 def test_the_longest_response_is_kept_however_long_the_run(messages):
-    """Stretches are joined, never dropped; no line is wider than a terminal."""
+    """Stretches are merged, never dropped; no line is wider than a terminal."""
     track = RunTrace()
     for intended, response in messages:
         track.message(intended, response, Outcome.LOST if response is None else Outcome.ACKED)

@@ -5,7 +5,7 @@ from probes.saturation import SweepPoint, advise
 
 
 def sweep(work=0.0051):
-    """Three values: the first one keeps the consumer half busy."""
+    """Return a sweep of three values; with the first one the consumer is busy half of the time."""
     points = [
         SweepPoint(
             prefetch=prefetch,
@@ -24,7 +24,7 @@ def sweep(work=0.0051):
 
 
 def test_the_report_has_a_row_a_value_and_fits_a_terminal():
-    """Bars compare with the best; the advice has its reason."""
+    """Bars are relative to the best value; the advice has a reason."""
     told = text("RabbitMQ 4.3.6", "rabbit-1.shop.example:5672", 0.005, [sweep()])
 
     assert max(map(len, told.splitlines())) <= 80
@@ -35,12 +35,12 @@ def test_the_report_has_a_row_a_value_and_fits_a_terminal():
 
 
 def test_work_that_took_too_long_is_told():
-    """The probe's own error."""
+    """The text shows the probe's own error."""
     assert "longest average work 6.00 ms: measurement doubtful" in text("x", "y:1", 0.005, [sweep(0.006)])
 
 
 def test_the_document_holds_the_same():
-    """0 is no limit."""
+    """A prefetch of 0 means no limit."""
     (found,) = document("RabbitMQ 4.3.6", "h:1", 0.005, [sweep()])["sweeps"]
 
     assert [1, 2000, 0] == [point["prefetch"] for point in found["points"]]
@@ -48,6 +48,6 @@ def test_the_document_holds_the_same():
 
 
 def test_a_consumer_may_hold_its_prefetch_and_no_more():
-    """One more is a fault of the broker, told with both figures."""
+    """One more is a broker fault, reported with both numbers."""
     assert over(5, 5) is None
     assert "sent 6 deliveries without an ack; the prefetch limit is 5" in over(6, 5)

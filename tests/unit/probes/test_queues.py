@@ -2,7 +2,7 @@ from probes.queues import fate, is_one_shot, long_lived, nowhere, one_shot, queu
 
 
 def test_every_type_is_bounded_in_the_words_that_it_knows():
-    """Streams know no expiry, TTL or length; small segments make their limits hold."""
+    """Streams have no expiry, TTL or length limit in messages; small segments make their size limits effective."""
     classic, quorum, stream = (dict(long_lived("q", kind).arguments) for kind in ("classic", "quorum", "stream"))
 
     assert {"x-queue-type", "x-max-length", "x-message-ttl", "x-expires"} == set(classic) == set(quorum)
@@ -11,7 +11,7 @@ def test_every_type_is_bounded_in_the_words_that_it_knows():
 
 
 def test_what_is_added_wins():
-    """A probe may need a queue that differs in one thing."""
+    """A probe may need a queue with one different argument."""
     spec = long_lived("q", "classic")
     other = type(spec)(spec.name, spec.queue_type, spec.expires, {"x-max-length": 0})
 
@@ -19,7 +19,7 @@ def test_what_is_added_wins():
 
 
 def test_one_shot_queues_belong_to_their_run():
-    """But all runs share one stream, since what is left of a killed run would stay for ever."""
+    """All runs share one stream, because a stream left by a killed run would stay forever."""
     classic = one_shot("p", "aa", "confirm", "classic", "classic")
     stream = one_shot("p", "aa", "confirm", "stream", "stream")
 
@@ -30,7 +30,7 @@ def test_one_shot_queues_belong_to_their_run():
 
 
 def test_what_is_left_behind_is_told_with_what_becomes_of_it():
-    """A stream does not expire."""
+    """An example is a stream, which does not expire."""
     classic, stream = (one_shot("p", "aa", "confirm", kind, kind).name for kind in ("classic", "stream"))
 
     assert fate(classic, "p") == "it expires within 60 s"

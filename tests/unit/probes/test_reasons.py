@@ -14,12 +14,12 @@ SERVER = AmqpServer(parse_amqp("amqp://me:hunter2@broker:5672/shop"))
 
 
 def failed(inner):
-    """The way pika wraps what the system said."""
+    """Return an error of the system as pika wraps it."""
     return exceptions.AMQPConnectionError(workflow.AMQPConnectionWorkflowFailed([inner]))
 
 
 def closed(code, text):
-    """The way pika quotes a close of the broker during the handshake."""
+    """Return a close by the broker during the handshake as pika quotes it."""
     return repr(exceptions.ConnectionClosedByBroker(code, text))
 
 
@@ -50,7 +50,7 @@ CASES = [
 
 @pytest.mark.parametrize(("error", "kind", "words"), CASES)
 def test_why_a_connection_could_not_be_opened(error, kind, words):
-    """One line that names host and port, says what to do, and holds no password."""
+    """The reason is one line with host and port and what to do, without a password."""
     told = explain_open(error, SERVER)
 
     assert type(told) is kind
@@ -79,7 +79,7 @@ def test_why_a_connection_could_not_be_opened(error, kind, words):
     ],
 )
 def test_why_an_open_link_ended(error, kind, words):
-    """It says what was going on, and what to do where something can be done."""
+    """The reason names the current step, and what to do if anything can be done."""
     told = explain_close(error, SERVER, "declaring queue 'q'")
 
     assert type(told) is kind

@@ -6,13 +6,13 @@ DEATH = {"queue": "q", "reason": "rejected", "count": 1, "exchange": "", "routin
 
 
 def test_a_requeued_message_comes_before_the_later_one():
-    """Three were published, the second one was requeued."""
+    """Three messages were published, and the second one was requeued."""
     assert wrong_order([1, 2, 2, 3], 3) is None
     assert "received 1, 2, 3, 2, expected 1, 2, 2, 3" in wrong_order([1, 2, 3, 2], 3)
 
 
 def test_the_redelivered_flag_is_false_first_and_true_after():
-    """Both ways of being wrong are told apart."""
+    """Both wrong cases are distinguished."""
     assert wrong_flags([1, 2, 2, 3], [False, False, True, False]) is None
     assert "flag is false on a second delivery" in wrong_flags([1, 2, 2, 3], [False, False, False, False])
     assert "flag is true on a first delivery" in wrong_flags([1, 2, 2, 3], [True, False, True, False])
@@ -35,5 +35,5 @@ def test_the_death_of_a_message_is_recorded_in_its_header():
     ],
 )
 def test_a_wrong_death_is_told(headers, told):
-    """Which entry, what it is, what it should be."""
+    """The message has the entry, its value, and the expected value."""
     assert told in wrong_death(headers, "q")

@@ -27,7 +27,7 @@ def report(
     steps=(),
     blocked=(),
 ):
-    """The report of a run that had these confirms, these outcomes without one, and these steps."""
+    """Return the report of a run with these confirms, outcomes without confirm, and steps."""
     recent = RecentValues(span=None)
     recent.record(lag, 0.0)
     identity = Identity(
@@ -70,7 +70,7 @@ def report(
 
 
 def lines(*reports):
-    """The whole text, line by line."""
+    """Return the lines of the text."""
     return text("127.0.0.1:5672", "RabbitMQ 4.3.6", "confirm", reports).splitlines()
 
 
@@ -90,7 +90,7 @@ def test_a_clean_run_reads_well():
 
 
 def test_a_late_loop_makes_the_measurement_doubtful():
-    """The verdict says so, with figures, under the numbers that it concerns."""
+    """The verdict says so with values, below the numbers that it concerns."""
     shown = "\n".join(lines(report([0.001] * 100, lag=0.2)))
 
     assert "measurement doubtful: the probe itself was slow" in shown
@@ -114,7 +114,7 @@ def test_deliveries_are_told_where_they_were_awaited():
 
 
 def test_a_run_is_clean_only_when_all_is_acked():
-    """Lost, undecided and nacked messages stay in the denominator."""
+    """Lost, undecided and nacked messages count in the denominator."""
     assert report([0.001] * 30).clean
     assert not report([0.001] * 30, outcomes=[Outcome.TIMED_OUT]).clean
     assert not report([], reason="gone").clean
@@ -130,7 +130,7 @@ def test_the_document_holds_every_message_of_the_histogram():
 
 
 def test_what_a_probe_expects_is_clean():
-    """A queue that must refuse: there an ack is the failure."""
+    """For a queue that must refuse, an ack is the failure."""
     nacked = report([], outcomes=[Outcome.NACKED] * 9, expected=Outcome.NACKED)
     acked = report([0.001] * 9, expected=Outcome.NACKED)
 
@@ -165,7 +165,7 @@ def test_batching_is_told_with_its_confidence():
 
 
 def test_blocked_time_is_told_with_the_words_of_the_broker():
-    """How long in all, and why."""
+    """The report has the total time and the reason."""
     assert "  blocked    3.0 s in all; the broker: low on memory" in lines(report([0.001] * 30, blocked=[(2.0, 5.0)]))
 
 
@@ -187,7 +187,7 @@ def test_layers_are_told_where_streams_are_side_by_side():
 
 
 def test_a_run_over_time_shows_a_stall_where_it_was():
-    """The picture has the long responses in their column."""
+    """The plot shows the long responses in their column."""
     told = report([0.001] * 30, outcomes=[Outcome.TIMED_OUT]).document()
 
     assert told["over_time"] == [{"at": 0.0, "longest": 0.0011, "marks": "u"}]

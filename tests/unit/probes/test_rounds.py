@@ -9,7 +9,7 @@ from probes.settings import AmqpSettings
 
 
 class Over(Exception):
-    """The test has seen enough."""
+    """Raised to end the test."""
 
 
 def rounds(interval):
@@ -38,7 +38,7 @@ def live(stream, once):
 
 
 def test_the_first_round_is_at_once_and_each_has_its_slot():
-    """An interval of an hour keeps nobody waiting for the first answer."""
+    """Even with an interval of an hour, the first round starts at once."""
     begun = []
 
     async def once(due):
@@ -52,7 +52,7 @@ def test_the_first_round_is_at_once_and_each_has_its_slot():
 
 
 def test_rounds_that_could_not_begin_are_told_to_the_next():
-    """One that takes as long as several slots: what was due meanwhile is not forgotten."""
+    """If a round takes several slots, the skipped rounds are counted."""
     begun = []
 
     async def once(due):
@@ -69,7 +69,7 @@ def test_rounds_that_could_not_begin_are_told_to_the_next():
 
 
 def test_a_stopped_stream_begins_no_round_and_is_idle():
-    """It waits to be ended."""
+    """The stream waits for its end."""
     stream = rounds(0.01)
     stream.stop_sending()
 

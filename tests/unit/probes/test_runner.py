@@ -12,7 +12,7 @@ from probes.stream_stats import MessageEntry, StreamStats
 
 
 class OneStream:
-    """A stream whose session does what the test wants, and nothing more."""
+    """A stream whose session runs a function of the test."""
 
     def __init__(self, name, session):
         self.cluster = "shop"
@@ -31,11 +31,11 @@ class OneStream:
         self.idle = True
 
     async def session(self):
-        """Do what the test wants."""
+        """Run the function of the test."""
         await self._session(self)
 
     def tick(self, now):
-        """Digest."""
+        """Process what has arrived."""
         self.stats.aggregate(now, 100)
 
     def stop_sending(self):
@@ -43,24 +43,24 @@ class OneStream:
 
 
 async def refused(_):
-    """The broker says no."""
+    """Raise a refusal by the broker."""
     raise Refused("broker:5672: no permission")
 
 
 async def broken(_):
-    """The program itself is wrong."""
+    """Raise a programming error."""
     raise ZeroDivisionError("a fault")
 
 
 async def steady(stream):
-    """One acked message, then quiet."""
+    """Record one acked message, then do nothing."""
     stream.stats.running()
     stream.stats.enter(MessageEntry(1, Settled(1, 0.0, 0.0, 0.1, Outcome.ACKED, multiple=False, group=1)))
     await asyncio.sleep(3600)
 
 
 def run(*streams):
-    """Run until every stream has told its state and the steady one its message; then stop. All batches."""
+    """Run until every stream reported its state and the steady one its message, then stop; return all batches."""
     batches = []
 
     async def scenario():
@@ -82,7 +82,7 @@ def run(*streams):
 
 
 def last(batches):
-    """The last outcome of each probe."""
+    """Return the last outcome of each probe."""
     return {outcome.probe: outcome for batch in batches for outcome in batch.outcomes}
 
 
@@ -100,7 +100,7 @@ def test_a_failing_stream_never_stops_the_others(caplog):
 
 
 def test_every_record_is_handed_on_once():
-    """Also what came in just before the end."""
+    """This includes records from just before the end."""
     batches = run(OneStream("steady", steady))
 
     assert 1 == sum(len(batch.messages) for batch in batches)

@@ -25,7 +25,7 @@ def test_one_message_falls_into_every_slot(rate, seed, count):
 
 
 def test_gaps_are_not_a_fixed_period():
-    """Send times do not fall into step with a timer of the broker."""
+    """So send times do not synchronise with a timer of the broker."""
     taken = Schedule(5, 0.0, Random(1)).take(100.0, MANY)
 
     gaps = {round(after - before, 3) for before, after in pairwise(taken)}
@@ -35,7 +35,7 @@ def test_gaps_are_not_a_fixed_period():
 
 @given(seed=st.integers(0, 99), step=st.floats(0.001, 3.0))
 def test_a_stall_changes_no_intended_time(seed, step):
-    """Whoever looks seldom gets the same intended times as who looks often: nothing is left out after a stall."""
+    """Rare calls give the same intended times as frequent calls, so nothing is left out after a stall."""
     seldom = Schedule(20, 0.0, Random(seed)).take(10.0, MANY)
     schedule, often, now = Schedule(20, 0.0, Random(seed)), [], 0.0
     while now < 10.0:
@@ -65,7 +65,7 @@ def test_nothing_is_taken_without_room():
 
 
 def test_a_pause_is_a_gap_and_not_filled():
-    """Nothing is meant to go while paused; what was due before still is."""
+    """Nothing becomes due during a pause; what was due before stays due."""
     schedule = Schedule(10, 0.0, Random(1))
     schedule.take(1.0, 7)
     schedule.pause(1.0)

@@ -20,7 +20,7 @@ def test_every_probe_has_its_settings_and_its_factory():
 
 
 def test_the_defaults_are_light():
-    """A few messages a second, small, bounded; a warning in the broker's log every ten minutes at most."""
+    """A few messages per second, small, bounded; a warning in the broker's log every ten minutes at most."""
     settings = ProbesSettings()
 
     assert NAMES == settings.enabled

@@ -20,12 +20,12 @@ WHO = Identity(
 
 @pytest.fixture
 def steps():
-    """The steps of a stream that looks back for a minute."""
+    """Return the steps of a stream with a window of one minute."""
     return Steps(WHO, span=60.0)
 
 
 def test_failures_stay_in_the_attempts(steps):
-    """A step that failed has no duration, and its reason stays until one ends well."""
+    """A failed step has no duration, and its reason stays until a step succeeds."""
     steps.ok("tcp", 10.0, 0.002)
     steps.failed("tcp", 11.0, "connection refused")
     found = steps.summary(12.0)["tcp"]
@@ -38,7 +38,7 @@ def test_failures_stay_in_the_attempts(steps):
 
 
 def test_clean_means_that_no_recent_step_failed(steps):
-    """Before the first step it is not known; a failure is forgotten with the window."""
+    """Before the first step it is unknown; a failure expires with the window."""
     assert steps.clean(0.0) is None
 
     steps.failed("tcp", 1.0, "refused")

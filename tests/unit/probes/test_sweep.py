@@ -20,7 +20,7 @@ def test_only_queues_of_the_run_itself_are_ever_deleted(queue):
 
 
 def test_what_cannot_be_deleted_is_told():
-    """The broker is away: the queue expires by itself, and the user knows."""
+    """The broker is unreachable: the queue expires by itself, and the user is informed."""
     queue = one_shot("ackscope.probe", RUN, "confirm", "quorum", "quorum")
 
     (told,) = asyncio.run(
@@ -32,7 +32,7 @@ def test_what_cannot_be_deleted_is_told():
 
 
 def test_every_queue_is_bounded_and_marked_as_ours():
-    """Length, age and life are limited; the name starts with the prefix and a dot."""
+    """Length, TTL and expiry are set; the name starts with the prefix and a dot."""
     for queue in (
         long_lived("my.prefix.confirm.classic", "classic"),
         one_shot("my.prefix", RUN, "confirm", "classic", "classic"),

@@ -61,7 +61,7 @@ def test_buckets_hold_every_value_once():
 
 
 def test_a_value_beyond_the_range_is_kept():
-    """An absurd latency is clamped in the quantiles and exact in the maximum, not dropped."""
+    """An extreme latency is clamped in the quantiles but exact in the maximum; it is not dropped."""
     recent = RecentValues(span=None)
     recent.record(1e5, 0.0)
 
@@ -118,7 +118,7 @@ def test_quantiles_are_those_of_one_histogram_of_all_values(count):
 
 
 def test_a_summary_may_be_asked_for_that_is_a_little_old():
-    """It is the one that was told last; without that allowance it is always of now."""
+    """Within the allowed age the last summary is returned again; without it, the summary is always new."""
     recent = RecentValues(span=None)
     recent.record(1.0, 0.0)
     first = recent.summary(0.0)

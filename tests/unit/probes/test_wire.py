@@ -103,7 +103,7 @@ def test_what_goes_in_comes_out(messages, bursts, steps, outcomes):
 
 @given(st.binary(max_size=80))
 def test_a_line_of_rubbish_is_one_clear_error(line):
-    """Whatever a broken pipe delivers."""
+    """This holds for any input of a broken pipe."""
     with pytest.raises(DataError):
         decode(line)
 
@@ -146,7 +146,7 @@ def test_a_target_arrives_with_its_credentials_resolved():
 
 
 def test_nodes_arrive_with_their_credentials_resolved():
-    """Those of the cluster, where a node's address names none."""
+    """Credentials of the cluster apply if a node's address has none."""
     sent = target(url="amqp://lb/v", username="u", password="p@ss", nodes={"rabbit@a": "amqp://a:1"})
 
     (received,) = decode_targets(encode_targets([sent]))
@@ -198,5 +198,5 @@ def test_bad_targets_are_refused_without_their_secrets(line):
 
 
 def test_settings_do_not_print_the_password():
-    """Not in a log line of the whole settings, not by chance."""
+    """The password is not in a log line of the whole settings."""
     assert "hunter2" not in repr(target(url="amqp://u:hunter2@h", password="hunter2"))

@@ -8,11 +8,11 @@ from diagnosis.contract import View
 from diagnosis.series import span
 
 _MAX_INVOLVED = 50
-"""Identifiers of one kind in a finding, at most: a loop may involve thousands of connections."""
+"""Maximum identifiers of one kind in a finding, because a loop may involve thousands of connections."""
 
 
 def age_seconds(view: View, connection: Connection) -> float:
-    """How long a connection has existed: by the broker's clock or as observed, whichever is longer."""
+    """Return the age of a connection in seconds: by the broker's clock or as observed, whichever is longer."""
     observed = span(view.connection_history(connection.name))
     if connection.connected_at is None:
         return observed
@@ -20,7 +20,7 @@ def age_seconds(view: View, connection: Connection) -> float:
 
 
 def involved_connections(connections: Iterable[Connection | None], channels: Iterable[str] = ()) -> Involved:
-    """Connections, the names that their applications gave them, and channels."""
+    """Return connections, their client names, and channels as the identifiers that a finding involves."""
     known = [each for each in connections if each is not None]
     return Involved(
         connections=_first(each.name for each in known),

@@ -1,4 +1,4 @@
-"""Refused logins, and connections that are refused after their login, as the broker counts them.
+"""Counts refused logins and connections that are refused after their login, from the broker's counters.
 
 Seen on 3.10.8 and 4.3.6, five of each: a wrong password raises `auth_attempts_failed`. A missing virtual host, no
 permission on it, a connection limit that is reached, or (since 4.1) a `frame_max` below 8192 raise
@@ -21,12 +21,12 @@ AMQP = ("amqp091", "amqp10", "amqp")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedLogins:
-    """Logins over one protocol at one node, within some time, of which some were refused.
+    """Logins over one protocol at one node within a period, some of them refused.
 
     Attributes:
-        total, failed: within `seconds`.
-        recent: refused ones between the last two readings.
-        since: the reading after which the first of them was refused.
+        total, failed: logins and refused logins within `seconds`.
+        recent: logins refused between the last two readings.
+        since: the reading before the first refused login.
     """
 
     node: str
@@ -39,7 +39,7 @@ class RefusedLogins:
 
 
 def refused_logins(view: View, seconds: float) -> tuple[RefusedLogins, ...]:
-    """Protocols and nodes where logins were refused within this many seconds."""
+    """Return the protocols and nodes where logins were refused within the last `seconds`."""
     readings = last(view.window.readings("auth"), seconds)
     if len(readings) < 2:
         return ()
@@ -66,7 +66,7 @@ def refused_logins(view: View, seconds: float) -> tuple[RefusedLogins, ...]:
 
 
 def _gain(older: AuthAttempts, newer: AuthAttempts) -> tuple[int, int]:
-    """Logins, and refused ones, between two readings; 0 where the node has restarted."""
+    """Return logins and refused logins between two readings; 0 if the node has restarted."""
     if None in (older.total, older.failed, newer.total, newer.failed):
         return 0, 0
     total = (newer.total or 0) - (older.total or 0)
@@ -76,17 +76,16 @@ def _gain(older: AuthAttempts, newer: AuthAttempts) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class RefusedConnections:
-    """Connections over AMQP that logged in and were then refused, within some time."""
+    """AMQP connections that logged in and were then refused, within a period."""
 
     count: int
     seconds: float
 
 
 def refused_connections(view: View) -> RefusedConnections | None:
-    """Connections that were refused after their login, between the last two readings of logins.
+    """Return the connections refused after their login between the last two readings of logins; None if unknown.
 
-    None where that is not known. The counters of logins and of connections are read at different moments: a few are
-    within the error.
+    The counters of logins and of connections are read at different times, so a few such connections may be an error.
     """
     auth: Series[tuple[AuthAttempts, ...]] = view.window.readings("auth")
     overviews: Series[Overview] = view.window.readings("overview")

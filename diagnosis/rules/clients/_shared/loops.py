@@ -1,4 +1,4 @@
-"""Loops that open and close channels or connections, as facts and evidence of findings (see `diagnosis.churn_loops`).
+"""Converts loops of channels or connections (see `diagnosis.churn_loops`) to facts and evidence of findings.
 
 Their texts are in `diagnosis/catalogue/shared/clients.yaml` and `clients.jinja`.
 """
@@ -9,15 +9,15 @@ from ackscope.findings import Evidence, Fact, Involved, Unit, source
 from diagnosis.churn_loops import ChurnLoop
 
 MIN_PER_CYCLE = 0.7
-"""Events a cycle that count as one in each cycle: counters of the cluster are refreshed at different moments."""
+"""Events per cycle that count as one in each cycle, because the cluster's counters are refreshed at different times."""
 
 
 def loop_facts(closing: ChurnLoop) -> dict[str, Fact]:
-    """An application that loops: for the macros `loop_client` and `loop_activity`.
+    """Return facts about an application that loops, for the macros `loop_client` and `loop_activity`.
 
     Returns:
         `client`, `peer`, `user`, `vhost`, `node`, `connection`; `cycle_rate` a second; `by_broker`: whether the broker
-        closes the channels, None where that is not known; `activities`: what each cycle does, empty where not known.
+        closes the channels, None if unknown; `activities`: what each cycle does, empty if not known.
     """
     return {
         "client": closing.client,
@@ -33,7 +33,7 @@ def loop_facts(closing: ChurnLoop) -> dict[str, Fact]:
 
 
 def loop_involved(closing: ChurnLoop) -> Involved:
-    """Its connection, unless connections come and go, and the name that its application gave it."""
+    """Return the client name of a loop, and its connection unless connections come and go."""
     there = closing.connection
     return Involved(
         connections=() if closing.whole else (there.name,),
@@ -43,7 +43,7 @@ def loop_involved(closing: ChurnLoop) -> Involved:
 
 
 def loop_evidence(closing: ChurnLoop, counter: str) -> Iterator[Evidence]:
-    """What was seen of the loop: its rate, and the traffic of one cycle.
+    """Yield the rate of a loop and the traffic of one cycle as evidence.
 
     Args:
         closing: the loop.

@@ -13,7 +13,7 @@ KHEPRI_FLAG = "khepri_db"
 
 
 def stopped_nodes(view: View) -> frozenset[str]:
-    """Names of the nodes that do not run; a node whose state is not reported is not among them."""
+    """Return the names of nodes that do not run, without those whose state is not reported."""
     return per_view(view, _stopped)
 
 
@@ -22,7 +22,7 @@ def _stopped(view: View) -> frozenset[str]:
 
 
 def confirmed_stopped(view: View) -> frozenset[str]:
-    """Those of them that have not run for several readings; `online` of a queue may still name them."""
+    """Return stopped nodes that have not run for several readings; `online` of a queue may still name them."""
     return per_view(view, _confirmed_stopped)
 
 
@@ -42,12 +42,12 @@ def running_nodes(view: View) -> tuple[Node, ...]:
 
 
 def other_node(view: View, name: str | None) -> str | None:
-    """A running node other than this one, for commands; None where none is known."""
+    """A running node other than this one, for commands; None if none is known."""
     return next((node.name for node in running_nodes(view) if node.name != name), None)
 
 
 def uses_khepri(view: View) -> bool | None:
-    """Whether the cluster keeps its metadata in Khepri; None where the broker does not say."""
+    """Whether the cluster keeps its metadata in Khepri; None if the broker does not report it."""
     if view.version is None:
         return None
     if view.version < (3, 13):
@@ -64,6 +64,6 @@ def partitioned(view: View) -> Series[tuple[Node, ...]]:
 
 
 def accepts_but_hangs(outcome: ProbeOutcome) -> bool:
-    """Whether a handshake is accepted by TCP and not answered by AMQP."""
+    """Return whether the node accepts TCP connections but does not answer the AMQP handshake."""
     tcp, opening = outcome.steps.get("tcp"), outcome.steps.get("open")
     return bool(tcp and opening and tcp.reason is None and opening.reason is not None and tcp.attempts > tcp.failures)

@@ -1,4 +1,4 @@
-"""Which findings follow from nodes that are down, and from replicas that are missing."""
+"""Relates findings about nodes that are down and replicas that are missing to their consequences."""
 
 from collections.abc import Hashable, Iterable
 
@@ -24,12 +24,12 @@ def _nodes_of_other(view: View, finding: Finding) -> Iterable[Hashable]:
     queue = view.any_queue(subject.vhost, subject.name)
     if queue is None:
         return stopped
-    # A finding that has just ended stays for a while: its replicas are back then.
+    # A finding that has just ended stays for a short time although its replicas are back.
     return missing_replicas(queue, stopped) or queue.members or stopped
 
 
 REPLICAS_ON_NODE = Relation(_nodes_of_cause, _nodes_of_other)
-"""The cause is a node; what follows is about queues that have, or should have, a replica there."""
+"""The cause is a node; the consequence is about queues that have, or should have, a replica on it."""
 
 
 def _queues_of_cause(view: View, finding: Finding) -> Iterable[Hashable]:
@@ -56,4 +56,4 @@ def _queues_of_other(_view: View, finding: Finding) -> Iterable[Hashable]:
 
 
 AFFECTED_QUEUES = Relation(_queues_of_cause, _queues_of_other)
-"""What follows is about a queue that the cause stops, or about a client of its vhost."""
+"""The consequence is about a queue that the cause stops, or about a client of its vhost."""

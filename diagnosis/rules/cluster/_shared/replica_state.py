@@ -10,17 +10,17 @@ from diagnosis.series import span
 from diagnosis.view import View
 
 FEW = 5
-"""Queues with the same fate that are findings of their own; more of them are one finding."""
+"""Maximum number of equally affected queues that get one finding each; more of them share one finding."""
 
 _LISTED = 5
 _INVOLVED = 100
-"""Queues that one finding names at most, in its facts and among what is involved."""
+"""Maximum number of queues that one finding names."""
 
 
 def missing_replicas(queue: Queue, stopped: frozenset[str] = frozenset()) -> tuple[str, ...]:
     """The nodes whose replica of a queue is missing.
 
-    `online` is some seconds behind: it still names a node that has just stopped.
+    `online` lags by some seconds: it still names a node that has just stopped.
     """
     members = queue.members or ()
     online = members if queue.online is None else queue.online
@@ -28,12 +28,12 @@ def missing_replicas(queue: Queue, stopped: frozenset[str] = frozenset()) -> tup
 
 
 def online_count(queue: Queue, stopped: frozenset[str]) -> int:
-    """Replicas that answer."""
+    """Return the number of replicas that answer."""
     return len(queue.members or ()) - len(missing_replicas(queue, stopped))
 
 
 def lost_majority(queue: Queue, stopped: frozenset[str]) -> bool:
-    """Whether half of the replicas or more are missing, by this one reading."""
+    """Return whether half of the replicas or more are missing in this reading."""
     members = queue.members or ()
     if queue.state == "minority":
         return True
@@ -41,18 +41,18 @@ def lost_majority(queue: Queue, stopped: frozenset[str]) -> bool:
 
 
 def majority_stopped(queue: Queue, stopped: frozenset[str]) -> bool:
-    """Whether half of the nodes of its replicas or more do not run, whatever the queue itself reports."""
+    """Return whether half or more of the nodes with its replicas do not run, whatever the queue reports."""
     members = queue.members or ()
     return bool(members) and 2 * sum(name in stopped for name in members) >= len(members)
 
 
 def minority_seconds(view: View, queue: Queue) -> float:
-    """For how long its own readings have shown that the majority is missing."""
+    """Return for how many seconds the queue's readings have shown a missing majority."""
     return span(trailing(view.history(queue), lambda seen: lost_majority(seen, frozenset())))
 
 
 def queues_subject(view: View, queues: Sequence[Queue]) -> Subject:
-    """The queue if there is one, else what all of them are in: a vhost, or the cluster."""
+    """Return the subject: the queue if there is only one, else their common vhost, else the cluster."""
     if len(queues) == 1:
         queue = queues[0]
         return Subject(kind="queue", name=queue.name, vhost=queue.vhost, node=queue.leader or queue.node)
@@ -63,13 +63,13 @@ def queues_subject(view: View, queues: Sequence[Queue]) -> Subject:
 
 
 def bundles(queues: Sequence[Queue]) -> tuple[tuple[Queue, ...], ...]:
-    """What findings are about: each queue by itself while they are few, else all of them together."""
+    """Group queues for findings: one group per queue if they are few, else one group of all."""
     ranked = sorted(queues, key=lambda queue: queue.key)
     return tuple((queue,) for queue in ranked) if len(ranked) <= FEW else (tuple(ranked),)
 
 
 def queue_list(queues: Sequence[Queue]) -> dict[str, Fact]:
-    """Queues as the macros `which_queues` and `queue_names` take them.
+    """Return queues as facts for the macros `which_queues` and `queue_names`.
 
     Returns:
         `{"queues", "queue_count"}`: the first five by messages as `{"vhost", "name"}`, and how many there are.
@@ -103,5 +103,5 @@ def replicas_evidence(queue: Queue, stopped: frozenset[str], *fields: str) -> Ev
 
 
 def queues_evidence(*fields: str) -> Evidence:
-    """The queues of a finding by name; the page has them from its facts."""
+    """Return evidence without a value for the queues of a finding; the page takes their names from the facts."""
     return Evidence(key="queues", source=source("/api/queues", *fields))

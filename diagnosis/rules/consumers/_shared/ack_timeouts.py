@@ -1,4 +1,4 @@
-"""Consumers that reach the acknowledgement timeout, or soon will: the search behind consumer-ack-timeout.
+"""Finds consumers that reach the acknowledgement timeout or soon will, for consumer-ack-timeout.
 
 Up to 4.2 the broker closes the whole channel (406), whatever the queue type; from 4.3 on only quorum queues have the
 timeout, and the broker cancels the consumer. The broker checks once a minute.
@@ -16,7 +16,7 @@ from diagnosis.memo import per_view
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverdueConsumer:
-    """A consumer that holds messages for long.
+    """A consumer that has held messages for a long time.
 
     Attributes:
         unacked: messages on its channel.
@@ -36,7 +36,7 @@ class OverdueConsumer:
 
 
 def overdue_consumers(view: View) -> tuple[OverdueConsumer, ...]:
-    """All such consumers."""
+    """Return the consumers that are past or near the acknowledgement timeout."""
     return per_view(view, _overdue)
 
 
@@ -64,7 +64,7 @@ def _near(view: View) -> Iterator[OverdueConsumer]:
 
 
 def _ended(view: View) -> Iterator[OverdueConsumer]:
-    """Consumers that were last seen idle with messages, and past their timeout when they were no longer seen."""
+    """Yield consumers that were idle with messages when last seen, and past their timeout when they were gone."""
     latest = view.window.latest
     if latest is None or not view.fresh("consumers"):
         return
@@ -85,7 +85,7 @@ def _ended(view: View) -> Iterator[OverdueConsumer]:
             channel, queue = held.get(consumer.channel_name or ""), queues.get((consumer.vhost, consumer.queue))
             if channel is None or queue is None or identity in seen:
                 continue
-            # An application that consumes again at once may have the same names as before.
+            # An application that consumes again at once may use the same names.
             if identity in left and not _requeued(channel, now.get(channel.name), older, newer, queue):
                 continue
             at = newer.consumers.at

@@ -1,30 +1,30 @@
-"""Clients that open and close channels or connections in a loop (`diagnosis.churn_loops`), as far as they consume."""
+"""Facts and evidence about consumers that open and close channels or connections in a loop."""
 
 from ackscope.findings import Certainty, Evidence, Fact, Severity, Unit, source
 from diagnosis.churn_loops import ChurnLoop
 from diagnosis.contract import View
 
 MIN_PER_CYCLE = 1 / 3
-"""Messages a cycle: less is noise, because the broker refreshes its counters at different moments."""
+"""Minimum messages per cycle; less is noise, because the broker refreshes its counters at different times."""
 
 
 def loop_severity(view: View, loop: ChurnLoop) -> Severity:
-    """Information until it has lasted for a while: a failed start of an application is over by then."""
+    """Return INFO until the loop has lasted for a while; a failed start of an application is over by then."""
     return Severity.WARNING if loop.lasts >= view.thresholds.consumers.loop_for else Severity.INFO
 
 
 def loop_certainty(view: View, loop: ChurnLoop) -> Certainty:
-    """As certain as the duration allows; what the broker refused is derived, not reported by it."""
+    """Return the certainty by duration; the refused request is inferred, not reported by the broker."""
     return Certainty.EARLY if loop_severity(view, loop) is Severity.INFO else Certainty.LIKELY
 
 
 def loop_facts(view: View, loop: ChurnLoop) -> dict[str, Fact]:
-    """A loop: for the macro `loop_client`, and for the command that closes its connection.
+    """Return facts about a loop, for the macro `loop_client` and the command that closes its connection.
 
     Returns:
         `{"client", "peer", "connection", "reconnects", "cycle_rate", "loop_seconds", "error_bytes",
-        "warning_after_seconds"}`; `connection` is None where whole connections come and go, `error_bytes` is the
-        length of the broker's error text, None where it is not known.
+        "warning_after_seconds"}`; `connection` is None if whole connections come and go, `error_bytes` is the
+        length of the broker's error text, None if unknown.
     """
     return {
         "client": loop.client,
@@ -39,7 +39,7 @@ def loop_facts(view: View, loop: ChurnLoop) -> dict[str, Fact]:
 
 
 def loop_evidence(loop: ChurnLoop) -> Evidence:
-    """How often the client opens and closes a channel or a connection."""
+    """Return as evidence how often the client opens and closes a channel or a connection."""
     kind = "connection" if loop.whole else "channel"
     return Evidence(
         key="cycles",
@@ -52,7 +52,7 @@ def loop_evidence(loop: ChurnLoop) -> Evidence:
 
 
 def error_evidence(loop: ChurnLoop, text: str) -> Evidence:
-    """The length of the error with which the broker closes each channel, and the text that has this length."""
+    """Return as evidence the length of the broker's error text, and a text of this length."""
     return Evidence(
         key="error", value=loop.error, source=source("/api/connections", "send_oct", "send_cnt"), facts={"text": text}
     )

@@ -1,4 +1,4 @@
-"""Relations of causes about connections to what follows from them."""
+"""Relations between causes about connections and their consequences."""
 
 from collections.abc import Hashable, Iterable
 
@@ -13,7 +13,7 @@ def _queues_of_connection(view: View, finding: Finding) -> Iterable[Hashable]:
 
 
 def queue_key(_view: View, finding: Finding) -> Iterable[Hashable]:
-    """The queue that a finding is about."""
+    """Yield the key of the queue that a finding is about."""
     return ((finding.subject.vhost, finding.subject.name),) if finding.subject.kind == "queue" else ()
 
 
@@ -22,6 +22,6 @@ QUEUES_OF_CONNECTION = Relation(_queues_of_connection, queue_key)
 
 
 def connection_names(view: View, finding: Finding) -> Iterable[Hashable]:
-    """What a finding about a connection may be known by: its name, and the name of its client."""
+    """Yield the names under which a finding about a connection can be found: the connection's and the client's."""
     name = finding.subject.name
     return {name, client_name(view.connection(name), name)} if finding.subject.kind == "connection" else ()

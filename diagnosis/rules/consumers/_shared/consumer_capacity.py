@@ -1,4 +1,4 @@
-"""Queues that grow although their consumers hold all they may and acknowledge: consumers at capacity."""
+"""Finds queues that grow although their consumers work at capacity: they hold all they may, and acknowledge."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,17 +22,17 @@ class SaturatedQueue:
     """A queue that grows while its consumers work at capacity.
 
     Attributes:
-        links: the consumers that work.
-        prefetch_total: messages that they may hold together.
+        links: the active consumers.
+        prefetch_total: messages that they may hold in total.
         prefetch: the largest prefetch of them; 0 is no limit.
         work: what they held and acknowledged while the queue grew.
         growing: the readings during which the queue grew.
         warning_after_seconds: it is a warning once it has grown for this long and enough work is waiting.
-        trip: the round trip to its node; None where no probe measures it.
-        usual: facts of the shared reason `usual_backlog`; None where the backlog is not usual.
+        trip: the round trip to its node; None if no probe measures it.
+        usual: facts of the shared reason `usual_backlog`; None if the backlog is not usual.
         compared: `{"change", "band_of"}`: whether consumers acknowledge less than usual (`acked_less`) or more is
-            published (`published_more`); None where neither is known.
-        baselines: what is usual, as evidence.
+            published (`published_more`); None if neither is known.
+        baselines: baseline bands as evidence.
     """
 
     queue: Queue
@@ -50,17 +50,17 @@ class SaturatedQueue:
 
     @property
     def growing_seconds(self) -> float:
-        """How long the queue has been seen growing."""
+        """Seconds for which the queue has been seen growing."""
         return span(self.growing)
 
     @property
     def backlog_seconds(self) -> float:
-        """Seconds that a message published now waits at least."""
+        """Minimum seconds that a message published now will wait."""
         return (self.queue.messages_ready or 0) / self.work.ack_rate
 
 
 def saturated_queues(view: View) -> tuple[SaturatedQueue, ...]:
-    """All such queues, in the order of the view."""
+    """Return all queues whose consumers are at capacity, in the order of the view."""
     return per_view(view, _saturated)
 
 
@@ -85,7 +85,7 @@ def _find(view: View) -> Iterator[SaturatedQueue]:
 
 
 def _ready_before(view: View) -> dict[tuple[str, str], int]:
-    """Messages that were ready in each queue an interval ago."""
+    """Return the messages ready in each queue one interval ago."""
     readings = view.window.readings("queues")
     for seen in reversed(readings):
         if readings[-1].at.since(seen.at) >= view.thresholds.interval:
@@ -130,7 +130,7 @@ def _judge(view: View, queue: Queue, prefetch_total: int) -> SaturatedQueue | No
 
 
 def _compared(view: View, queue: Queue, work: HoldTime) -> Facts | None:
-    """Whether the consumers changed or the load did, by what is usual at this hour."""
+    """Return whether the consumers or the load changed, compared with the baseline of this hour."""
     acked, published = of_queue(view, queue, "acked"), of_queue(view, queue, "published")
     if isinstance(acked, Band) and is_less(view, work.ack_rate, acked):
         return {"change": "acked_less", "band_of": band_facts(acked, "acked")}
@@ -140,7 +140,7 @@ def _compared(view: View, queue: Queue, work: HoldTime) -> Facts | None:
 
 
 def _growing(history: Series[Queue], seconds: float) -> Series[Queue]:
-    """The end of the history in which more messages are ready after each step than before."""
+    """Return the tail of the history in which more messages are ready after each step."""
     start = None
     for older, newer in reversed(steps(history, seconds)):
         if (newer.value.messages_ready or 0) <= (older.value.messages_ready or 0):
@@ -150,7 +150,7 @@ def _growing(history: Series[Queue], seconds: float) -> Series[Queue]:
 
 
 def network_bound(view: View, found: SaturatedQueue) -> bool | None:
-    """Whether the network round trip takes the time, and not the handler; None where that is not known."""
+    """Return whether the network round trip takes the time, and not the handler; None if unknown."""
     limits = view.limits(found.queue).consumers
     hold = found.work.hold
     if found.prefetch == 0 or found.prefetch > limits.prefetch_small or hold > limits.prefetch_unknown:

@@ -1,4 +1,4 @@
-"""Queues, connections and consumers as findings about consumers name them."""
+"""Queues, connections and consumers as subjects, facts and identifiers of findings about consumers."""
 
 from collections.abc import Iterable
 
@@ -19,22 +19,22 @@ def connection_subject(connection: Connection) -> Subject:
 
 
 def connection_peer(connection: Connection | None) -> str:
-    """Where an application runs, `host:port` or `host`; "" where the broker does not say."""
+    """Return the address of an application, `host:port` or `host`; "" if unknown."""
     host, port = (connection.peer_host, connection.peer_port) if connection else (None, None)
     return f"{host}:{port}" if host and port else host or ""
 
 
 def client_names(links: Iterable[ConsumerPath]) -> list[str]:
-    """The applications of some consumers by name, sorted; those that are not known are left out."""
+    """Return the application names of some consumers, sorted; unknown ones are left out."""
     names = {client_name(link.connection, link.consumer.connection_name) for link in links}
     return sorted(name for name in names if name)
 
 
 def process_facts(link: ConsumerPath) -> dict[str, Fact]:
-    """A consumer, and what finds its process and its connection.
+    """Return facts that identify a consumer, its process and its connection.
 
     Returns:
-        `diagnosis.facts.consumer_facts`, and `{"host", "port", "connection_channels"}`: host "" and port "" where the
+        `diagnosis.facts.consumer_facts`, and `{"host", "port", "connection_channels"}`: host "" and port "" if the
         broker does not say; `connection_channels` is how many channels its connection has.
     """
     facts = consumer_facts(link)

@@ -10,7 +10,7 @@ REFRESH_SECONDS = 4.0
 
 
 def redelivery_rounds(view: View, history: Series[Queue], seconds: float) -> Series[Queue]:
-    """The latest readings, at least `seconds` apart, between all of which messages circulated; empty if they do not."""
+    """Return the latest readings, at least `seconds` apart, with messages circulating between each pair; else empty."""
     found: list[Timestamped[Queue]] = []
     for older, newer in reversed(steps(history, seconds)):
         if not _circulates(view, older, newer):
@@ -20,7 +20,7 @@ def redelivery_rounds(view: View, history: Series[Queue], seconds: float) -> Ser
 
 
 def deliveries(queue: Queue) -> int:
-    """All deliveries, first ones and repeated ones; their parts are added up only where the broker gives no sum."""
+    """Return all deliveries including redeliveries; the parts are added up only if the broker gives no sum."""
     return queue.stats.deliver_get or count(queue.stats, "deliver", "deliver_no_ack", "get", "get_no_ack")
 
 

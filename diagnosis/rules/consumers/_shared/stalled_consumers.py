@@ -1,9 +1,9 @@
 """Queues whose consumers hold as many messages as their prefetch allows and acknowledge none.
 
-The search behind stuck-consumer and sac-stuck. What looks similar is left out: a slow consumer acknowledges now and
-then (the limit follows its own pace), a requeue loop redelivers, a connection blocked by an alarm cannot acknowledge,
-an open transaction holds acknowledgements back, a standby of a single active consumer has nothing to acknowledge, and
-a consumer without a prefetch limit that holds more than a thousand messages is a prefetch-hoarder.
+Used by stuck-consumer and sac-stuck. Similar cases are left out: a slow consumer acknowledges now and then (the limit
+follows its own rate), a requeue loop redelivers, a connection blocked by an alarm cannot acknowledge, an open
+transaction delays acknowledgements, a standby of a single active consumer has nothing to acknowledge, and a consumer
+without a prefetch limit that holds more than 1000 messages is a prefetch-hoarder.
 `consumer_capacity` is not used: it is constant for quorum queues, and for classic queues it distinguishes slow from
 fast consumers, not stuck from slow ones.
 """
@@ -28,16 +28,16 @@ class Stall:
     """Consumers that hold messages of a queue and acknowledge none.
 
     Attributes:
-        early: not long enough to be more than information.
-        stuck: those consumers.
+        early: too short to be more than information.
+        stuck: the stuck consumers.
         prefetches: the prefetch of each; 0 is no limit.
         consumers: how many consumers were judged.
         standbys: consumers that wait for the single active consumer to end.
-        whole_queue: nothing at all is acknowledged; False where other consumers work on.
+        whole_queue: nothing is acknowledged at all; False if other consumers still work.
         growing: messages are ready, and more are published.
-        published: messages published meanwhile.
-        seen_seconds: how long the stall was watched.
-        held_seconds: how long it lasts at least: as watched, or as long as the broker says the channels are idle.
+        published: messages published during the stall.
+        seen_seconds: how long the stall was observed.
+        held_seconds: minimum duration: as observed, or as long as the broker reports the channels idle.
         warning_after_seconds: from this duration on it is more than information.
         since: wall clock, seconds since 1970.
     """
@@ -58,7 +58,7 @@ class Stall:
 
     @property
     def one_at_a_time(self) -> bool:
-        """Whether every stuck consumer handles one message at a time: a long job looks the same."""
+        """Whether every stuck consumer handles one message at a time; a long job looks the same."""
         return set(self.prefetches) == {1}
 
 
@@ -73,7 +73,7 @@ class _StuckConsumer:
 
 
 def stalls(view: View) -> tuple[Stall, ...]:
-    """All such queues, in the order of the view."""
+    """Return all stalls, in the order of the view."""
     return per_view(view, _stalls)
 
 
@@ -96,7 +96,7 @@ def _find(view: View) -> Iterator[Stall]:
 
 
 def _judged(view: View, queue: Queue) -> tuple[ConsumerPath, ...]:
-    """The consumers that must acknowledge and can; none where another cause explains that they do not."""
+    """Return the consumers that must and can acknowledge; empty if another cause explains that they do not."""
     links = [
         link
         for link in view.links(queue)
@@ -113,7 +113,7 @@ def _judged(view: View, queue: Queue) -> tuple[ConsumerPath, ...]:
 
 
 def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> Stall | None:
-    """A queue of which nothing is acknowledged, while every consumer holds its full prefetch."""
+    """Return the stall of a queue if nothing is acknowledged while every consumer holds its full prefetch."""
     history = view.history(queue)
     limits = view.limits(queue)
     allowed = [prefetch(view, link) or 0 for link in links]
@@ -162,7 +162,7 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
 
 
 def _some_consumers(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> Stall | None:
-    """Some consumers hold their full prefetch and acknowledge nothing, while others of the queue work on."""
+    """Return the stall of the consumers that hold their full prefetch and acknowledge nothing while others work."""
     if len(links) < 2:
         return None
     found: list[_StuckConsumer] = []
@@ -223,7 +223,7 @@ def _nothing_delivered(older: Timestamped[Queue], newer: Timestamped[Queue]) -> 
 
 
 def _nothing_released(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
-    """Without a prefetch limit deliveries go on; then nearly all that is delivered must stay unacknowledged."""
+    """Return whether nearly all deliveries stay unacknowledged; without a prefetch limit deliveries continue."""
     gained = (newer.value.messages_unacked or 0) - (older.value.messages_unacked or 0)
     return _nothing_acked(older, newer) and gained >= 0.9 * delta((older, newer), "deliver")
 
@@ -238,20 +238,20 @@ def _nothing_acked(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool
 
 
 def _idle_since(links: tuple[ConsumerPath, ...]) -> float | None:
-    """The moment since which all channels are idle, by the broker's clock; None where one is busy or not known."""
+    """Return since when all channels are idle, by the broker's clock; None if one is busy or unknown."""
     moments = [link.channel.idle_since if link.channel else None for link in links]
     known = [moment for moment in moments if moment is not None]
     return max(known) if known and len(known) == len(moments) else None
 
 
 def _idle_for(view: View, idle: float | None) -> float:
-    """Seconds that the channels were idle when they were read; 0 where that is not known."""
+    """Return the seconds that the channels were idle when they were read; 0 if unknown."""
     readings = view.window.readings("channels")
     return 0.0 if idle is None or not readings else max(0.0, readings[-1].at.wall - idle)
 
 
 def _statistics_refreshed(view: View, stalled: Series[Queue]) -> bool:
-    """Whether the broker refreshes its statistics: where it does not, every consumer looks stalled."""
+    """Return whether the broker refreshes its statistics; if it does not, every consumer looks stalled."""
     totals = [seen.value for seen in view.window.readings("overview") if seen.at.mono >= stalled[0].at.mono]
     ready = {seen.value.messages_ready for seen in stalled}
     moved = len(totals) > 1 and totals[0].stats != totals[-1].stats
@@ -259,7 +259,7 @@ def _statistics_refreshed(view: View, stalled: Series[Queue]) -> bool:
 
 
 def _ack_interval(history: Series[Queue], stalled: Series[Queue]) -> float:
-    """Seconds between acknowledgements before the stall; 0 where none was seen."""
+    """Return the seconds between acknowledgements before the stall; 0 if none was seen."""
     before = history[: len(history) - len(stalled) + 1]
     acked = delta(before, "ack")
     return span(before) / acked if acked > 0 else 0.0

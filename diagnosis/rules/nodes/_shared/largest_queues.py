@@ -10,13 +10,13 @@ _SHOWN = 3
 
 
 def by_memory(view: View, node: str | None) -> list[Queue]:
-    """The three queues that use most memory of the node; of the cluster where the node is not known."""
+    """Return the three queues that use most memory of the node, or of the cluster if the node is unknown."""
     here = [queue for queue in view.queues if queue.memory and (node is None or queue.node == node)]
     return sorted(here, key=lambda queue: (-(queue.memory or 0), queue.key))[:_SHOWN]
 
 
 def by_disk(view: View, node: str | None) -> list[Queue]:
-    """The three queues that hold most bytes on the node; a quorum queue has them on each of its members."""
+    """Return the three queues with most bytes on the node; a quorum queue stores its bytes on each member."""
     here = [queue for queue in view.queues if queue.message_bytes and (node is None or is_on(queue, node))]
     return sorted(here, key=lambda queue: (-(queue.message_bytes or 0), queue.key))[:_SHOWN]
 

@@ -1,4 +1,4 @@
-"""What uses the memory of a node, in groups that a person can act on."""
+"""Breakdown of a node's memory, in groups that an operator can act on."""
 
 from ackscope.findings import Evidence, Unit, source
 from ackscope.topology import NodeMemory
@@ -26,13 +26,13 @@ UNUSED = GROUPS["unused"]
 
 
 def total(memory: NodeMemory) -> int | None:
-    """All memory of the node in bytes, counted as its alarm does."""
+    """Return all memory of the node in bytes, counted as for its alarm."""
     by_name = {"rss": memory.rss, "erlang": memory.erlang, "allocated": memory.allocated, "legacy": memory.erlang}
     return by_name.get(memory.strategy or "rss") or memory.rss
 
 
 def dominant_group(view: View, node: str | None) -> str | None:
-    """The group that uses a third of the memory or more, apart from what every node needs; None without one."""
+    """Return the group that uses a third of the memory or more, except what every node needs; None without one."""
     memory = view.memory.get(node or "")
     if memory is None or not (whole := total(memory)):
         return None
@@ -41,7 +41,7 @@ def dominant_group(view: View, node: str | None) -> str | None:
 
 
 def memory_evidence(view: View, node: str | None) -> list[Evidence]:
-    """The three largest groups of a node's memory; nothing where the breakdown is not known."""
+    """Return the three largest groups of a node's memory as evidence; empty if the breakdown is unknown."""
     memory = view.memory.get(node or "")
     if memory is None:
         return []

@@ -1,4 +1,4 @@
-"""A node over time: trailing readings, restarts, slopes; and subjects that are a node or the cluster."""
+"""History of a node: latest readings, restarts and slopes; also node and cluster as subjects of findings."""
 
 from collections.abc import Callable, Sequence
 
@@ -40,20 +40,20 @@ def since_start(series: Series[Node]) -> Series[Node]:
 
 
 def just_started(view: View, node: Node) -> bool:
-    """Whether a node started so recently that what it refuses, or how slow it is, proves nothing yet.
+    """Return whether a node started so recently that refusals or slowness prove nothing yet.
 
-    In its first seconds it reports no uptime where it did before (seen on 4.3.6).
+    In its first seconds a restarted node reports no uptime (seen on 4.3.6).
     """
     if not node.running:
         return False
     if node.uptime_seconds is None:
         return any(seen.value.uptime_seconds is not None for seen in view.node_history(node.name))
-    # The uptime has grown since it was read.
+    # The uptime has increased since it was read.
     return node.uptime_seconds + (view.age("nodes") or 0.0) < view.thresholds.nodes.starts_for
 
 
 def slope(points: Sequence[tuple[float, float]]) -> float | None:
-    """The increase of a value a second, by least squares; None if all points are of one moment."""
+    """Return the increase of a value per second, by least squares; None if all points have the same time."""
     if len(points) < 2:
         return None
     mean_x = sum(x for x, _ in points) / len(points)
@@ -63,5 +63,5 @@ def slope(points: Sequence[tuple[float, float]]) -> float | None:
 
 
 def points_of(series: Series[Node], value: Callable[[Node], float | None]) -> list[tuple[float, float]]:
-    """Seconds since the first reading, and a value of the node; readings without it are left out."""
+    """Return (seconds since the first reading, value) of a node; readings without the value are left out."""
     return [(seen.at.since(series[0].at), found) for seen in series if (found := value(seen.value)) is not None]

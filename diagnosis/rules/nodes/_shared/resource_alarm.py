@@ -1,4 +1,4 @@
-"""What the two resource alarms share: where they are reported, since when, and whom they block.
+"""Shared by the two resource alarms: where an alarm is reported, since when, and which clients it blocks.
 
 The health check is the authority: `mem_alarm` of /api/nodes was still false 8 s after the alarm on 4.0.
 """
@@ -14,10 +14,10 @@ from diagnosis.facts import client_name, queue_ref
 from diagnosis.rules.probing._shared.outcomes import stream_name
 
 BLOCKED_STATES = {"blocked", "blocking"}
-"""Connection states under an alarm: the connection has tried to publish, or not yet."""
+"""Connection states under an alarm: `blocked` has tried to publish, `blocking` has not yet."""
 
 _CLIENTS = 20
-"""Clients of blocked connections that a finding names at most."""
+"""Maximum clients of blocked connections that a finding names."""
 
 
 def _of_alarm(view: View, _finding: Finding) -> Iterable[Hashable]:
@@ -25,7 +25,7 @@ def _of_alarm(view: View, _finding: Finding) -> Iterable[Hashable]:
 
 
 def _of_consumers(view: View, finding: Finding) -> Iterable[Hashable]:
-    """Whether a connection that consumes from the queue is blocked: the broker does not read its acks then."""
+    """Return a key if a connection that consumes from the queue is blocked: the broker then reads no acks from it."""
     subject = finding.subject
     queue = view.queue(subject.vhost, subject.name) if subject.kind == "queue" else None
     links = view.links(queue) if queue else ()
@@ -36,19 +36,19 @@ BLOCKED_CONSUMERS = Relation(_of_alarm, _of_consumers)
 """Consumers of a queue are on connections that the alarm blocks."""
 
 BLOCKED_CONNECTIONS = Relation(_of_alarm, lambda _view, _finding: ("blocked",))
-"""The alarm blocks connections, and what follows is about connections that are blocked."""
+"""The alarm blocks connections; the consequence is about blocked connections."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """One of the two resources, as the broker calls it.
+    """One of the two resources with an alarm, in the broker's terms.
 
     Attributes:
         rule: the rule that reports its alarm.
-        name: in the list of the health check.
-        field: of /api/nodes that has the alarm, late.
-        in_alarm: value of that field.
-        reasons: what `connection.blocked` says of it, alone and together with the other resource.
+        name: its name in the list of the health check.
+        field: field of /api/nodes that shows the alarm, with a delay.
+        in_alarm: value of that field during an alarm.
+        reasons: reasons in `connection.blocked`, for this resource alone and together with the other one.
     """
 
     rule: str
@@ -61,7 +61,7 @@ class Resource:
 def evaluate_alarm(
     view: View, resource: Resource, finding: Callable[[View, str | None, Source], Finding]
 ) -> Iterator[RuleResult]:
-    """A finding for each node in alarm, one for the cluster where only a probe shows it, else why it is not known."""
+    """Yield a finding per node in alarm, one for the cluster if only a probe shows it, else why it is unknown."""
     answered = _has_answered(view)
     if answered:
         nodes, where = nodes_in_alarm(view, resource.name), source("/api/health/checks/alarms")
@@ -80,21 +80,21 @@ def evaluate_alarm(
 
 
 def _has_answered(view: View) -> bool:
-    """Whether the health check gave an answer that can be believed.
+    """Return whether the health check gave a usable answer.
 
-    One that fails without a list of alarms says that something is wrong, but not what.
+    A check that fails without a list of alarms reports a problem without naming it.
     """
     check = view.alarm_check
     return check is not None and (check.ok is True or bool(check.alarms))
 
 
 def nodes_in_alarm(view: View, resource: str) -> list[str]:
-    """Nodes with this alarm, by the health check."""
+    """Return the nodes with this alarm, according to the health check."""
     return sorted({alarm.node for alarm in view.alarms if alarm.resource == resource})
 
 
 def blocked_probes(view: View, reason: str) -> list[ProbeOutcome]:
-    """Probes that the broker blocks with this reason, in a fixed order."""
+    """Return the probes that the broker blocks for this reason, in a fixed order."""
     blocked = (o for o in view.outcomes if o.state is ProbeState.BLOCKED and reason in (o.reason or ""))
     return sorted(blocked, key=lambda outcome: (outcome.probe, outcome.stream))
 
@@ -105,7 +105,7 @@ def blocked_connections(view: View) -> list[Connection]:
 
 
 def alarm_facts(view: View, node: str | None, largest: list[Queue]) -> Facts:
-    """What the pages of both alarms name.
+    """Return the facts for the pages of both alarms.
 
     Returns:
         `{"node", "blocked_connections", "largest_queue"}`; `largest_queue` is `{"vhost", "name"}`, or None.
@@ -118,7 +118,7 @@ def alarm_facts(view: View, node: str | None, largest: list[Queue]) -> Facts:
 
 
 def alarm_involved(view: View, node: str | None, largest: list[Queue]) -> Involved:
-    """The node, its largest queues and the clients that are blocked."""
+    """Return the node, its largest queues and the blocked clients as what the finding involves."""
     clients = {name for each in blocked_connections(view) if (name := client_name(each))}
     return Involved(
         nodes=(node,) if node else (),
@@ -128,7 +128,7 @@ def alarm_involved(view: View, node: str | None, largest: list[Queue]) -> Involv
 
 
 def blocked_evidence(view: View, reason: str) -> list[Evidence]:
-    """Connections and probes that are blocked."""
+    """Return blocked connections and probes as evidence."""
     evidence = []
     if view.fresh("connections"):
         evidence.append(
@@ -151,7 +151,7 @@ def blocked_evidence(view: View, reason: str) -> list[Evidence]:
 
 
 def alarm_since(view: View, node: str | None, resource: str) -> str | None:
-    """The first of the latest consecutive readings that have the alarm."""
+    """Return the time of the first of the latest consecutive readings with the alarm."""
     first = None
     for seen in reversed(view.window.readings("health")):
         if not any(a.resource == resource and a.node == node for check in seen.value for a in check.alarms):

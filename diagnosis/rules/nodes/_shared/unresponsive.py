@@ -1,4 +1,4 @@
-"""What remains to judge by when the management API does not answer: how it failed, and what probes see."""
+"""Evidence for when the management API does not answer: how requests failed, and what probes see."""
 
 from collections.abc import Iterable
 
@@ -26,15 +26,15 @@ _PATHS = {"health": "/api/health/checks/alarms"}
 
 
 def errors(view: View, families: Iterable[str] = VITAL) -> dict[str, str]:
-    """Family -> why it could not be read just now; those that could are left out."""
+    """Return why each family could not be read now; readable families are left out."""
     return {name: error for name in families if (error := view.error(name))}
 
 
 def api_is_silent(view: View) -> bool:
-    """Whether nothing at all could be read from the broker just now.
+    """Return whether nothing at all could be read from the broker now.
 
-    Health checks are requested one after another: if a node hangs in the midst of them it takes long until they have
-    failed, and until then they are merely old.
+    Health checks are requested one after another. If a node hangs during them, they are old for a long time before they
+    fail.
     """
     failed = errors(view)
     checks_failed = "health" in failed or (view.age("health") or 0.0) >= _OLD_CHECKS
@@ -47,7 +47,7 @@ def is_unanswered_reading(error: str | None) -> bool:
 
 
 def is_refused(reason: str | None) -> bool:
-    """Whether the host replied that nothing listens on the port."""
+    """Return whether the host replied that nothing listens on the port."""
     return contains(reason, FailurePhrase.REFUSED)
 
 
@@ -80,13 +80,13 @@ def is_served(outcome: ProbeOutcome) -> bool:
 
 
 def is_single_node(view: View) -> bool:
-    """Whether the cluster had one node when its nodes were last read, or is not known to have more."""
+    """Return whether the cluster had one node when its nodes were last read, or an unknown number."""
     latest = view.window.latest
     return latest is None or len(latest.nodes.value or ()) <= 1
 
 
 def polled_node(view: View) -> str | None:
-    """The node that answered the last poll, or the only one; None where that is not known."""
+    """Return the node that answered the last poll, or the only node; None if unknown."""
     latest = view.window.latest
     overview = latest.overview.value if latest else None
     nodes = (latest.nodes.value if latest else None) or ()
@@ -96,7 +96,7 @@ def polled_node(view: View) -> str | None:
 
 
 def api_evidence(view: View, families: Iterable[str] = VITAL) -> list[Evidence]:
-    """How the latest requests to the management API failed, one item a family."""
+    """Return how the latest requests to the management API failed, one evidence per family."""
     return [
         Evidence(key="api_error", value=error, source=source(_PATHS.get(name, f"/api/{name}")), facts={"family": name})
         for name, error in errors(view, families).items()
@@ -104,7 +104,7 @@ def api_evidence(view: View, families: Iterable[str] = VITAL) -> list[Evidence]:
 
 
 def probe_evidence(outcomes: Iterable[ProbeOutcome]) -> list[Evidence]:
-    """What probes saw last, one item a stream; the first three."""
+    """Return what the first three probe streams saw last, one evidence per stream."""
     found = []
     for outcome in list(outcomes)[:3]:
         steps = [f"{name}: {step.reason}" for name, step in outcome.steps.items() if step.reason]

@@ -1,4 +1,4 @@
-"""What rules about probes ask of their outcomes."""
+"""Helpers of rules about probes: recent outcomes, their medians and errors."""
 
 from ackscope.findings import Subject
 from ackscope.records import ProbeOutcome, ProbeStep
@@ -6,7 +6,7 @@ from diagnosis.contract import View
 
 
 def recent(view: View, *probes: str) -> tuple[ProbeOutcome, ...]:
-    """The streams of some probes that reported recently; those of a probe process that ended are not judged."""
+    """Return the streams of some probes that reported recently; streams of an ended probe process are left out."""
     return tuple(
         outcome
         for probe in probes
@@ -16,26 +16,27 @@ def recent(view: View, *probes: str) -> tuple[ProbeOutcome, ...]:
 
 
 def median(outcome: ProbeOutcome, step: str) -> float | None:
-    """The median of one step in the last minute, seconds; None where it was not timed."""
+    """Return the median seconds of one step in the last minute; None if it was not timed."""
     timed = outcome.steps.get(step)
     return None if timed is None else timed.seconds.p50
 
 
 def own_error(outcome: ProbeOutcome) -> float:
-    """How late the probe itself was, p99 of the last minute, seconds."""
+    """Return the delay of the probe itself in seconds, p99 of the last minute."""
     return max(outcome.send_delay.p99 or 0.0, outcome.loop_lag.p99 or 0.0)
 
 
 def exceeds_own_error(outcome: ProbeOutcome, seconds: float) -> bool:
-    """Whether a delay is more than the probe's own error can explain.
+    """Return whether a delay is more than the probe's own error can explain.
 
-    Not by `doubtful`: a probe that was late by a few milliseconds spoils a median of one, but not a delay of hundreds.
+    `doubtful` is not used: a probe that was late by a few ms spoils a median of 1 ms, but not a delay of hundreds of
+    ms.
     """
     return seconds >= 2 * own_error(outcome)
 
 
 def failing(outcome: ProbeOutcome, step: str) -> ProbeStep | None:
-    """A step whose latest attempt failed."""
+    """Return the step if its latest attempt failed, else None."""
     timed = outcome.steps.get(step)
     return timed if timed is not None and timed.reason is not None else None
 
@@ -47,5 +48,5 @@ def probe_subject(outcome: ProbeOutcome) -> Subject:
 
 
 def stream_name(outcome: ProbeOutcome) -> str:
-    """The stream by its name: `confirm.quorum`, or `rtt` where a probe has one only."""
+    """Return the name of a stream: `confirm.quorum`, or `rtt` for a probe with one stream only."""
     return outcome.probe if outcome.stream == outcome.probe else f"{outcome.probe}.{outcome.stream}"

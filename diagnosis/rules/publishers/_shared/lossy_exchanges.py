@@ -1,7 +1,7 @@
-"""Messages that no queue took: counters of channels show who published them, those of exchanges where to.
+"""Finds unroutable messages: channel counters show who published them, exchange counters where they were lost.
 
-Counters of channels tell dropped from returned. Exchanges count only messages in and out, and are read every 15 s. A
-message that an alternate exchange takes counts as out (seen on 3.10.8 and 4.3.6).
+Counters of channels distinguish dropped from returned messages. Exchanges count only messages in and out, and are read
+every 15 s. A message that an alternate exchange takes counts as out (seen on 3.10.8 and 4.3.6).
 """
 
 import re
@@ -29,9 +29,9 @@ class Routing(StrEnum):
     """What an exchange does with the messages that it receives."""
 
     STOPPED = "stopped"
-    """It used to route, and routes nothing now."""
+    """The exchange used to route messages and routes none now."""
     NEVER = "never"
-    """It has never routed a message."""
+    """The exchange has never routed a message."""
     PARTLY = "partly"
 
 
@@ -40,10 +40,10 @@ class LossyExchange:
     """An exchange that receives more than it hands to queues.
 
     Attributes:
-        recent: its readings of the latest interval.
-        lossy: its readings for as long as that has been going on.
-        routed_before: it was seen to route everything, earlier in the window.
-        counters: counters of channels that its loss fits.
+        recent: readings of the latest interval.
+        lossy: readings since it began to lose messages.
+        routed_before: whether it routed everything earlier in the window.
+        counters: counters of channels whose rate fits its loss.
     """
 
     exchange: Exchange
@@ -54,12 +54,12 @@ class LossyExchange:
 
     @property
     def received(self) -> int:
-        """Messages in its latest interval."""
+        """Messages received in its latest interval."""
         return messages_in(self.recent)
 
     @property
     def routed(self) -> int:
-        """Messages that it handed to queues in that interval."""
+        """Messages routed to queues in that interval."""
         return messages_out(self.recent)
 
     @property
@@ -69,12 +69,12 @@ class LossyExchange:
 
     @property
     def rate(self) -> float:
-        """Lost a second."""
+        """Messages lost per second."""
         return self.lost / max(span(self.recent), 1.0)
 
     @property
     def routing(self) -> Routing:
-        """What it does with the messages that it receives."""
+        """How the exchange treats the messages that it receives."""
         if self.routed > 0:
             return Routing.PARTLY
         return Routing.STOPPED if self.exchange.stats.publish_out else Routing.NEVER
@@ -86,8 +86,8 @@ class UnroutablePublishers:
 
     Attributes:
         publishers: `published` of each counts the lost messages only.
-        exchanges: where they were lost, the most first; empty where that is not known.
-        pending: the exchanges were not read since: wait for the next reading.
+        exchanges: where they were lost, the most first; empty if that is not known.
+        pending: True if the exchanges were not read since the loss; wait for the next reading.
     """
 
     vhost: str
@@ -97,24 +97,24 @@ class UnroutablePublishers:
 
 
 def unroutable_publishers(view: View, counter: str) -> tuple[UnroutablePublishers, ...]:
-    """Who published, by virtual host, what was dropped or returned; steadily, not once."""
+    """Return, by virtual host, who steadily published messages that were dropped or returned."""
     found = per_view(view, _losing_publishers)
     groups = by_vhost(found.get(counter, ()))
     return tuple(_of_vhost(view, vhost, counter, group, found) for vhost, group in groups.items())
 
 
 def by_design(view: View, exchange: Exchange) -> bool:
-    """Whether settings say that nobody has to subscribe to it."""
+    """Return whether settings declare that the exchange needs no subscriber."""
     return any(re.search(pattern, exchange.name) for pattern in view.thresholds.publishers.unroutable_by_design)
 
 
 def messages_in(series: Series[Exchange]) -> int:
-    """Messages published to an exchange over its readings."""
+    """Return the messages published to an exchange over its readings."""
     return (series[-1].value.stats.publish_in or 0) - (series[0].value.stats.publish_in or 0)
 
 
 def messages_out(series: Series[Exchange]) -> int:
-    """Messages that it handed to queues; one that goes to three queues counts three times."""
+    """Return the messages routed to queues; a message that goes to three queues counts three times."""
     return (series[-1].value.stats.publish_out or 0) - (series[0].value.stats.publish_out or 0)
 
 
@@ -128,7 +128,7 @@ def _losing_publishers(view: View) -> dict[str, tuple[ActivePublisher, ...]]:
             history = view.channel_history(channel.name)
             lost = increase(view, history, counter)
             pairs = [pair for pair in steps(history, view.thresholds.interval / 2) if delta(pair, counter) > 0]
-            # Where polls are far apart, one interval that lost several is as good as two that are short.
+            # If polls are far apart, one interval with several losses is as good as two short ones.
             long = lost > 1 and any(span(pair) >= view.thresholds.early for pair in pairs)
             if lost > 0 and (len(pairs) >= required or long):
                 connection = view.connection(channel.connection_name)
@@ -149,13 +149,13 @@ def _of_vhost(
     lossy = [each for each in _lossy_exchanges(view, vhost, rates) if counter in each.counters]
     read = view.window.readings("exchanges")
     settled = min(_first_loss(each, counter) for each in group) + view.thresholds.publishers.unroutable_patience
-    # Read often enough since the first loss, the exchanges have shown what they can.
+    # Exchanges that were read often enough since the first loss will show nothing more.
     pending = not lossy and view.fresh("exchanges") and bool(read) and read[-1].at.mono < settled
     return UnroutablePublishers(vhost=vhost, publishers=tuple(group), exchanges=tuple(lossy), pending=pending)
 
 
 def _first_loss(publisher: ActivePublisher, counter: str) -> float:
-    """When the first of its lost messages showed, on the monotonic clock."""
+    """Return when its first lost message was seen, on the monotonic clock."""
     readings = publisher.history
     before = getattr(readings[0].value.stats, counter) or 0
     return next((s.at.mono for s in readings if (getattr(s.value.stats, counter) or 0) > before), readings[0].at.mono)
@@ -193,7 +193,7 @@ def _lossy_exchanges(view: View, vhost: str, rates: dict[str, list[float]]) -> l
 
 
 def _matching_counters(rate: float, rates: dict[str, list[float]]) -> tuple[str, ...]:
-    """Dropped, returned or both: that of the channels, alone or together, whose rate is nearest."""
+    """Return the counters of channels (dropped, returned or both) whose rate is nearest to the loss."""
     candidates = {kind: [*group, sum(group)] for kind, group in rates.items() if group}
     distances = {kind: min(abs(each - rate) for each in group) for kind, group in candidates.items()}
     nearest = min(distances.values())
@@ -206,7 +206,7 @@ def _loses(older: Timestamped[Exchange], newer: Timestamped[Exchange]) -> bool:
 
 
 def _alternate(view: View, exchange: Exchange) -> bool:
-    """Whether another exchange takes what this one cannot route."""
+    """Return whether an alternate exchange takes what this exchange cannot route."""
     if "alternate-exchange" in exchange.arguments:
         return True
     return any(
@@ -217,7 +217,7 @@ def _alternate(view: View, exchange: Exchange) -> bool:
 
 
 def _histories(view: View) -> dict[tuple[str, str], Series[Exchange]]:
-    """Each exchange at its consecutive readings, oldest first, since its counters last fell."""
+    """Return the consecutive readings of each exchange since its counters last fell, oldest first."""
     found: dict[tuple[str, str], list[Timestamped[Exchange]]] = {}
     for seen in view.window.readings("exchanges"):
         here = set()
@@ -233,7 +233,7 @@ def _histories(view: View) -> dict[tuple[str, str], Series[Exchange]]:
 
 
 def _probe_losses(view: View) -> dict[str, float]:
-    """What the probes publish unroutably, by design, through the default exchange: messages a second by vhost."""
+    """Return the unroutable messages per second, by vhost, that probes publish by design."""
     own = {channel.name for channel in view.channels}
     rates: dict[str, float] = {}
     for channel in view.part("channels"):

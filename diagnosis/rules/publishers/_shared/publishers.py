@@ -1,4 +1,4 @@
-"""Channels that publish, and what they published in the readings of channels (about 25 s)."""
+"""Finds channels that publish, and what they published in the readings of channels (about 25 s)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,12 +32,12 @@ class ActivePublisher:
 
     @property
     def seconds(self) -> float:
-        """What `history` spans."""
+        """Seconds that `history` spans."""
         return span(self.history)
 
     @property
     def rate(self) -> float:
-        """Messages a second."""
+        """Messages published per second."""
         return self.published / self.seconds if self.seconds else 0.0
 
     @property

@@ -1,8 +1,8 @@
-"""A publish that makes the broker close its channel, in a loop: which of three errors it was.
+"""Infers which of three errors makes the broker close a channel at each publish, in a loop.
 
 The management API shows no reason. It shows how long the broker's error text was and how much the client sent (see
-`diagnosis.churn_loops`). A text of that length, for an exchange that exists or has disappeared, is likely the
-cause, not more; the broker's log has the words.
+`diagnosis.churn_loops`). An error text of that length, for an exchange that exists or has disappeared, is a likely
+cause but no proof; the broker's log has the text.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from diagnosis.churn_loops import ChurnLoop, churn_loops, text_bytes
 from diagnosis.contract import View
 from diagnosis.memo import per_view
 
-# Fewer events a cycle count as none: the broker refreshes counters at different moments.
+# Fewer events per cycle count as none, because the broker refreshes counters at different times.
 NONE_PER_CYCLE = 1 / 3
 # Bytes of the frames of a publish with an empty exchange name and key, with its channel opened and closed.
 _FRAME_BYTES = 72
@@ -23,7 +23,7 @@ _DIGITS = range(12, 23)
 _MAX_NAME_BYTES = 100
 # Packets in the latest readings that show that the loop continues.
 _MIN_PACKETS = 4
-# A missing exchange with a longer name is reported only where no refused publish explains the text better.
+# A missing exchange with a longer name is reported only if no refused publish explains the text better.
 _LIKELY_NAME_BYTES = 30
 
 
@@ -34,10 +34,10 @@ class RefusedPublish:
     Attributes:
         error_bytes: length of the text with which the broker closes its channels.
         received_bytes: bytes that the client sent for each channel.
-        oversized: by what it sends and by the length of the text, the messages are too large.
-        forbidden: exchanges for which a refusal of this user would be as long as the text.
+        oversized: whether bytes sent and length of the text show that the messages are too large.
+        forbidden: exchanges for which the refusal of this user would have the length of the text.
         disappeared: exchanges that existed within the window, and whose absence would give a text of that length.
-        missing_name_bytes: length of the name of a missing exchange that would give the text; 0 where none would.
+        missing_name_bytes: length of the name of a missing exchange that would give the text; 0 if none would.
     """
 
     closing: ChurnLoop
@@ -50,7 +50,7 @@ class RefusedPublish:
 
     @property
     def is_forbidden(self) -> bool:
-        """Whether a refusal explains it better than a missing exchange."""
+        """Whether a refused permission explains the error better than a missing exchange."""
         likely = 0 < self.missing_name_bytes <= _LIKELY_NAME_BYTES
         return bool(self.forbidden) and not (self.oversized or self.disappeared or likely)
 
@@ -61,7 +61,7 @@ def refused_publishes(view: View) -> tuple[RefusedPublish, ...]:
 
 
 def refused_finding(view: View, rule: str, each: RefusedPublish, exchanges: tuple[str, ...] = ()) -> Finding:
-    """The finding for one connection: information first, because an application that is being fixed looks the same.
+    """Return the finding for one connection: information at first, because an application under repair looks the same.
 
     Args:
         view: the view that is being judged.
@@ -138,14 +138,17 @@ def _refused(view: View) -> tuple[RefusedPublish, ...]:
             continue
         idle = max(closing.declares, closing.delivered, closing.acked, closing.published) < NONE_PER_CYCLE
         each = _classify(view, closing)
-        # The counters of the cluster may include other clients. So many bytes before so short an answer are a publish.
+        # The cluster's counters may include other clients. This many bytes before such a short answer are a publish.
         if each.oversized or ((idle or not closing.alone) and (each.is_forbidden or each.missing_name_bytes)):
             found.append(each)
     return tuple(found)
 
 
 def _continues(view: View, closing: ChurnLoop) -> bool:
-    """Whether the broker answered recently; figures are refreshed every 5 s, so one of two readings may show none."""
+    """Return whether the broker answered recently.
+
+    It refreshes its counters every 5 s, so one of two readings may show no answer.
+    """
     recent = view.connection_history(closing.connection.name)[-3:]
     return (recent[-1].value.send_cnt or 0) - (recent[0].value.send_cnt or 0) >= _MIN_PACKETS if recent else False
 
@@ -186,7 +189,7 @@ def _forbidden(view: View, closing: ChurnLoop, error: int, received: float) -> t
 
 
 def _access_words(view: View) -> tuple[str, ...]:
-    """From 4.0 on the text says which access was refused (seen: 3.10.8 without the word, 4.0.5 with it)."""
+    """Return the words for the refused access in the text, present from 4.0 on (seen: not on 3.10.8, but on 4.0.5)."""
     if view.version is None or (3, 10) < view.version < (4, 0):
         return ("", "write ")
     return ("write ",) if view.version >= (4, 0) else ("",)
@@ -197,7 +200,7 @@ def _refusal_text(word: str, name: str, vhost: str, user: str) -> str:
 
 
 def _disappeared(view: View, vhost: str) -> list[str]:
-    """Exchanges of a virtual host that an earlier reading holds and the latest does not."""
+    """Return the exchanges of a virtual host that are in an earlier reading but not in the latest."""
     here = {exchange.key for exchange in view.exchanges}
     held = {exchange.key for seen in view.window.readings("exchanges") for exchange in seen.value}
     return sorted(name for where, name in held - here if where == vhost)

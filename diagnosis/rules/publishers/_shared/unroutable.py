@@ -33,12 +33,12 @@ from diagnosis.rules.publishers._shared.publishers import (
 )
 from diagnosis.series import span
 
-# Types of exchange to which nobody has to subscribe; for the others each routing key is meant for a queue.
+# Exchange types that need no subscriber; with the other types each routing key is meant for a queue.
 _SUBSCRIPTION_TYPES = ("fanout", "topic", "headers")
 
 
 def evaluate_unroutable(view: View, rule: str, counter: str, worst: Severity) -> Iterator[RuleResult]:
-    """One finding for each exchange; for each virtual host where the exchange is not known.
+    """Yield one finding per exchange, or one per virtual host if the exchange is unknown.
 
     Args:
         view: the view that is being judged.
@@ -66,7 +66,7 @@ def _harmless(view: View, lossy: LossyExchange) -> str | None:
 
 
 def _severity(view: View, worst: Severity, lossy: LossyExchange) -> Severity:
-    """How urgent: by what the exchange did before, its type, and how long it has been losing messages."""
+    """Return the severity by the exchange's earlier routing, its type, and the duration of the loss."""
     limits, seconds = view.thresholds.publishers, span(lossy.lossy)
     subscription = lossy.exchange.type in _SUBSCRIPTION_TYPES
     if lossy.routing is Routing.STOPPED:
@@ -77,7 +77,7 @@ def _severity(view: View, worst: Severity, lossy: LossyExchange) -> Severity:
     if seconds < limits.unroutable_long or tolerable:
         return Severity.INFO
     if subscription:
-        # Events without a subscriber are dropped all the time; only a change is worth a warning.
+        # Events without a subscriber are normally dropped; only a change is worth a warning.
         return Severity.WARNING if lossy.routed_before else Severity.INFO
     return Severity.WARNING
 
@@ -144,7 +144,7 @@ def _finding(
 
 
 def _unknown_exchange(view: View, rule: str, counter: str, group: UnroutablePublishers) -> Finding:
-    """Who loses messages is known, the exchange is not."""
+    """Return the finding for known publishers whose exchange is unknown."""
     return Finding(
         rule=rule,
         severity=Severity.INFO,

@@ -1,7 +1,8 @@
-"""What happened to the messages of a queue: published, consumed, stored; the rest was lost.
+"""Balance of a queue's messages: published minus consumed minus stored is lost.
 
-Counters come from channels and the number of messages from the queue, each refreshed every 5 s at its own time. So the
-balance of one interval proves nothing; that of several in a row does, once it exceeds what the delay can explain.
+Counters come from channels and the number of messages from the queue. Each is refreshed every 5 s at its own time, so
+the balance of one interval proves nothing. Several consecutive intervals do, if the balance exceeds what this delay can
+explain.
 """
 
 from collections.abc import Callable
@@ -14,18 +15,18 @@ from diagnosis.series import delta, span, steps
 from diagnosis.window import Series
 
 CONSUMED = ("ack", "deliver_no_ack", "get_no_ack")
-"""Counters of messages that left a queue for good, into the hands of a client."""
+"""Counters of messages that a client took from a queue for good."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageBalance:
-    """The messages of one queue over some time.
+    """The message balance of one queue over a period.
 
     Attributes:
-        consumed: acknowledged, or delivered without need of it.
-        stored: how many more messages the queue has at the end.
-        rejected: delivered, and then rejected or requeued: neither acknowledged nor unacknowledged at the end.
-        seconds: how long that time is.
+        consumed: messages acknowledged, or delivered with automatic acknowledgement.
+        stored: increase of the messages in the queue.
+        rejected: messages delivered and then rejected or requeued: neither acknowledged nor unacknowledged at the end.
+        seconds: length of the period.
     """
 
     published: int
@@ -36,17 +37,17 @@ class MessageBalance:
 
     @property
     def missing(self) -> int:
-        """Published, and neither consumed nor stored; negative where messages arrived without being published to it."""
+        """Messages published but neither consumed nor stored; negative if messages arrived without a publish."""
         return self.published - self.consumed - self.stored
 
     @property
     def lost(self) -> int:
-        """At least this many disappeared without being rejected by a consumer."""
+        """Minimum of messages that disappeared without being rejected by a consumer."""
         return max(0, self.missing - self.rejected)
 
 
 def balance(series: Series[Queue]) -> MessageBalance | None:
-    """The balance over a series; None where a number of messages is not known."""
+    """Return the balance over a series; None if a number of messages is unknown."""
     if not series:
         return None
     first, final = series[0].value, series[-1].value
@@ -63,13 +64,13 @@ def balance(series: Series[Queue]) -> MessageBalance | None:
 
 
 def latest_run(history: Series[Queue], interval: float, holds: Callable[[Series[Queue]], bool]) -> Series[Queue]:
-    """The time until now in each interval of which something holds; empty where it does not hold in the latest."""
+    """Return the latest stretch in which `holds` is true for each interval; empty if it is false for the latest."""
     start = len(history)
     for pair in reversed(steps(history, interval)):
         if not holds(pair):
             break
         start = history.index(pair[0])
-    # What is left before may be shorter than an interval, and counts if it shows the same.
+    # The remainder before may be shorter than an interval, and counts if `holds` is true for it.
     if 0 < start < len(history) and holds(history[start - 1 : start + 1]):
         start -= 1
     return history[start:]
@@ -78,12 +79,12 @@ def latest_run(history: Series[Queue], interval: float, holds: Callable[[Series[
 def losing_run(
     view: View, queue: Queue, meanwhile: Callable[[Queue], bool] = lambda _: True
 ) -> tuple[Series[Queue], MessageBalance] | None:
-    """The time until now in which a queue kept losing messages, and its balance; None where it did not.
+    """Return the latest stretch in which a queue kept losing messages, and its balance; None if it lost none.
 
     Args:
         view: the view that is being judged.
-        queue: as it is now.
-        meanwhile: what must be true of the queue at each reading of that time.
+        queue: the queue at its latest reading.
+        meanwhile: condition on the queue that must hold at each reading of the stretch.
     """
     limits = view.limits(queue)
 
@@ -102,7 +103,7 @@ def losing_run(
 
 
 def balance_facts(found: MessageBalance) -> Facts:
-    """The balance as facts.
+    """Return the balance as facts.
 
     Returns:
         `{"lost", "published", "consumed", "over_seconds", "publish_rate", "consume_rate"}`.
@@ -118,7 +119,7 @@ def balance_facts(found: MessageBalance) -> Facts:
 
 
 def balance_evidence(found: MessageBalance) -> list[Evidence]:
-    """The balance as evidence; its texts are shared."""
+    """Return the balance as evidence; its texts are shared."""
     over = {"over_seconds": found.seconds}
     counters = source("/api/queues", "message_stats.ack", "message_stats.deliver_no_ack", "message_stats.get_no_ack")
     return [

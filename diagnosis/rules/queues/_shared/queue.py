@@ -1,4 +1,4 @@
-"""A queue as the subject of a finding, its facts, and the relation of a queue to where it dead-letters."""
+"""A queue as the subject of a finding, its facts, and the relation of a queue to its dead-letter targets."""
 
 from collections.abc import Hashable, Iterable
 from itertools import islice
@@ -10,16 +10,16 @@ from diagnosis.facts import client_name, queue_facts, queue_ref
 from diagnosis.routes import dead_letters_to
 
 MAX_NAMED = 50
-"""Objects of one kind that a finding names: a fault may concern thousands of queues."""
+"""Maximum objects of one kind that a finding names, because a fault may concern thousands of queues."""
 
 
 def queue_subject(queue: Queue) -> Subject:
-    """The queue as the subject of a finding."""
+    """Return the queue as the subject of a finding."""
     return Subject(kind="queue", name=queue.name, vhost=queue.vhost, node=queue.leader or queue.node)
 
 
 def queue_with_policy(queue: Queue) -> dict[str, Fact]:
-    """A queue and the settings of its policy: for the macro `queues_set_policy`, which adds to them.
+    """Return facts of a queue and its policy, for the macro `queues_set_policy`, which extends the policy.
 
     Returns:
         `{"vhost", "name", "type", "node", "policy", "policy_definition"}`.
@@ -28,12 +28,12 @@ def queue_with_policy(queue: Queue) -> dict[str, Fact]:
 
 
 def queue_refs(queues: Iterable[Queue]) -> tuple[QueueRef, ...]:
-    """Some queues by their identifiers, `MAX_NAMED` at most."""
+    """Return the references of at most `MAX_NAMED` queues."""
     return tuple(queue_ref(queue) for queue in islice(queues, MAX_NAMED))
 
 
 def involved_queue(queue: Queue, links: Iterable[ConsumerPath] = (), others: Iterable[QueueRef] = ()) -> Involved:
-    """A queue, its node, and some of its consumers."""
+    """Return a queue, its node and some of its consumers as what a finding involves."""
     links = tuple(links)
     channels = dict.fromkeys(link.consumer.channel_name for link in links if link.consumer.channel_name)
     connections = dict.fromkeys(link.consumer.connection_name for link in links if link.consumer.connection_name)
@@ -49,12 +49,12 @@ def involved_queue(queue: Queue, links: Iterable[ConsumerPath] = (), others: Ite
 
 
 def certainty(severity: Severity, seconds: float, limit: float, known: Certainty = Certainty.LIKELY) -> Certainty:
-    """EARLY for information that was seen for less than the limit, else `known`."""
+    """Return EARLY for information that was seen for less than the limit, else `known`."""
     return Certainty.EARLY if severity is Severity.INFO and seconds < limit else known
 
 
 def is_private(queue: Queue) -> bool:
-    """Whether a queue belongs to one client and is deleted with it: for replies, or for a temporary subscription."""
+    """Return whether a queue belongs to one client and is deleted with it, such as for replies."""
     return queue.exclusive is True or queue.auto_delete is True or queue.name.startswith("amq.gen")
 
 
@@ -68,4 +68,4 @@ def _queue_of(_view: View, finding: Finding) -> Iterable[Hashable]:
 
 
 DEAD_LETTERS_INTO = Relation(_dead_letter_targets_of, _queue_of)
-"""The cause is a queue; what follows is about the queue that its dead letters go to."""
+"""The cause is a queue; the consequence is about a queue that its dead letters go to."""

@@ -1,4 +1,4 @@
-"""Which policy matches which queue, as the broker decides it.
+"""Matches policies with queues as the broker does.
 
 A policy applies to queues or exchanges of its virtual host whose name matches its pattern; of several that match, only
 the one with the highest priority is in force. An operator policy is merged into it.
@@ -23,17 +23,19 @@ MIRRORING = (
 )
 """Keys of classic queue mirroring, removed in 4.0."""
 REMOVED = {"queue-mode": (4, 0), "queue-version": (4, 0), "queue-master-locator": (4, 3)}
-"""Keys without effect -> the first version in which that is so. For classic queues only: all are lazy since 3.12, and
+"""Keys without effect, and the first version in which they have none.
+
+For classic queues only: all are lazy since 3.12, and
 have storage version 2 since 4.0; 4.3 refuses a new policy with the last one."""
 
 
 def applies_to_queues(policy: Policy) -> bool:
-    """Whether it is about queues at all, as far as that is known."""
+    """Return whether a policy applies to queues; True if unknown."""
     return policy.apply_to is None or policy.apply_to in _QUEUES or policy.apply_to in _BY_TYPE
 
 
 def matches(policy: Policy, queue: Queue) -> bool:
-    """Whether virtual host, pattern and type of a policy match a queue; not whether it is in force."""
+    """Return whether virtual host, pattern and type of a policy match a queue. It may still not be in force."""
     if policy.vhost != queue.vhost or not applies_to_queues(policy):
         return False
     queue_type = _BY_TYPE.get(policy.apply_to or "")

@@ -1,4 +1,4 @@
-"""Films of applications that open and close channels or connections in a loop, with figures as seen on 4.3.6."""
+"""Films of applications that open and close channels or connections in a loop, with numbers seen on 4.3.6."""
 
 from typing import Any
 
@@ -6,16 +6,16 @@ from ackscope.snapshot import Channel, Connection, Overview
 from tests.unit.diagnosis.pictures import PEER, WALL, channel, connection, stats
 
 PACKETS, SENT, RECEIVED = 2, 78, 203
-"""Of one publish to a missing exchange: 404, "NOT_FOUND - no exchange 'nope' in vhost '/'"."""
+"""Traffic of one publish to a missing exchange: 404, "NOT_FOUND - no exchange 'nope' in vhost '/'"."""
 
 
 def turns(t: float, rate: float, began: float) -> int:
-    """Cycles until second `t`."""
+    """Return the number of cycles until second `t`."""
     return int(max(0.0, t - began) * rate)
 
 
 def churning(t: float, *, channels: int = 0, connections: int = 0, declares: int = 0, **fields: Any) -> Overview:
-    """The overview, with this many channels and connections opened and closed until now."""
+    """Return an overview with this many channels and connections opened and closed so far."""
     churn = {
         "channel_created": 100 + channels,
         "channel_closed": 90 + channels,
@@ -59,7 +59,7 @@ def loop(
 
 
 def steady(t: float, name: str = "10.0.0.9:50009 -> 10.0.0.1:5672", **fields: Any) -> tuple[Connection, Channel]:
-    """A connection that consumes 10 messages a second on a channel that stays, and acknowledges."""
+    """A connection that consumes 10 messages per second on a channel that stays, and acknowledges."""
     done = int(10 * t)
     there = connection(
         name, client_name="shop", send_cnt=10 + done, send_oct=900 + 120 * done, recv_cnt=done, recv_oct=21 * done

@@ -32,7 +32,7 @@ def test_refused_logins_are_a_warning_when_they_are_many():
     ids=["few", "a small share", "over"],
 )
 def test_less_is_information(frame):
-    """A scanner, a person who mistypes, a client that was fixed."""
+    """Examples are a scanner, a mistyped password, or a client that was fixed."""
     assert [("auth-failures", "info", NODE)] == found(look(film(frame, until=30)))
 
 
@@ -52,7 +52,7 @@ def test_few_refused_logins_are_not_reported(frame):
 
 
 def test_counters_are_not_compared_across_a_restart():
-    """They fell."""
+    """Counters that fell belong to a restarted node."""
 
     def frame(t):
         return {"auth": refusing(40)["auth"]} if t < 20 else {"auth": refusing(0)["auth"]}

@@ -38,7 +38,7 @@ def test_channels_that_the_client_closes_are_a_warning_when_they_are_many_for_lo
 
 
 def test_what_each_channel_does_is_shown_where_no_other_client_loops():
-    """By the declarations of the cluster."""
+    """The cluster's count of declarations shows it."""
     finding = only(look(film(lambda t: clean(t, declares=1), until=40)))
 
     assert ["declare"] == finding.facts["activities"]
@@ -58,7 +58,7 @@ def test_lookalikes_are_other_findings(connections):
 
 
 def test_a_busy_cluster_without_churn_has_no_finding():
-    """However many packets its connections send."""
+    """The number of packets of its connections does not matter."""
 
     def frame(t):
         there, consuming = steady(t)

@@ -23,7 +23,7 @@ def test_a_connection_that_opens_channels_is_information():
     ("start", "limit", "severity"), [(101, 2047, "warning"), (60, 100, "warning"), (95, 100, "critical"), (60, 0, None)]
 )
 def test_many_channels_are_a_warning_and_nearly_all_are_critical(start, limit, severity):
-    """More than 100, half of what was negotiated, nine tenths of it; 0 is no limit."""
+    """The limits are 100 channels, half and nine tenths of the negotiated maximum; 0 means no limit."""
     verdict = look(film(lambda t: leaking(t, rate=0, start=start, channel_max=limit), until=30))
 
     assert ([severity] if severity else []) == [finding.severity for finding in verdict.findings]
@@ -41,7 +41,7 @@ def test_channels_that_are_closed_again_are_no_leak():
 
 
 def test_an_unknown_number_of_channels_is_not_reported():
-    """Absent is not zero, and not many."""
+    """An absent number counts neither as zero nor as many."""
     assert [] == found(look(film(lambda t: {"connections": (connection(channels=None),)}, until=60)))
 
 

@@ -15,7 +15,7 @@ NOT_FOUND = "NOT_FOUND - no exchange 'nope' in vhost '/'"
 
 
 def loops_in(window, thresholds=None):
-    """The loops at the end of a film."""
+    """Return the loops at the end of a film."""
     return churn_loops(View(window, (), window.latest.taken, thresholds or Thresholds()))
 
 
@@ -26,7 +26,7 @@ def only_loop(window):
 
 
 def test_a_loop_has_its_connection_and_the_length_of_the_brokers_error():
-    """Two packets and 78 bytes a cycle: channel.open-ok, and channel.close with a text of 43 bytes."""
+    """A cycle has two packets and 78 bytes: channel.open-ok, and channel.close with a text of 43 bytes."""
     closing = only_loop(film(looping, until=60))
 
     assert (PEER, "billing", "10.0.0.7:50001") == (closing.connection.name, closing.client, closing.peer)
@@ -58,7 +58,7 @@ def test_who_closes_is_read_off_packets_and_bytes(packets, sent, error, by_broke
 
 
 def test_a_heartbeat_among_the_packets_does_not_hide_the_length():
-    """It spoils the sum of one interval; the others agree."""
+    """It changes the sum of one interval only; the other intervals agree."""
 
     def frame(t):
         known = looping(t)
@@ -73,7 +73,7 @@ def test_a_heartbeat_among_the_packets_does_not_hide_the_length():
 
 
 def test_a_loop_that_began_just_now_has_its_true_rate_and_age():
-    """The quiet time before it is not counted in."""
+    """The quiet time before it does not count."""
     closing = only_loop(film(lambda t: looping(t, began=40), until=55))
 
     assert pytest.approx(5.0) == closing.rate
@@ -96,14 +96,14 @@ def test_declares_and_publishes_are_counted_by_the_cycle():
 
 
 def test_what_lasting_channels_do_is_not_the_loops_doing():
-    """The other application's deliveries and acknowledgements."""
+    """Deliveries and acknowledgements of the other application do not count."""
     closing = only_loop(film(looping, until=40))
 
     assert (0.0, 0.0) == (closing.delivered, closing.acked)
 
 
 def test_of_two_loops_neither_has_what_the_cluster_counts():
-    """They share the rate by their packets."""
+    """The rate is divided between them in proportion to their packets."""
 
     def frame(t):
         known = looping(t)
@@ -118,7 +118,7 @@ def test_of_two_loops_neither_has_what_the_cluster_counts():
 
 
 def test_a_loop_beside_a_lasting_channel_of_the_same_connection_is_found():
-    """Its bytes are mixed with those of that channel, so they tell nothing."""
+    """Its bytes include those of that channel, so they show nothing."""
 
     def frame(t):
         there = loop(t, channels=1)
@@ -194,7 +194,7 @@ def test_a_cluster_that_reconnects_after_a_failure_has_no_loop():
 
 
 def test_connections_that_came_to_stay_are_no_loop():
-    """While others come and go too shortly to be listed."""
+    """Other connections are too short to be listed."""
 
     def frame(t):
         pairs = [steady(t, f"10.0.0.9:{50000 + number} -> 10.0.0.1:5672") for number in range(4)]
@@ -210,7 +210,7 @@ def test_connections_that_came_to_stay_are_no_loop():
 
 @pytest.mark.parametrize(("every", "found"), [(5.0, True), (0.4, False)], ids=["fast", "slow"])
 def test_what_our_own_probes_close_is_nobody_elses_loop(every, found):
-    """The redelivery probe closes channels a few times in ten seconds; the cluster's counters do not say whose."""
+    """The redelivery probe closes channels a few times in 10 s; the cluster's counters do not show whose channels."""
 
     def frame(t):
         known = looping(t, rate=every)
@@ -222,7 +222,7 @@ def test_what_our_own_probes_close_is_nobody_elses_loop(every, found):
 
 
 def test_what_our_own_probes_get_again_is_not_the_loops_doing():
-    """The redelivery probe has messages redelivered all the time, on channels that come and go as well."""
+    """The redelivery probe causes redeliveries all the time, on short-lived channels too."""
 
     def frame(t):
         moved = stats(deliver_get=int(20 * t), redeliver=int(10 * t), publish=int(10 * t), ack=int(10 * t))
@@ -236,21 +236,21 @@ def test_what_our_own_probes_get_again_is_not_the_loops_doing():
 
 
 def probed(known, **more):
-    """The same beside a probe of ours."""
+    """Return the same film with one of our probes added."""
     probe = connection("10.0.0.9:1 -> 10.0.0.1:5672", client_name="ackscope-probe-redelivery")
     return {**known, "connections": (*known["connections"], probe), **more}
 
 
 @pytest.mark.parametrize(("sent", "errors"), [(134, [87]), (61, [])], ids=["closed by the broker", "closed by itself"])
 def test_a_slow_loop_is_found_next_to_our_probes_by_the_brokers_error(sent, errors):
-    """As many channels as the probes may close; the text in its own bytes says that it is none of them."""
+    """It closes as many channels as the probes may close, but its bytes contain the broker's error."""
     window = film(lambda t: probed(looping(t, rate=0.8, packets=3, sent=sent)), until=60)
 
     assert errors == [closing.error for closing in loops_in(window)]
 
 
 def test_the_rate_of_a_loop_is_its_own_and_not_that_of_our_probes():
-    """Two channels each ten seconds are the redelivery probe's."""
+    """The redelivery probe closes two channels every 10 s."""
 
     def frame(t):
         closed = turns(t, 0.8, 0) + 2 * int(t / 10)
@@ -265,7 +265,7 @@ def test_the_rate_of_a_loop_is_its_own_and_not_that_of_our_probes():
 
 
 def test_what_our_probes_declare_and_publish_to_no_queue_is_not_the_loops_doing():
-    """A passive declare and an unroutable message a second leave a count in the overview, and nothing else."""
+    """One passive declare and one unroutable message per second show only in the overview."""
 
     def frame(t):
         known = looping(t, rate=1.6, stats=stats(publish=int(t), deliver_get=int(10 * t), ack=int(10 * t)))
@@ -288,7 +288,7 @@ def test_what_our_probes_declare_and_publish_to_no_queue_is_not_the_loops_doing(
 
 @pytest.mark.parametrize(("deleted", "declares"), [(False, 0.0), (True, 0.4)], ids=["stay", "deleted again"])
 def test_a_queue_that_stays_was_not_declared_by_the_loop(deleted, declares):
-    """Two a second are made by somebody else, who has a channel that stays."""
+    """Two queues per second are declared by another client on a lasting channel."""
 
     def frame(t):
         known = looping(t)
@@ -301,7 +301,7 @@ def test_a_queue_that_stays_was_not_declared_by_the_loop(deleted, declares):
 
 
 def test_a_reading_that_is_missing_is_not_the_loops_doing():
-    """What lasting channels did is counted over the time of their own readings, and so is the whole cluster."""
+    """Lasting channels and the whole cluster are counted over the same readings."""
 
     def frame(t):
         known = looping(t, stats=stats(deliver_get=int(10 * t), ack=int(10 * t)))
@@ -326,7 +326,7 @@ def test_connections_whose_channels_were_hardly_read_are_no_loops(read):
 
 
 def test_a_loop_that_began_just_now_beside_our_probes_has_its_true_rate():
-    """They close two channels and a connection in the quiet time before it, which is left out all the same."""
+    """Probes close two channels and a connection in the quiet time, which is left out anyway."""
 
     def frame(t):
         closed = turns(t, 5.0, 40.0) + 2 * int(t / 10) + int(t / 30)
@@ -340,7 +340,7 @@ def test_a_loop_that_began_just_now_beside_our_probes_has_its_true_rate():
 
 
 def test_lengths_that_only_some_readings_agree_on_are_no_error():
-    """A client whose answers vary: lengths come out whole by chance now and then."""
+    """Answers to this client vary, so a length fits by chance now and then."""
 
     def frame(t):
         known = looping(t)
@@ -353,7 +353,7 @@ def test_lengths_that_only_some_readings_agree_on_are_no_error():
 
 @pytest.mark.parametrize("until", range(40, 100, 5))
 def test_a_client_that_came_lately_is_no_loop_where_channels_are_read_seldom(until):
-    """Its channel stays; three readings of channels tell that, and they come 20 s apart."""
+    """Its channel stays, which takes three readings of channels to know; they are 20 s apart."""
 
     def frame(t):
         read = t - t % 20

@@ -24,7 +24,7 @@ def test_an_application_that_reconnects_is_named():
 
 
 def test_it_is_a_warning_after_five_minutes():
-    """From one a second on."""
+    """The limit is one connection per second."""
     fast = film(lambda t: reconnecting(t, every=0.8), until=330)
 
     assert [("connection-churn", "warning", "billing")] == found(look(fast))
@@ -40,7 +40,7 @@ def test_connections_that_are_never_listed_are_a_finding_about_the_cluster():
 
 
 def test_the_same_application_is_the_same_subject_in_each_snapshot():
-    """Ports change and the name does not, so that the finding lasts."""
+    """The port changes but the name does not, so the finding lasts."""
     first, second = (only(look(film(reconnecting, until=until))) for until in (40, 60))
 
     assert first.key == second.key

@@ -24,7 +24,7 @@ def test_an_application_that_accumulates_connections_is_information():
 
 
 def test_hundreds_that_grow_for_minutes_are_a_warning():
-    """However slowly."""
+    """The rate does not matter."""
     slow = film(lambda t: accumulating(t, rate=0.05, start=230), until=400)
 
     assert [("connection-leak", "warning", "billing")] == found(look(slow))

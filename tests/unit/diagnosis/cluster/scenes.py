@@ -35,12 +35,12 @@ def reported(result, rule):
 
 
 def finding_of(result, rule):
-    """The one finding of a rule that there must be."""
+    """Return the only finding of a rule."""
     (finding,) = (each for each in flat(result.findings) if each.rule == rule)
     return finding
 
 
 def cause_of(result, rule):
-    """The rule of the finding that explains the one of this rule."""
+    """Return the rule of the finding that explains the finding of this rule."""
     (cause,) = (each.rule for each in result.findings for below in each.consequences if below.rule == rule)
     return cause

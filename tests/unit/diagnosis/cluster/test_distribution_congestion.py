@@ -8,7 +8,7 @@ RULE = "distribution-congestion"
 
 
 def busy(rate, *, fell_at=None):
-    """A link that carries so many bytes a second in one direction."""
+    """Return a film of a link with this many bytes per second in one direction."""
 
     def frame(t):
         sent = rate * t if fell_at is None or t < fell_at else rate * (t - fell_at)
@@ -30,7 +30,7 @@ def test_a_full_link_is_reported_and_a_warning_after_a_minute(until, expected):
 
 @pytest.mark.parametrize("frame", [busy(20e6), busy(110e6, fell_at=60.0)], ids=["busy", "reconnected"])
 def test_a_link_with_room_or_a_new_connection_is_not_reported(frame):
-    """Counters that fell belong to another connection."""
+    """Counters that fell belong to a new connection."""
     assert [] == reported(look(film(frame, until=65)), RULE)
 
 

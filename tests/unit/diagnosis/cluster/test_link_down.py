@@ -43,7 +43,7 @@ def test_a_link_that_transfers_messages_or_reports_no_state_is_not_reported(stat
 
 
 def test_a_blocked_shovel_is_the_other_brokers_alarm():
-    """Not ours."""
+    """The alarm is not one of the polled broker."""
     finding = finding_of(look(film(lambda _: {"links": (shovel("blocked"),)}, until=30)), RULE)
 
     assert "memory or disk alarm" in text(finding).cause

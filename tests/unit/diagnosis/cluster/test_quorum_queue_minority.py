@@ -83,7 +83,7 @@ def test_many_queues_are_one_finding():
 
 
 def test_nodes_that_are_down_are_its_cause():
-    """As of the lost majority of the metadata store."""
+    """They are also the cause of the lost majority of the metadata store."""
 
     def frame(t):
         return {

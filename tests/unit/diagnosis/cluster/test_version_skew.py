@@ -21,7 +21,7 @@ def test_different_versions_are_information_for_an_hour():
 
 
 def test_an_upgrade_that_was_not_finished_is_a_warning():
-    """After an hour, by the long history of nodes."""
+    """The trend of nodes covers more than an hour."""
     window = film(lambda t: {"nodes": mixed(t)}, until=3700, every=50)
 
     assert [("warning", "cluster", "shop")] == reported(look(window), RULE)

@@ -7,7 +7,7 @@ from tests.unit.diagnosis.pictures import NODE, WALL, channel, connection, consu
 def busy(
     *, comes=10.0, goes=5.0, prefetch=10, held=None, consumers=1, kind="classic", of=None, on=None, redelivers=0.0
 ):
-    """Consumers that acknowledge `goes` messages a second together, while `comes` are published."""
+    """Return a film of consumers that acknowledge `goes` messages per second in total, while `comes` are published."""
     full = prefetch * consumers if held is None else held
 
     def frame(t):

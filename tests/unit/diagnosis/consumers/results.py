@@ -1,4 +1,4 @@
-"""Results of the rules about consumers; what other rules find in the same film is tested elsewhere."""
+"""Helpers that select results of the rules about consumers; findings of other rules are tested elsewhere."""
 
 from ackscope.findings import flat
 from diagnosis.pages import pages
@@ -7,17 +7,17 @@ OWN = {name for name, page in pages().items() if page.group == "consumers"}
 
 
 def own(result):
-    """Findings of these rules that are causes, in order."""
+    """Return the findings of these rules that are causes, in order."""
     return [finding for finding in result.findings if finding.rule in OWN]
 
 
 def found(result):
-    """Rule, severity and name of each of them."""
+    """Return rule, severity and name of each of these findings."""
     return [(finding.rule, finding.severity.value, finding.subject.name) for finding in own(result)]
 
 
 def only(result):
-    """The one that there must be."""
+    """Return the only such finding; fail if there is not exactly one."""
     (finding,) = own(result)
     return finding
 
@@ -28,15 +28,15 @@ def ever(results):
 
 
 def suppressed(result):
-    """What was suppressed: rule, name and reason code."""
+    """Return rule, name and reason code of each suppressed result."""
     return [(each.rule, each.subject.name, each.reason) for each in result.suppressed if each.rule in OWN]
 
 
 def inconclusive(result, rule):
-    """Why a rule was inconclusive."""
+    """Return why a rule was inconclusive."""
     return [each for each in result.inconclusive if each.rule == rule]
 
 
 def urgent(result):
-    """Rule, severity and name of those that are more than information."""
+    """Return rule, severity and name of the findings that are more than information."""
     return [each for each in found(result) if each[1] != "info"]

@@ -73,7 +73,7 @@ def test_half_of_the_timeout_is_a_warning():
 )
 @pytest.mark.parametrize("comes_back", [False, True])
 def test_what_the_broker_did_is_reported(version, cancels, comes_back):
-    """Also where the application consumes again at once, under the same names."""
+    """It is reported even if the application consumes again at once under the same names."""
     finding = only(at(version, holding(acts=110.0, comes_back=comes_back), 120))
 
     assert (True, cancels, 5, 100.0) == tuple(

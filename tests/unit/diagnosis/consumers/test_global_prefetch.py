@@ -19,7 +19,7 @@ def shared(version, limit=10):
 
 
 def test_a_shared_prefetch_is_listed():
-    """One finding a virtual host, as information."""
+    """One finding per virtual host, as information."""
     finding = only(shared("3.10.8"))
 
     assert ("global-prefetch", "info", "/") == (finding.rule, finding.severity, finding.subject.name)

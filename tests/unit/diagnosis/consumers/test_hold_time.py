@@ -41,7 +41,7 @@ def test_without_an_acknowledgement_there_is_no_hold_time():
     ids=["three", "no limit", "quorum", "not reported", "automatic", "standby"],
 )
 def test_what_consumers_may_hold(frame, most):
-    """The sum of their prefetches, or what a quorum queue allows; None where there is no such number."""
+    """The sum of their prefetches, or what a quorum queue allows; None if there is no such number."""
     view = view_of(frame)
 
     assert most == may_hold(view, view.queues[0])

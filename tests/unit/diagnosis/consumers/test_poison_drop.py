@@ -5,7 +5,7 @@ from tests.unit.diagnosis.pictures import channel, connection, consumer, film, l
 
 
 def dropping(*, limit=3, lost=2.0, comes=2.0, again=None, begins=20.0, version_limit=None, initial=0, **fields):
-    """So many messages a second are published; at the delivery limit they are deleted."""
+    """Return a film in which this many messages per second are published and deleted at the delivery limit."""
 
     def frame(t):
         seconds = max(0.0, t - begins)

@@ -6,7 +6,7 @@ from tests.unit.diagnosis.pictures import CHANNEL, channel, connection, film, lo
 
 
 def polled(rate=50.0, until=1e9):
-    """A queue that is polled so many times a second, and has a message once a second."""
+    """Return a film of a queue that is polled this many times per second and has one message per second."""
 
     def frame(t):
         polls = int(rate * min(t, until))

@@ -7,7 +7,7 @@ OTHER = "10.0.0.8:50002 -> 10.0.0.1:5672"
 
 
 def hoard(*, held=1500, prefetch=0, rate=0.0, other=0, waiting=0, kind="classic"):
-    """One consumer holds so many and acknowledges so many a second; another one holds some."""
+    """Return a film of a consumer with these unacknowledged messages and ack rate, and of another one."""
 
     def frame(t):
         done = int(rate * t)

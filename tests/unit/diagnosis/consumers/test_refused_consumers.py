@@ -183,7 +183,7 @@ def test_consumers_too_short_lived_to_be_seen_are_found_by_redeliveries():
 
 
 def requeued(t, **fields):
-    """A queue that redelivers ten messages a second."""
+    """A queue that redelivers ten messages per second."""
     done = int(10 * t)
     again = stats(publish=10, deliver=done, deliver_get=done, redeliver=done)
     churned = churning(t, connections=int(t), stats=stats(deliver_get=done, redeliver=done))

@@ -1,4 +1,4 @@
-"""Nodes, and what probes see, for the films of this folder."""
+"""Nodes and probe outcomes for the films of this folder."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ REFUSED = "connection refused; is the node up, the port right (15672)?"
 
 
 def node(name: str = NODE, **fields: Any) -> Node:
-    """A node that runs, with room in everything."""
+    """Return a running node, far below all its limits."""
     defaults = {
         "running": True,
         "mem_used": 1 * GB,
@@ -30,7 +30,7 @@ def node(name: str = NODE, **fields: Any) -> Node:
 
 
 def frame(version: str = "4.3.6", **fields: Any) -> Any:
-    """A film of one node; fields that are functions are called for each moment."""
+    """Return a film of one node; fields that are functions are called for each second."""
 
     def _at(t: float) -> dict[str, Any]:
         now = {key: value(t) if callable(value) else value for key, value in fields.items()}
@@ -40,18 +40,18 @@ def frame(version: str = "4.3.6", **fields: Any) -> Any:
 
 
 def check(name: str, *, ok: bool = False, reason: str | None = None, **fields: Any) -> tuple[HealthCheck, ...]:
-    """Health checks: the alarms are fine, and this one."""
+    """Return health checks: a passed alarm check, and this one."""
     return (OK, HealthCheck(name=name, ok=ok, reason=reason, **fields))
 
 
 def seconds(p50: float, p90: float | None = None, count: int = 100) -> Quantiles:
-    """Durations of the last minute."""
+    """Return quantiles of the last minute."""
     most = p50 if p90 is None else p90
     return Quantiles(count=count, p50=p50, p90=most, p99=most, max=most)
 
 
 def outcome(probe: str, stream: str | None = None, **fields: Any) -> ProbeOutcome:
-    """A probe that is served."""
+    """Return the outcome of a probe that is served."""
     defaults: dict[str, Any] = {
         "queue_type": stream if stream in {"classic", "quorum"} else "none",
         "vhost": "/",

@@ -18,7 +18,7 @@ def test_a_default_limit_on_a_short_disk_is_one_finding_for_all_nodes():
 
 
 def test_a_disk_with_room_is_not_reported():
-    """The default is everywhere, and does no harm while the disk has room."""
+    """The default is common, and harmless while the disk has room."""
     assert [] == found(look(film(frame(disk_free=15 * GB), until=5)))
 
 

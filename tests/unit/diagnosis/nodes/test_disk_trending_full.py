@@ -39,7 +39,7 @@ def test_a_slow_fall_is_reported_after_half_an_hour():
 
 
 def test_a_fall_that_takes_days_is_not_reported():
-    """At that pace the limit is three days away."""
+    """At that rate the limit is three days away."""
     assert [] == found(look(falling(400 * GB, GB // 10, until=2400, every=10.0)))
 
 

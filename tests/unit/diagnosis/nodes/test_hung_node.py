@@ -63,7 +63,7 @@ def test_health_checks_that_answer_are_another_cause():
 
 
 def test_health_checks_that_are_merely_old_do_not_hide_it():
-    """It hung in the midst of them, and the last ones have not failed yet."""
+    """The node hung between two checks, and the last checks have not failed yet."""
     frame = silent()
 
     def midst(t):
@@ -110,7 +110,7 @@ def test_of_several_nodes_the_polled_one_is_named():
 
 
 def test_a_node_that_is_not_known_yet_is_named_as_the_cluster():
-    """Nothing was ever read of its name."""
+    """Its name was never read."""
     frame = silent(nodes=(Node(name="a"), Node(name="b")))
 
     def nameless(t):

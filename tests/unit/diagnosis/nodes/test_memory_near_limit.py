@@ -17,14 +17,14 @@ def test_it_is_reported_early_and_becomes_a_warning_after_five_minutes():
 
 
 def test_garbage_collection_is_not_reported():
-    """Up and down like a saw, every half minute below."""
+    """Memory rises and falls, and is below the limit every half minute."""
     saw = film(frame(mem_used=lambda t: int((5 + (t % 30) / 30 * 4.5) * GB)), until=1800, every=10)
 
     assert "warning" not in [severity for _, severity, _ in found(look(saw))]
 
 
 def test_peaks_that_rise_towards_the_limit_are_a_warning():
-    """A saw whose teeth are higher each time, seen over a quarter of an hour."""
+    """Memory rises and falls with higher peaks each time, over 15 min."""
     rising = film(frame(mem_used=lambda t: int((2 + 5 * t / 1800 + (t % 120) / 240) * GB)), until=1800, every=10)
     finding = only(look(rising))
 
@@ -33,7 +33,7 @@ def test_peaks_that_rise_towards_the_limit_are_a_warning():
 
 
 def test_a_rise_that_takes_hours_is_not_reported():
-    """At that pace the limit is three hours away."""
+    """At that rate the limit is three hours away."""
     slow = film(frame(mem_used=lambda t: int((6 + t / 3600) * GB)), until=1800, every=10)
 
     assert [] == found(look(slow))

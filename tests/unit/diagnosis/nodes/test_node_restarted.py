@@ -24,13 +24,13 @@ def test_a_young_node_was_not_restarted():
 
 
 def test_it_is_reported_for_a_quarter_of_an_hour():
-    """After that it explains nothing any more."""
+    """After that it no longer explains anything."""
     assert [(RULE, "info", NODE)] == found(look(film(started(100), until=900, every=10.0)))
     assert [] == found(look(film(started(100), until=1200, every=10.0)))
 
 
 def test_three_restarts_are_a_loop():
-    """A node that comes and goes is a warning."""
+    """Repeated restarts are a warning."""
     finding = only(look(film(started(100, 300, 500), until=600)))
 
     assert (RULE, "warning") == (finding.rule, finding.severity.value)

@@ -56,7 +56,7 @@ def test_a_probe_that_is_blocked_proves_nothing(state):
 
 
 def test_a_probe_that_is_late_itself_is_late_in_all_its_streams():
-    """Its own host was too busy: operations without the disk take long too, or the disk is slow all the same."""
+    """If its host was too busy, operations without disk are slow too; otherwise the disk is slow."""
     doubt = "the probe itself was late"
 
     assert [] == found(seen(probes((0.3, 0.31), classic=(0.05, 0.1), doubtful=doubt)))
@@ -86,7 +86,7 @@ def test_3x_reports_its_syncs_itself():
 
 
 def test_fast_syncs_on_3x_are_not_reported():
-    """2 ms a sync."""
+    """A sync takes 2 ms."""
     assert [] == found(seen((), "3.10.8", io_sync_count=lambda t: int(10 * t), io_sync_avg_time=0.002))
 
 

@@ -43,7 +43,7 @@ def test_the_check_alone_shows_that_some_vhost_is_down():
 
 
 def test_a_list_that_is_older_than_the_failure_is_waited_for():
-    """It is read less often than the check, and will show which one it is."""
+    """The list is read less often than the check; the next one shows which vhost it is."""
     shop = (VHost(name="shop", cluster_state={NODE: "running"}),)
 
     def old(t):

@@ -7,7 +7,7 @@ SLOW = "the probe itself was slow"
 
 
 def late(seconds, stream="classic", **fields):
-    """A confirm stream that was late itself by so much."""
+    """Return a confirm stream that was itself late by this much."""
     usual = {"doubtful": SLOW, "confirm": took(0.002), "send_delay": took(0.0001, p99=seconds), "loop_lag": took(0.0)}
     return outcome("confirm", stream, **{**usual, **fields})
 
@@ -19,7 +19,7 @@ def test_a_probe_that_was_late_itself_is_one_finding(seconds, severity):
 
 
 def test_it_says_how_late_and_whose_figures_not_to_believe():
-    """The worst first."""
+    """The worst stream comes first."""
     finding = one(RULE, heard(late(0.02), late(0.4, "quorum")))
 
     assert (0.4, ["confirm.quorum", "confirm.classic"]) == (finding.facts["worst_seconds"], finding.facts["streams"])

@@ -33,7 +33,7 @@ def test_a_loss_that_nothing_explains_is_critical():
     ids=["another consumer", "a policy"],
 )
 def test_what_disturbs_the_probe_is_told_apart(fields, disturbance):
-    """Then it proves nothing about the queues of applications."""
+    """A disturbed probe proves nothing about the queues of applications."""
     finding = one(RULE, heard(lossy(), parts=own(**fields)))
 
     assert "warning" == finding.severity
@@ -41,11 +41,11 @@ def test_what_disturbs_the_probe_is_told_apart(fields, disturbance):
 
 
 def test_a_policy_that_takes_nothing_away_explains_nothing():
-    """Such as one that only names a dead-letter exchange."""
+    """An example is a policy that only names a dead-letter exchange."""
     assert [("critical", "delivery.quorum")] == of(RULE, heard(lossy(), parts=own(effective_policy={"ha-mode": "all"})))
 
 
 @pytest.mark.parametrize("fields", [{"missing": 0}, {"missing": None}, {"success": True}, {"at": 0.0}])
 def test_streams_that_miss_nothing_now_are_left_alone(fields):
-    """It is counted since the probe began: the last minute must have had something to it."""
+    """The count starts with the probe; the last minute must have contributed to it."""
     assert [] == of(RULE, heard(lossy(**fields), parts=own()))

@@ -5,18 +5,18 @@ UNKNOWN = "shop:5672: host name 'shop' is not known"
 
 
 def shaken(node="", **steps):
-    """A handshake with these steps."""
+    """Return a handshake outcome with these steps."""
     return outcome("handshake", queue="", node=node, steps={"dns": step(), "tcp": step(), **steps}, success=not steps)
 
 
 def test_a_name_that_is_not_found_is_a_warning_when_it_stays():
-    """Once is a fact."""
+    """A single failure is information."""
     assert [("info", "handshake")] == of(RULE, heard(shaken(dns=step(failures=1, reason=UNKNOWN))))
     assert [("warning", "handshake")] == of(RULE, heard(shaken(dns=step(failures=2, reason=UNKNOWN))))
 
 
 def test_nodes_that_answer_by_their_own_address_are_named():
-    """Then it is the name, and not the broker."""
+    """This shows that the name is broken, and not the broker."""
     verdict = heard(shaken(dns=step(failures=2, reason=UNKNOWN)), shaken("rabbit@one"))
 
     assert ["rabbit@one"] == one(RULE, verdict).facts["reached_nodes"]
@@ -38,5 +38,5 @@ def test_a_node_that_does_not_answer_is_another_matter():
 
 
 def test_a_name_that_is_found_again_is_left_alone():
-    """Failures of the past stay counted; what counts is the latest attempt."""
+    """Past failures stay in the counter, but only the latest attempt matters."""
     assert [] == of(RULE, heard(shaken(dns=step(failures=5))))

@@ -10,7 +10,7 @@ NODES = ("rabbit@one", "rabbit@two", "rabbit@three")
 
 
 def trips(*seconds, **fields):
-    """Round trips to each node."""
+    """Return round trips to each node."""
     return [
         outcome("rtt", node=node, steps={"declare": step(time)}, **fields)
         for node, time in zip(NODES, seconds, strict=False)
@@ -30,7 +30,7 @@ def test_a_node_that_is_slow_is_told_with_what_its_peers_take(third, severity):
     "seconds", [(0.001, 0.001, 0.005), (0.3, 0.3, 0.35), (0.001,)], ids=["little", "all slow", "one node only"]
 )
 def test_nodes_that_are_alike_are_left_alone(seconds):
-    """It takes three times as long, and 20 ms more."""
+    """The limit is three times as long, and 20 ms more."""
     assert [] == of(RULE, heard(*trips(*seconds)))
 
 
@@ -61,14 +61,14 @@ def test_confirms_are_compared_by_stream():
 
 
 def test_what_the_probe_may_have_made_itself_is_not_compared():
-    """It was late by as much."""
+    """The probe itself was late by as much."""
     late = outcome("rtt", node=NODES[2], steps={"declare": step(0.4)}, loop_lag=took(0.3))
 
     assert [] == of(RULE, heard(*trips(0.001, 0.001), late))
 
 
 def test_few_answers_tell_nothing_by_themselves():
-    """Two handshakes a minute: the odd one makes the median. Beside another measure that differs they are evidence."""
+    """With two handshakes per minute, a slow one changes the median. They only support another difference."""
     shaken = [
         outcome("handshake", node=node, steps={"open": step(time, count=2)})
         for node, time in zip(NODES, (0.02, 0.02, 0.4), strict=True)
@@ -80,7 +80,7 @@ def test_few_answers_tell_nothing_by_themselves():
 
 
 def test_nodes_that_compete_for_processors_are_slow_by_turns():
-    """One answer in ten takes as long at the others; where it takes twice as long, the node differs."""
+    """At the other nodes one answer in ten takes as long. If the node takes twice as long, it differs."""
     peers = [outcome("confirm", "classic", node=node, confirm=took(0.02, p90=0.15)) for node in NODES[:2]]
 
     def third(seconds):
@@ -99,7 +99,7 @@ def test_what_a_probe_of_a_peer_may_have_made_is_not_compared_either():
 
 @pytest.mark.parametrize(("uptime", "told_of"), [(20.0, 0), (120.0, 1)], ids=["just started", "warm"])
 def test_a_node_that_was_just_started_is_not_compared(uptime, told_of):
-    """It is set aside: a start is slow on any node."""
+    """The node is left out, because every node is slow when it starts."""
     nodes = tuple(Node(name=node, running=True, uptime_seconds=uptime) for node in NODES)
     verdict = heard(*trips(0.001, 0.001, 0.3), parts={"nodes": nodes})
 

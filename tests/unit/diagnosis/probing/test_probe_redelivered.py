@@ -7,13 +7,13 @@ RULE = "probe-redelivered"
 
 
 def again(**fields):
-    """A delivery stream that had messages again after its connection broke off."""
+    """Return a delivery stream with redelivered messages after its connection was lost."""
     usual = {"redeliveries": 4, "duplicates": 1, "connects": 3, "success": False, "outcomes": {"lost": 2}}
     return outcome("delivery", "classic", **{**usual, **fields})
 
 
 def test_messages_that_came_again_are_a_fact():
-    """At least once means that."""
+    """Redelivery is part of at-least-once delivery."""
     finding = one(RULE, heard(again()))
 
     assert ("info", "delivery.classic") == (finding.severity, finding.subject.name)
@@ -21,7 +21,7 @@ def test_messages_that_came_again_are_a_fact():
 
 
 def test_a_connection_that_stood_points_to_the_queue():
-    """Its leader moved."""
+    """The leader of the queue moved."""
     assert "the queue leader moved" in text(one(RULE, heard(again(connects=1)))).cause
 
 
@@ -29,10 +29,10 @@ def test_a_connection_that_stood_points_to_the_queue():
     "fields", [{"redeliveries": 0, "duplicates": 0}, {"redeliveries": None, "duplicates": None}, {"success": True}]
 )
 def test_a_clean_minute_is_left_alone(fields):
-    """It is counted since the probe began."""
+    """The count starts with the probe."""
     assert [] == of(RULE, heard(again(**fields)))
 
 
 def test_the_redelivery_probe_has_messages_again_on_purpose():
-    """That is what it measures."""
+    """Redelivery is what this probe measures."""
     assert [] == of(RULE, heard(outcome("redelivery", "classic", redeliveries=50, success=False)))

@@ -1,4 +1,4 @@
-"""Films of publishers: what the broker reports of one that publishes, second by second."""
+"""Films of publishers: what the broker reports about a publisher at each second."""
 
 from ackscope.findings import flat
 from ackscope.topology import Exchange
@@ -9,7 +9,7 @@ CHANNEL = f"{PEER} (1)"
 
 
 def publisher(t, *, rate=10.0, before=1000, peer=PEER, counters=None, **fields):
-    """A channel that publishes at this rate; everything is confirmed where it is in confirm mode."""
+    """Return a channel that publishes at this rate; in confirm mode everything is confirmed."""
     published = int(before + rate * t)
     confirmed = {"confirm": published} if fields.get("confirm", True) else {}
     return channel(
@@ -25,7 +25,7 @@ def shop(peer=PEER, **fields):
 
 
 def exchange(name="orders.in", *, received=0, routed=0, **fields):
-    """A direct exchange with these counters; a counter at zero is absent, as the broker has it."""
+    """Return a direct exchange with these counters; a counter at 0 is absent, as in the broker's answer."""
     counters = {key: value for key, value in (("publish_in", received), ("publish_out", routed)) if value}
     return Exchange(name=name, stats=stats(**counters), **{"vhost": "/", "type": "direct", "durable": True, **fields})
 
@@ -47,10 +47,10 @@ def findings(verdict, rule):
 
 
 def facts(verdict, rule):
-    """The facts of its first finding."""
+    """Return the facts of the first finding of a rule."""
     return findings(verdict, rule)[0].facts
 
 
 def suppressed(verdict, rule):
-    """What a rule suppressed, and why."""
+    """Return what a rule suppressed, and why."""
     return [(each.subject.name, each.reason) for each in verdict.suppressed if each.rule == rule]

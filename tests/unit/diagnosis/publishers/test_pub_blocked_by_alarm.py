@@ -110,5 +110,5 @@ def test_separate_connections_are_no_risk():
 
 
 def test_a_mixed_connection_that_has_not_published_is_not_blocked():
-    """`blocking`: its acknowledgements are read; there is the risk, and no more."""
+    """In state `blocking` its acknowledgements are still read, so it is only a risk."""
     assert {RISK} >= set(of(look(film(lambda t: mixed(t, state="blocking"), until=60)), MIXED))

@@ -91,7 +91,7 @@ def test_lookalikes_are_not_reported(change):
 
 
 def test_many_publishers_are_one_finding():
-    """The cause is one, in the broker."""
+    """They have one common cause in the broker."""
 
     def frame(t):
         many = [stall(t)["channels"][0] for _ in range(3)]

@@ -86,7 +86,7 @@ def waiting(t, *, rate=9.0, unconfirmed=1, confirm=True):
 
 
 def test_waiting_for_each_confirm_is_reported_where_confirms_are_slow():
-    """9 a second at 100 ms each."""
+    """The publisher sends 9 messages per second at 100 ms per confirm."""
     verdict = look(film(waiting, until=60), outcomes=(probed(0.1),))
 
     assert [("info", "vhost", "/")] == of(verdict, SYNC)

@@ -43,7 +43,7 @@ TOO_LARGE = "PRECONDITION_FAILED - message size 17825792 is larger than configur
 
 
 def rules_of(verdict):
-    """Those of the three that report something."""
+    """Return which of the three rules report something."""
     return {rule: of(verdict, rule) for rule in THREE if of(verdict, rule)}
 
 
@@ -144,7 +144,7 @@ def test_channel_churn_is_a_consequence():
 
 
 def test_two_snapshots_are_enough():
-    """Seen in both."""
+    """The loop shows in both snapshots."""
     verdict = look(film(loops(no_exchange("nope")), until=8, every=8), thresholds=Thresholds.one_shot())
 
     assert {MISSING: [("warning", "connection", PEER)]} == rules_of(verdict)
@@ -165,7 +165,7 @@ def test_a_connection_that_was_busy_once_is_no_loop():
 
 
 def test_confirm_mode_is_a_packet_more_and_no_other_error():
-    """Three packets a cycle, 47 bytes and the text: 33 a packet would be an error of 31 bytes in two."""
+    """A cycle has three packets with 47 bytes plus the text. Two-packet cycles would mean an error of 31 bytes."""
     text = no_exchange("fault.nowhere")
     verdict = look(film(loops(text, packets=3, sent=cycle(text) + 12, received=166), until=60))
 

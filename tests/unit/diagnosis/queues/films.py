@@ -1,4 +1,4 @@
-"""Queues with traffic: messages published, acknowledged and rejected a second."""
+"""Films of queues with traffic: messages published, acknowledged and rejected per second."""
 
 from ackscope.findings import flat
 from ackscope.topology import Binding, Bindings, Exchange
@@ -6,7 +6,7 @@ from tests.unit.diagnosis.pictures import queue, stats
 
 
 def flowing(t, name="orders", *, published=8.0, acked=0.0, rejected=0.0, ready=0, unacked=0, **fields):
-    """A queue with this many messages a second published; consumers acknowledge and reject some of them.
+    """A queue with this many messages per second published; consumers acknowledge and reject some of them.
 
     Messages that are neither acknowledged nor in the queue are lost.
     """

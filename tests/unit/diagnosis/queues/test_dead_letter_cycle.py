@@ -11,7 +11,7 @@ BACK = {"x-message-ttl": 1000, "x-dead-letter-exchange": "", "x-dead-letter-rout
 
 
 def picture(t, *, back=None, **fields):
-    """Three messages that are rejected and come back every second."""
+    """Return a film of three messages that are rejected and come back every second."""
     work = flowing(t, **{"published": 0.0, "rejected": 3.0, "arguments": OUT, **fields})
     return frame(work, queue("delay", consumers=0, messages_ready=3, arguments=BACK if back is None else back))
 

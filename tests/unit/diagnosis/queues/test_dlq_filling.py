@@ -9,7 +9,7 @@ INTO = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "bin"}
 
 
 def picture(t, *, store=None, source=None, rate=4.0):
-    """A queue whose consumer rejects 4 messages a second, and the one that it dead-letters to."""
+    """A queue whose consumer rejects 4 messages per second, and the one that it dead-letters to."""
     work = {"name": "work", "acked": 4.0, "rejected": rate, "arguments": INTO, **(source or {})}
     stored = {"messages_ready": int(rate * t), "consumers": 0, **(store or {})}
     return frame(queue("bin", **stored), flowing(t, **work))

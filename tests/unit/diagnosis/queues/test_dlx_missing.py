@@ -55,7 +55,7 @@ def test_two_polls_find_it():
     ids=["no binding", "wrong key"],
 )
 def test_an_exchange_that_routes_nowhere_is_as_bad(arguments, bindings, key):
-    """The facts say which it is."""
+    """The facts show which case it is."""
     verdict = shot(65, arguments=arguments, exchanges=(exchange("gone", "direct"),), bindings=bindings)
     facts = one(RULE, verdict).facts
 
@@ -101,7 +101,7 @@ def test_many_queues_with_one_exchange_are_one_finding():
     ids=["no dead letters", "routed", "by headers", "no key", "itself"],
 )
 def test_dead_letters_that_are_or_may_be_routed_are_not_reported(arguments, exchanges, bindings):
-    """No guess."""
+    """Nothing is reported on a guess."""
     assert [] == of(RULE, shot(120, arguments=arguments, exchanges=exchanges, bindings=bindings))
 
 

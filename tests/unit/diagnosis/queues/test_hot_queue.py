@@ -7,7 +7,7 @@ RULE = "hot-queue"
 
 
 def picture(t, *, rate=5000.0, flow=True, other=10.0, **fields):
-    """One queue with 5,000 messages a second in and out, another with few, and a publisher that is throttled."""
+    """One queue with 5,000 messages per second in and out, another with few, and a publisher that is throttled."""
     counters = stats(publish=int(rate * t), ack=int(rate * t), deliver=int(rate * t), deliver_get=int(rate * t))
     hot = queue("hot", **{"stats": counters, "messages_unacked": 500, **fields})
     state = "flow" if flow is True or (flow and int(t) % flow == 0) else "running"

@@ -9,7 +9,7 @@ LIMITED = {"x-max-length": 10}
 
 
 def dropping(t, **fields):
-    """A queue at its limit of 10: 8 messages a second are published, one every 2 s is acknowledged."""
+    """A queue at its limit of 10: 8 messages per second are published, one every 2 s is acknowledged."""
     return flowing(t, **{"acked": 0.5, "ready": 10, "unacked": 1, "arguments": LIMITED, **fields})
 
 

@@ -8,13 +8,13 @@ from tests.unit.diagnosis.queues.films import flowing, frame
 
 
 def seen(window):
-    """The view of a window, and its first queue."""
+    """Return the view of a window, and its first queue."""
     view = View(window, (), window.latest.taken, Thresholds())
     return view, view.queues[0]
 
 
 def lost(make, until=40):
-    """Messages that the balance of a film shows as lost; None where it shows none."""
+    """Return the messages that the balance of a film shows as lost, or None."""
     view, first = seen(film(lambda t: frame(make(t)), until=until))
     found = losing_run(view, first)
     return None if found is None else found[1].lost

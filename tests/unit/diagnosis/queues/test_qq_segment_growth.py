@@ -51,7 +51,7 @@ def test_messages_that_pass_an_unacknowledged_one_stay_on_disk():
 
 
 def test_the_finding_names_the_consumer_that_does_not_acknowledge():
-    """And how much that is."""
+    """The finding also has the size on disk."""
     finding = one(RULE, shot(30))
 
     assert (600, ["ctag1"]) == (
@@ -68,13 +68,13 @@ def test_2_gib_or_half_of_the_free_space_is_a_warning():
 
 
 def test_from_4_3_on_nothing_is_pinned():
-    """Its log frees what lies between."""
+    """The log of that version frees messages in between."""
     assert [("info", "orders")] == of(RULE, shot(30, "4.2.1"))
     assert [] == of(RULE, shot(120, "4.3.6"))
 
 
 def test_without_the_brokers_idle_time_our_own_readings_count():
-    """We watched for 20 s."""
+    """The window spans 20 s."""
     assert 20.0 == one(RULE, shot(20, idle=False)).facts["held_seconds"]
 
 

@@ -40,7 +40,7 @@ def test_the_finding_says_what_the_new_queues_have_in_common():
 
 
 def test_the_commands_name_the_vhost_and_the_prefix():
-    """They can be pasted as they are."""
+    """The commands can be pasted unchanged."""
     commands = [step.command or "" for step in text(one(RULE, shot(30))).steps]
 
     assert r"rabbitmqctl set_policy -p / expire-unused '^tmp\.005'" in commands[1]
@@ -68,7 +68,7 @@ def test_a_slow_leak_is_found_over_half_an_hour():
 
 
 def test_very_many_queues_are_information():
-    """They cost, whatever they do."""
+    """Very many queues are costly even if they are idle."""
     assert [("info", "shop")] == of(RULE, shot(30, rate=0.0, base=20_000))
 
 

@@ -62,7 +62,7 @@ def test_a_publisher_whose_clock_is_wrong_is_suppressed():
 
 
 def test_a_backlog_that_is_consumed_in_order_is_as_old_as_it_says():
-    """Its head is another one in each reading, and every one has waited for long."""
+    """Each reading has another head, and each head has waited for a long time."""
 
     def backlog(t):
         return frame(

@@ -9,7 +9,7 @@ TTL = {"x-message-ttl": 500}
 
 
 def expiring(t, **fields):
-    """A queue with a TTL of 500 ms: 8 messages a second are published, 2 are acknowledged."""
+    """A queue with a TTL of 500 ms: 8 messages per second are published, 2 are acknowledged."""
     return flowing(t, **{"acked": 2.0, "ready": 3, "unacked": 1, "arguments": TTL, **fields})
 
 

@@ -8,7 +8,7 @@ REMOVED = Binding(vhost="/", source="shop", destination="orders", destination_ty
 
 
 def unbound(t, *, at=30.0, routed=False, lost=(REMOVED,), queues=("orders", "audit"), **exchange):
-    """Ten messages a second, which reach a queue until its binding is removed."""
+    """Ten messages per second, which reach a queue until its binding is removed."""
     received, passed = int(10 * t), int(10 * (t if routed else min(t, at)))
     bindings = (OTHER,) if t >= at else (OTHER, *lost)
     here = Exchange(

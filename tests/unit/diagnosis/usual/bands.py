@@ -1,4 +1,4 @@
-"""Bands made by hand, and verdicts that know them."""
+"""Handmade bands, and diagnoses with them."""
 
 from ackscope.baselines import HOUR_OF_DAY, HOUR_OF_WEEK, Band, Baselines, NoBand, NotYet, hour_of_week
 from ackscope.findings import flat
@@ -8,19 +8,19 @@ ORDERS = ("queue", "/", "orders")
 
 
 def band(low, high, *, weeks=6, days=None):
-    """A band, made of so many weeks, or of so many days."""
+    """Return a band of this many weeks or days."""
     scope, values = (HOUR_OF_WEEK, weeks) if days is None else (HOUR_OF_DAY, days)
     return Band(low=low, middle=(low + high) / 2, high=high, scope=scope, values=values)
 
 
 def known(bands, *, of=ORDERS, at=WALL, age=3600.0):
-    """What is usual at a moment: measure -> band, of one object."""
+    """Return the baselines of one object at a time: a band per measure."""
     named = {(*of, measure): it for measure, it in bands.items()}
     return Baselines(hour_of_week=hour_of_week(at), made_at=at - age, bands=named)
 
 
 def told_of(rule, verdict):
-    """Severity, kind and name of each finding of a rule, wherever it hangs."""
+    """Return severity, kind and name of each finding of a rule, consequences included."""
     findings = [each for each in flat(verdict.findings) if each.rule == rule]
     return [(each.severity.value, each.subject.kind, each.subject.name) for each in findings]
 
@@ -32,12 +32,12 @@ def one_of(rule, verdict):
 
 
 def aside(rule, verdict):
-    """Why a rule left something alone."""
+    """Return why a rule suppressed something."""
     return [text(each).because for each in verdict.suppressed if each.rule == rule]
 
 
 def usual_line(finding):
-    """What the evidence says to be usual."""
+    """Return the baseline text of the evidence."""
     return [f"{item.what}: {item.value}" for item in text(finding).evidence if item.what.startswith("usual ")]
 
 

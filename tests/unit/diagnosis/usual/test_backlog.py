@@ -1,4 +1,4 @@
-"""Queues that grow at an hour at which they always do, and others that look the same."""
+"""Queues that grow at an hour at which they always grow, and similar ones that are not usual."""
 
 import pytest
 
@@ -12,14 +12,14 @@ NIGHTLY = {"ready": band(0, 40_000), "acked": band(4, 6), "published": band(8, 1
 
 
 def slow(bands, *, until=200, parts=None, **fields):
-    """The verdict on a queue that grows behind full consumers."""
+    """Return the diagnosis of a queue that grows behind consumers at capacity."""
     shown = busy(**fields)
     window = film(lambda t: {**shown(t), **(parts or {})}, until=until)
     return look(window, baselines=None if bands is None else known(bands), outcomes=(trip(0.0005),))
 
 
 def test_a_backlog_that_is_there_every_night_is_left_alone():
-    """With the reason, and what it was made of."""
+    """It is suppressed with the reason and the basis of the band."""
     verdict = slow(NIGHTLY)
 
     assert [("warning", "queue", "orders")] == told_of("slow-consumer", slow(None))
@@ -41,7 +41,7 @@ def test_a_backlog_that_is_there_every_night_is_left_alone():
     ids=["more than usual", "three days", "not yet", "slower than usual", "nothing known"],
 )
 def test_what_is_not_usual_is_told(bands):
-    """Larger than ever, known for too short, or its consumers are slower than at other times."""
+    """It is larger than ever, has too little history, or its consumers are slower than usual."""
     assert [("warning", "queue", "orders")] == told_of("slow-consumer", slow(bands))
 
 
@@ -51,12 +51,12 @@ def test_what_is_not_usual_is_told(bands):
     ids=lambda value: next(iter(value)),
 )
 def test_a_queue_that_may_lose_messages_is_never_left_alone(arguments):
-    """However usual that is."""
+    """A usual loss is still reported."""
     assert told_of("slow-consumer", slow(NIGHTLY, of={"arguments": arguments}))
 
 
 def test_while_an_alarm_is_in_force_nothing_is_left_alone():
-    """The node runs out of what the backlog takes."""
+    """The backlog uses the resource that the node runs out of."""
     verdict = slow(NIGHTLY, parts={"health": (ALARM,)})
 
     assert [] == aside("slow-consumer", verdict)
@@ -64,7 +64,7 @@ def test_while_an_alarm_is_in_force_nothing_is_left_alone():
 
 
 def test_a_small_prefetch_is_left_alone_by_the_same_reason():
-    """It is the other verdict on the same sight."""
+    """prefetch-too-small is the other rule for the same symptoms."""
     fast = {"comes": 1200.0, "goes": 1000.0, "prefetch": 1}
     verdict = slow({"ready": band(0, 90_000)}, **fast)
 
@@ -74,7 +74,7 @@ def test_a_small_prefetch_is_left_alone_by_the_same_reason():
 
 
 def test_the_cause_says_whether_consumers_or_load_changed():
-    """By what is usual at this hour."""
+    """The baseline of this hour shows which of them changed."""
     slower = one_of("slow-consumer", slow({"acked": band(40, 60), "published": band(8, 12)}))
     more = one_of("slow-consumer", slow({"acked": band(4, 6), "published": band(1, 2)}))
 
@@ -94,7 +94,7 @@ def overload(bands, *, until=120, **fields):
 
 
 def test_a_surge_that_began_before_the_first_poll_is_seen_by_its_baseline():
-    """The consumers are as fast as ever, and five times as many messages as ever are published."""
+    """The consumers are as fast as usual, and five times the usual number of messages is published."""
     bands = {"published": band(5, 6), "acked": band(5, 12)}
 
     assert [] == told_of("queue-overload", overload(None))
@@ -117,7 +117,7 @@ def test_other_growth_is_no_surge(bands):
 
 
 def test_a_surge_that_comes_every_night_is_suppressed():
-    """As the backlog of slow consumers is."""
+    """It is suppressed like the backlog of slow consumers."""
     window = film(surging, until=260)
     verdict = look(window, baselines=known({"ready": band(0, 40_000)}))
 
@@ -133,7 +133,7 @@ def waits(bands, **fields):
 
 
 def test_the_head_of_a_usual_backlog_is_old_as_usual():
-    """It waits in line; if the backlog is larger than ever, it is reported."""
+    """The head waits behind the backlog; if the backlog is larger than ever, it is reported."""
     usual = waits({"ready": band(0, 9000)})
 
     assert [] == told_of("stale-head", usual)

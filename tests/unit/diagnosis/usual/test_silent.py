@@ -64,7 +64,7 @@ def test_silence_that_may_be_usual_is_not_reported(bands):
 
 
 def test_a_queue_that_is_published_to_is_not_reported():
-    """However little."""
+    """The publish rate does not matter."""
     assert [] == told_of(RULE, verdict(since=1e9))
 
 
@@ -74,7 +74,7 @@ def test_an_absent_counter_after_a_restart_is_silence():
 
 
 def test_a_queue_that_settings_name_has_one_finding():
-    """By the rule of its owner."""
+    """The settings of the owner apply."""
     named = Thresholds.model_validate({"publishers": {"silent_queues": ["orders"]}})
 
     assert [("warning", "queue", "orders")] == told_of(RULE, verdict(thresholds=named))
@@ -102,7 +102,7 @@ def test_many_queues_that_fall_silent_together_are_one_finding():
 
 
 def test_its_limits_may_be_changed_for_some_queues():
-    """By an override, as everywhere."""
+    """Overrides work as for other thresholds."""
     longer = [{"queues": "orders", "values": {"usual": {"silent_soon": "9m"}}}]
     thresholds = Thresholds.model_validate({"overrides": longer})
 

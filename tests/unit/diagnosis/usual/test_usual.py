@@ -12,13 +12,13 @@ HOUR = 3600.0
 
 
 def view(baselines, *, later=0.0, thresholds=None):
-    """A look at one queue, so many seconds into the film."""
+    """Return a view of one queue at this second of the film."""
     window = film(lambda _: {"queues": (queue(),)}, until=0)
     return View(window, (), moment(later), thresholds or Thresholds(), baselines)
 
 
 def test_what_is_usual_is_found_by_object_and_measure():
-    """What has no history says so."""
+    """A measure without history returns the reason."""
     looked = view(known({"ready": band(1, 9)}))
 
     assert band(1, 9) == of_queue(looked, queue(), "ready")
@@ -27,7 +27,7 @@ def test_what_is_usual_is_found_by_object_and_measure():
 
 
 def test_without_history_nothing_is_usual():
-    """Nor is anything said of it."""
+    """Without history there is no evidence about baselines either."""
     looked = view(None)
 
     assert NotYet(NoBand.NO_HISTORY_READ) == of_queue(looked, queue(), "ready")
@@ -35,7 +35,7 @@ def test_without_history_nothing_is_usual():
 
 
 def test_a_pipeline_that_made_no_bands_yet_is_silent():
-    """A line that can say nothing is noise."""
+    """An evidence without content would be noise."""
     looked = view(Baselines())
 
     assert [] == list(baseline_evidence(looked, of_queue(looked, queue(), "ready"), "ready"))
@@ -43,21 +43,21 @@ def test_a_pipeline_that_made_no_bands_yet_is_silent():
 
 @pytest.mark.parametrize(("hours", "used"), [(0, True), (1, True), (2, False), (24 * 7, True)])
 def test_the_bands_of_another_hour_do_not_count(hours, used):
-    """That of just before does: the next one is read within a minute."""
+    """Bands of the hour just before count, because the next ones are read within a minute."""
     looked = view(known({"ready": band(1, 9)}), later=hours * HOUR)
 
     assert used is (band(1, 9) == of_queue(looked, queue(), "ready"))
 
 
 def test_bands_of_a_pipeline_that_ended_long_ago_do_not_count():
-    """After two weeks, and the reason is told."""
+    """The limit is two weeks, and the reason is shown."""
     looked = view(known({"ready": band(1, 9)}, age=15 * 86400.0))
 
     assert NotYet(NoBand.HISTORY_ENDED, 15) == of_queue(looked, queue(), "ready")
 
 
 def described(found, measure):
-    """The evidence of a band, as people read it."""
+    """Return the rendered evidence of a band."""
     (item,) = baseline_evidence(view(known({"ready": band(1, 9)})), found, measure)
     finding = Finding(
         rule="probe-path-slow",
@@ -90,7 +90,7 @@ def described(found, measure):
     ids=["weeks", "days", "few-days", "ended"],
 )
 def test_a_band_is_shown_with_its_basis(found, measure, words):
-    """Or how much is missing."""
+    """Without a band, the evidence shows how much history is missing."""
     assert words == described(found, measure)
 
 
@@ -108,18 +108,18 @@ def test_a_band_is_shown_with_its_basis(found, measure, words):
     ],
 )
 def test_edges_have_their_unit(low, high, measure, words):
-    """Once where both have the same."""
+    """The unit is shown once if both edges share it."""
     assert described(band(low, high), measure).endswith(f": {words} at this hour of the week, from 6 weeks")
 
 
 @pytest.mark.parametrize(("made", "sure"), [({"weeks": 3}, True), ({"days": 3}, False), ({"days": 7}, True)])
 def test_three_days_of_trouble_are_not_usual(made, sure):
-    """To leave something alone it takes a week of days, or weeks."""
+    """A band must rest on a week of days, or on weeks, to suppress a finding."""
     assert sure is is_sure(view(None), band(1, 9, **made))
 
 
 def test_more_and_less_than_usual_have_a_margin():
-    """A minute is noisier than the hours that a band is made of."""
+    """A minute is noisier than the hours that a band is computed from."""
     looked = view(None)
 
     assert [False, False, True] == [is_more(looked, value, band(10, 20)) for value in (21, 60, 61)]

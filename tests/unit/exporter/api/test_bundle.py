@@ -16,13 +16,13 @@ from tests.unit.exporter.made import NOW, outcome, part, small
 
 
 def bundle(window, **fields):
-    """What was seen, at the end of a window."""
+    """Return a bundle at the end of a window."""
     latest = window.latest
     return DiagnosisBundle(window=window, outcomes=(outcome(),), now=latest.taken, thresholds=Thresholds(), **fields)
 
 
 def test_what_was_seen_is_judged_the_same_elsewhere():
-    """Readings, probes, moment and numbers are all there: the verdict is equal to the last letter."""
+    """Readings, probes, time and thresholds are all included, so the result is identical."""
     seen = bundle(film(stuck, until=120))
     read = unpack_bundle(pack_bundle(seen))
 
@@ -76,7 +76,7 @@ def test_nothing_that_looks_like_a_secret_is_in_the_file():
     ids=["empty", "zip", "list", "broken", "newer", "bare"],
 )
 def test_a_file_that_is_none_is_refused_in_one_line(content, described):
-    """Whatever somebody renamed."""
+    """This includes renamed files of other kinds."""
     with pytest.raises(DataError) as caught:
         unpack_bundle(content)
 
@@ -85,7 +85,7 @@ def test_a_file_that_is_none_is_refused_in_one_line(content, described):
 
 
 def test_half_a_file_is_refused():
-    """A download that broke off."""
+    """An example is an interrupted download."""
     content = pack_bundle(bundle(film(stuck, until=30)))
 
     with pytest.raises(DataError):

@@ -13,7 +13,7 @@ START = Instant(wall=1_700_000_000.0, mono=1000.0)
 
 
 def at(seconds):
-    """That long after the start."""
+    """Return the time this long after the start."""
     return Instant(wall=START.wall + seconds, mono=START.mono + seconds)
 
 
@@ -32,7 +32,7 @@ def queue(name="orders", **fields):
 
 
 def test_a_list_is_its_columns():
-    """Only those that are asked for, in the order in which the kernel declares them, with the age of the reading."""
+    """It has the requested columns in the order of their declaration, with the age of the reading."""
     found = columns(window((0, [queue(messages_ready=3), queue("stock")])), "queues", "messages_ready,name", at(4))
 
     assert {"name": ["orders", "stock"], "messages_ready": [3, None]} == found["columns"]
@@ -54,7 +54,7 @@ def test_every_list_has_every_column_that_it_names(name):
 
 
 def test_a_wrong_column_is_named():
-    """With the nearest one."""
+    """The message suggests the nearest name."""
     with pytest.raises(UsageError, match="'nam' is not known"):
         columns(Window.empty("shop"), "queues", "nam", at(0))
 
@@ -71,7 +71,7 @@ def test_a_wrong_column_is_named():
     ids=["grew", "first-acks", "none", "began-anew", "not-counted"],
 )
 def test_how_fast_a_counter_grew(then, now, expected):
-    """A second, over the last half minute; what cannot be told is absent."""
+    """The rate is per second over the last half minute; unknown rates are absent."""
     readings = window((0, [queue(stats=then)]), (25, [queue(stats=now)]))
 
     assert [expected] == columns(readings, "queues", "lately.ack", at(25))["columns"]["lately.ack"]
@@ -92,7 +92,7 @@ def test_counters_of_one_reading_report_no_rate():
     ids=["rose", "fell", "not-known-then", "not-known-now"],
 )
 def test_how_fast_a_level_moved(then, now, expected):
-    """A second, between the lists: it is as old as they are, whatever the age of the counters."""
+    """The rate is per second between two lists, whatever the age of the counters."""
     readings = window(
         (0, [queue(messages_ready=then, details_at=at(-60))]), (25, [queue(messages_ready=now, details_at=at(-60))])
     )
@@ -103,7 +103,7 @@ def test_how_fast_a_level_moved(then, now, expected):
 
 
 def test_a_new_queue_did_not_move():
-    """Nothing is known of it before: that is not zero."""
+    """Its earlier level is unknown, which is not zero."""
     readings = window((0, []), (25, [queue(messages_ready=5)]))
 
     assert [None] == columns(readings, "queues", "lately.messages_ready", at(25))["columns"]["lately.messages_ready"]

@@ -22,7 +22,7 @@ NOTHING = ClusterState(window=Window.empty("shop"))
 
 
 def known(snapshot, **chunks):
-    """What is known of one cluster."""
+    """Return the state of one cluster."""
     return ClusterState(window=Window.empty("shop").add(snapshot), **chunks)
 
 
@@ -73,7 +73,7 @@ def test_findings_have_the_agreed_shape():
 
 @pytest.mark.parametrize(("every", "overdue"), [(5.0, 55.0), (150.0, 0.0)])
 def test_what_is_read_seldom_by_plan_is_not_overdue(every, overdue):
-    """A minute old: of a calm broker that is as it should be, of one that is read every 5 s it is not."""
+    """One minute old is fine for a quiet broker, but not for one that is read every 5 s."""
     planned = {name: dataclasses.replace(seen, every=every) for name, seen in small().parts.items()}
     entry = parsed(documents.findings({"shop": known(dataclasses.replace(small(), **planned))}, LATER))["clusters"][0]
 
@@ -81,7 +81,7 @@ def test_what_is_read_seldom_by_plan_is_not_overdue(every, overdue):
 
 
 def test_before_the_first_poll_nothing_is_claimed():
-    """No version, no age, nothing checked: that is not a clean bill of health."""
+    """There is no version, no age and no checked rule, so the cluster does not count as healthy."""
     entry = parsed(documents.findings({"shop": NOTHING}, NOW))["clusters"][0]
 
     assert (None, None, [], [], []) == tuple(
@@ -101,7 +101,7 @@ def test_probes_are_reported_with_their_process():
 
 
 def test_layers_are_reported_with_what_they_follow_from():
-    """A stream that fell silent takes no part: its layer says what it lacks."""
+    """A silent stream is left out, and its layer names what is missing."""
     streams = (confirming("unroutable", 0.001), confirming("transient", 0.003))
     seen = {(it.probe, it.stream, it.queue): ReceivedOutcome(at=NOW, outcome=it) for it in streams}
     state = dataclasses.replace(NOTHING, outcomes=seen)
@@ -114,14 +114,14 @@ def test_layers_are_reported_with_what_they_follow_from():
 
 
 def test_without_probes_the_process_is_down():
-    """There is none, and nothing was restarted."""
+    """There is no process, and there were no restarts."""
     entry = parsed(documents.probes({"shop": NOTHING}, None, NOW))["clusters"][0]
 
     assert ({"up": False, "restarts": 0, "age_seconds": None}, []) == (entry["process"], entry["probes"])
 
 
 def test_what_is_read_seldom_does_not_make_findings_old():
-    """Policies are read once a minute: a page that goes by this age would call healthy data stale."""
+    """Policies are read once a minute; with this age, fresh data would count as stale."""
     before = Part(value=(), at=Instant(wall=NOW.wall - 55, mono=NOW.mono - 55))
     seldom, often = small(policies=before), small(channels=before)
     ages = [
@@ -143,7 +143,7 @@ def test_a_snapshot_is_reported_whole_with_its_ages():
 
 
 def test_a_part_of_a_snapshot_is_what_was_requested():
-    """The rest is not even made into JSON: a snapshot of many queues is large."""
+    """The rest is not converted to JSON, because a snapshot of many queues is large."""
     entry = parsed(documents.snapshots({"shop": known(small())}, LATER, ("nodes", "health")))["clusters"][0]
 
     assert {"nodes", "health"} == set(entry["ages"])
@@ -151,7 +151,7 @@ def test_a_part_of_a_snapshot_is_what_was_requested():
 
 
 def test_bindings_are_reported_by_exchange():
-    """A pair is no key in JSON: their counts are a list."""
+    """JSON has no pairs as keys, so the counts are a list."""
     some = small(bindings=part(Bindings(counts={("/", "orders"): 2, ("/", ""): 3})))
     entry, none = (
         parsed(documents.snapshots({"shop": known(it)}, LATER, ("bindings",)))["clusters"][0]["bindings"]
@@ -171,7 +171,7 @@ def test_mappings_of_any_kind_are_objects():
 
 
 def test_ready_means_that_every_cluster_has_answered():
-    """Well or not: a refusal is an answer, a first round without any is not."""
+    """A refusal counts as an answer; a first round without any answer does not."""
     state = StateStore(["shop", "depot"])
     state.put_snapshot(small("shop"))
     state.put_snapshot(Snapshot(cluster="depot", taken=NOW))

@@ -11,7 +11,7 @@ KNOWN = ("overview", "nodes", "queues")
     [(None, KNOWN), ("queues", ("queues",)), ("queues, overview", ("overview", "queues")), ("nodes,nodes", ("nodes",))],
 )
 def test_names_are_accepted_from_a_list(requested, expected):
-    """In the order of what there is; without a list, all."""
+    """They are in the order of the known names; without a list, all are returned."""
     assert expected == parse_names("families", requested, KNOWN)
 
 
@@ -25,7 +25,7 @@ def test_names_are_accepted_from_a_list(requested, expected):
     ],
 )
 def test_a_name_that_there_is_not_is_reported(requested, message):
-    """With those that there are; a long one is not repeated whole."""
+    """The message lists the known names; a long name is shortened."""
     with pytest.raises(UsageError) as raised:
         parse_names("families", requested, KNOWN)
 

@@ -17,7 +17,7 @@ from tests.unit.exporter.api.test_columns import at, queue, window
 
 
 def film(*readings, step=10):
-    """A window of overviews, so many seconds apart; None is a poll that failed."""
+    """Return a window of overviews at this interval; None means a failed poll."""
     found, part = Window.empty("shop"), Part()
     for number, value in enumerate(readings):
         moment = at(number * step)
@@ -27,12 +27,12 @@ def film(*readings, step=10):
 
 
 def published(number):
-    """An overview that counted so many."""
+    """Return an overview with this counter."""
     return Overview(stats=MessageStats(publish=number))
 
 
 def of(overview):
-    """Its counter."""
+    """Return the counter of an overview."""
     return counter_value(overview.stats, "publish")
 
 
@@ -51,7 +51,7 @@ def test_a_counter_that_fell_reports_nothing():
 
 
 def test_readings_far_apart_are_not_joined():
-    """A gap is shown as a gap, in rates and in levels."""
+    """A gap stays a gap, in rates and in levels."""
     seen = film(published(0), *[None] * 30, published(300), published(500), step=20)
 
     assert [(20.0, None), (0.0, 10.0)] == rate_points(recent_readings(seen, "overview"), of, at(640))
@@ -61,7 +61,7 @@ def test_readings_far_apart_are_not_joined():
 
 
 def test_a_line_goes_back_half_an_hour():
-    """The window alone knows ten minutes; of the cluster a longer trail is held."""
+    """The window spans only ten minutes, but the trail of the cluster is longer."""
     seen = film(*(published(10 * number) for number in range(360)))
     points = rate_points(recent_readings(seen, "overview"), of, at(3590))
     ages = [ago for ago, _ in points]
@@ -77,12 +77,12 @@ def test_a_line_goes_back_half_an_hour():
     ids=["told", "not-yet", "none"],
 )
 def test_a_counter_before_its_first_event(stats, expected):
-    """Stands at 0 where the broker tells others; where it tells none at all, nothing is known."""
+    """It is 0 if the broker reports other counters, and unknown if it reports none."""
     assert expected == counter_value(stats, "publish")
 
 
 def test_a_queue_is_found_wherever_it_stands():
-    """Others come and go before it; a reading without it ends its past."""
+    """Other queues come and go before it in the list; a reading without it ends its history."""
     mine, other, third = queue(messages_ready=1), queue("a"), queue("b")
     seen = window((0, [mine]), (10, [other]), (20, [other, mine]), (30, [third, other, mine]), (40, [mine]))
 

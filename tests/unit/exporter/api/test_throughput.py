@@ -28,7 +28,7 @@ def reported(*readings):
 
 
 def test_what_applications_carry_is_added_up():
-    """Without the queues of the probes; a queue that did not change counted nothing."""
+    """Queues of the probes are left out; an unchanged queue adds 0."""
     idle, ours = carried("idle", ready=5), carried("ackscope.probe.confirm.classic", ready=99, publish=0)
     busier = replace(ours, stats=MessageStats(publish=9_000))
     values, why = reported(
@@ -42,14 +42,14 @@ def test_what_applications_carry_is_added_up():
 
 
 def test_what_began_again_counted_what_it_says():
-    """A queue that is new, and one whose counters fell."""
+    """This covers a new queue, and one whose counters fell."""
     values, _ = reported((0, [carried(publish=500)]), (60, [carried(publish=120), carried("new", publish=60)]))
 
     assert 3.0 == values["published"]
 
 
 def test_statistics_read_by_turns_are_each_of_their_own_stretch():
-    """One was read lately, another longer ago: both rates are known, so the sum is."""
+    """One queue was read recently, another earlier; both rates are known, so the sum is known."""
     slow = carried("slow", details_at=0, publish=0)
     again = carried("slow", details_at=100, publish=500)
     values, why = reported(
@@ -80,7 +80,7 @@ def test_statistics_read_by_turns_are_each_of_their_own_stretch():
     ids=["nothing", "too-soon", "unread", "no-statistics", "read-once"],
 )
 def test_a_sum_that_would_not_be_whole_is_withheld(readings, because):
-    """And it says why; a partial one looks like a cluster that was drained."""
+    """The reason is given; a partial sum would look like a drained cluster."""
     values, why = reported(*readings)
 
     assert [None] * len(COUNTERS) == [values[name] for name in COUNTERS]
@@ -96,7 +96,7 @@ def test_a_queue_that_does_not_report_what_it_holds_leaves_the_level_unreported(
 
 
 def test_an_empty_broker_carries_nothing():
-    """No queue is not the same as no knowledge."""
+    """No queues is not the same as unknown."""
     values, why = reported((0, []), (60, []))
 
     assert {0.0} == set(values.values())

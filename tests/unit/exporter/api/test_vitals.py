@@ -19,7 +19,7 @@ QUEUE = Queue(vhost="/", name="orders", consumers=1, messages_unacked=1)
 
 
 def taken(seconds, published):
-    """A cluster whose one queue took as much as was published."""
+    """Return a cluster with one queue that received all published messages."""
     moment, ready = at(seconds), published // 100
     queue = replace(QUEUE, messages_ready=ready, stats=MessageStats(publish=published, ack=published // 2))
     overview = Overview(messages_ready=ready, messages_unacked=1, stats=MessageStats(publish=published, confirm=7))
@@ -34,7 +34,7 @@ def taken(seconds, published):
 
 
 def state(**chunks):
-    """Two minutes of it, 8 messages a second."""
+    """Return two minutes of that cluster at 8 messages per second."""
     window = Window.empty("shop")
     for seconds in range(0, 130, 10):
         window = window.add(taken(seconds, 8 * seconds))
@@ -42,7 +42,7 @@ def state(**chunks):
 
 
 def usual(made_at=NOW.wall - 3600, hour=None, **bands):
-    """What is usual of the cluster, by measure."""
+    """Return baselines of the cluster by measure."""
     reported = {("cluster", "", "", measure): band for measure, band in bands.items()}
     hour = hour_of_week(NOW.wall) if hour is None else hour
     return Baselines(hour_of_week=hour, made_at=made_at, bands=reported)
@@ -60,7 +60,7 @@ def signs(baselines=None):
 
 
 def test_every_sign_has_its_value_and_its_line():
-    """Rates of the broker's own totals, and levels."""
+    """Signs are rates of the broker's own totals, and levels."""
     found = signs()
 
     assert ["publish", "confirm", "deliver", "ack", "redeliver", "ready", "unacked"] == list(found)
@@ -72,7 +72,7 @@ def test_every_sign_has_its_value_and_its_line():
 
 
 def test_what_queues_carry_is_held_against_the_band():
-    """In the unit of the sign."""
+    """The band is in the unit of the sign."""
     found = signs(usual(published=BAND, ready=BAND))
     band = {"low": 2.0, "middle": 5.0, "high": 9.0, "scope": HOUR_OF_WEEK, "values": 6}
 
@@ -95,7 +95,7 @@ def test_what_queues_carry_is_held_against_the_band():
     ids=["no-history", "no-bands", "a-day", "two-days", "not-of-it", "old", "another-hour"],
 )
 def test_why_nothing_is_usual_yet(baselines, because):
-    """In words, with what is lacking; nothing is compared."""
+    """The reason is text with what is missing; nothing is compared."""
     publish = signs(baselines)["publish"]
 
     assert None is publish["usual"]
@@ -103,14 +103,14 @@ def test_why_nothing_is_usual_yet(baselines, because):
 
 
 def test_of_confirms_nothing_is_ever_usual():
-    """So nothing is promised."""
+    """So no baseline is announced."""
     confirm = signs(usual(published=BAND))["confirm"]
 
     assert (None, None) == (confirm["usual"], confirm["because"])
 
 
 def test_a_sum_that_is_not_whole_is_not_compared():
-    """With the reason; the broker's own total is told all the same."""
+    """The reason is given; the broker's own total is still reported."""
     window = state().window
     latest = window.snapshots[-1]
     far = Queue(vhost="/", name="far", messages_ready=0, messages_unacked=0)
@@ -123,7 +123,7 @@ def test_a_sum_that_is_not_whole_is_not_compared():
 
 
 def test_lines_of_what_findings_are_about():
-    """Of a queue and a node; of what no line is held of, none."""
+    """This covers a queue and a node; an object without history has no line."""
     queue, node = finding(), replace(finding(), subject=Subject(kind="node", name="rabbit@one"))
     vhost = replace(finding(), subject=Subject(kind="vhost", name="/"))
     verdict = Verdicts(findings=(queue, node, vhost, queue)).of("shop")

@@ -10,7 +10,7 @@ from tests.unit.exporter.made import small
 
 
 def test_what_only_the_first_look_read_is_respected_with_the_error():
-    """Its age tells that it is older; what the second look read is the second's."""
+    """Its age shows that it is older; newer parts come from the second reading."""
     first, again = small(health=Part(error="404")), small(queues=Part(error="timed out"))
     both = fill_missing(first, again)
 

@@ -31,21 +31,21 @@ INCONCLUSIVE  memory-alarm: /api/nodes could not be read (403)
 
 
 def test_a_finding_reads_from_the_worst_to_the_next_step():
-    """What, why, seen where, what to do; a command is whole on its own line, to be copied."""
+    """The order is what, why, evidence, what to do; a command is on a line of its own, to be copied."""
     verdict = diagnosis_report(findings=(finding_report(),), inconclusive=(GAP,))
 
     assert WHOLE == report(verdict, "4.3.6", [], 80)
 
 
 def test_nothing_found_says_how_much_was_checked():
-    """Silence is no answer."""
+    """An empty result is also reported."""
     text = "shop: RabbitMQ of unknown version, 2023-11-14T22:13:20Z\n\nnothing wrong found; 2 rules were checked\n"
 
     assert text == report(diagnosis_report(checked=("a", "b")), None, [], 80)
 
 
 def test_a_rule_that_cannot_tell_is_no_clean_bill():
-    """Both are said."""
+    """The report says what was found and what is inconclusive."""
     text = report(diagnosis_report(inconclusive=(GAP,)), "4.3.6", [], 80)
 
     assert "nothing wrong found" in text
@@ -64,7 +64,7 @@ def test_lines_fit_except_commands(width):
 
 
 def test_what_a_probe_saw_is_told_with_its_doubts():
-    """Counts, two quantiles, and why not to trust them."""
+    """The report has counts, two quantiles, and why they are doubtful."""
     seen = outcome(
         outcomes={"acked": 30, "lost": 0},
         confirm=Quantiles(count=30, p50=0.0015, p90=0.002, p99=0.0244, max=0.1),
@@ -80,14 +80,14 @@ def test_what_a_probe_saw_is_told_with_its_doubts():
 
 
 def test_a_probe_that_saw_nothing_says_so():
-    """No message settled is no latency of zero."""
+    """Without a settled message the latency is unknown, not zero."""
     text = report(diagnosis_report(), "4.3.6", [outcome(reason="connection refused")], 80)
 
     assert "probe: delivery classic running (connection refused): nothing measured yet\n" in text
 
 
 def test_information_is_a_line_unless_everything_is_asked_for():
-    """What is to be done comes first; a fact needs no page."""
+    """Findings with steps come first; information needs one line only."""
     fact = replace(finding_report(), severity=Severity.INFO)
     verdict = diagnosis_report(findings=(fact,))
 
@@ -109,7 +109,7 @@ def test_consequences_hang_under_their_cause():
 
 
 def test_one_reason_makes_many_rules_blind_once():
-    """Forty rules without an answer for one missing permission are one thing to do."""
+    """Forty inconclusive rules for one missing permission are one item."""
     gaps = tuple(replace(GAP, rule=f"rule-{number}") for number in range(9))
     hidden = InconclusiveReport(rule="other", because="this version never tells", needs="nothing", permanent=True)
     text = report(diagnosis_report(inconclusive=(*gaps, hidden)), "4.3.6", [], 80)
@@ -120,7 +120,7 @@ def test_one_reason_makes_many_rules_blind_once():
 
 
 def test_what_is_left_alone_is_counted_and_told_when_asked():
-    """A dead-letter store without consumers is no fault, and nobody has to believe that blindly."""
+    """A dead-letter queue without consumers is no fault, and the reason can be shown."""
     aside = SuppressedReport(rule="no-consumer", subject=finding_report().subject, because="it is a dead-letter store")
     verdict = replace(diagnosis_report(), suppressed=(aside,))
 

@@ -11,12 +11,12 @@ WORSE = Verdicts(findings=(replace(finding(), severity=Severity.CRITICAL),)).of(
 
 
 def reported(verdict, before):
-    """The lines, without their moment."""
+    """Return the lines without their time."""
     return [line.removeprefix(f"{NOW.iso()} ") for line in changes(verdict, before, NOW)]
 
 
 def test_only_what_changes_is_reported():
-    """It begins, it gets worse, it ends; in between there is silence."""
+    """Lines are printed when a finding begins, gets worse or ends, and not in between."""
     line = f"no-consumer: {render(finding()).summary} [diagnosis/catalogue/no-consumer.md]"
 
     assert [f"warning {line}"] == reported(SICK, QUIET)
@@ -26,6 +26,6 @@ def test_only_what_changes_is_reported():
 
 
 def test_the_first_look_says_that_it_looks():
-    """Silence at the beginning would look like a hang."""
+    """Without a first line the command would seem to hang."""
     assert ["no findings yet; 2 rules are checked every 5 s"] == reported(QUIET, None)
     assert 1 == len(reported(SICK, None))

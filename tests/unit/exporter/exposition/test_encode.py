@@ -23,14 +23,14 @@ BUSY = counter("ackscope_busy_seconds_total", "Time spent.", "a test")
 
 
 def samples(text, read=read_text):
-    """What a reader sees: name, labels, value of every sample."""
+    """Return name, labels and value of every sample, as a reader parses them."""
     return [(sample.name, sample.labels, float(sample.value)) for family in read(text) for sample in family.samples]
 
 
 @pytest.mark.parametrize(("form", "read"), READERS)
 @given(rows=st.lists(st.tuples(TEXT, TEXT, VALUES), min_size=1, max_size=5, unique_by=lambda row: row[:2]))
 def test_a_reader_sees_what_was_put_in(form, read, rows):
-    """Any label value and any number survive the way through either format."""
+    """Any label value and any number survive both formats."""
     families = MetricFamilies((DEPTH,))
     for vhost, queue, value in rows:
         families.add(DEPTH, {"vhost": vhost, "queue": queue}, value)
@@ -42,7 +42,7 @@ def test_a_reader_sees_what_was_put_in(form, read, rows):
 
 @given(rows=st.lists(st.tuples(TEXT, VALUES), min_size=1, max_size=5))
 def test_columns_and_single_samples_are_written_alike(rows):
-    """Our families and the client library's hold their samples differently, and look the same."""
+    """Our families and the client library's store samples differently, but give the same text."""
     families, theirs = MetricFamilies((MADE,)), Metric("ackscope_made", "Things made.", "counter")
     for queue, value in rows:
         families.add(MADE, {"queue": queue}, value)
@@ -82,7 +82,7 @@ def test_a_shared_label_set_is_not_mixed_up_with_another():
 
 
 def test_openmetrics_names_counters_by_their_stem_reports_units_and_ends():
-    """What stands above the samples differs, the samples do not."""
+    """The headers differ, the samples do not."""
     families = MetricFamilies((DEPTH, BUSY))
     families.add(DEPTH, {}, 0.5)
     families.add(BUSY, {}, 2.0)
@@ -118,7 +118,7 @@ def test_numbers_that_are_none_are_written_as_the_formats_have_them():
 
 @pytest.mark.parametrize(("form", "expected"), [(Format.TEXT, ""), (Format.OPENMETRICS, "# EOF\n")])
 def test_a_family_without_samples_is_not_shown(form, expected):
-    """Absent is absent: not even a heading."""
+    """A family without samples has no header either."""
     assert expected == render([DEPTH.family(), Metric("a_b", "A.", "gauge")], form)
 
 
@@ -133,7 +133,7 @@ def test_one_name_from_two_makers_is_one_family():
 
 
 def test_every_metric_that_is_declared_can_stand_on_one_page():
-    """No name is another's in OpenMetrics, where a counter goes by its stem; promtool has nothing against any."""
+    """No names conflict in OpenMetrics, where a counter is named without `_total`; promtool accepts all."""
     specs = [spec for section in sections().values() for spec in section]
     families = MetricFamilies(spec for spec in specs if spec.kind is not MetricType.HISTOGRAM)
     for spec in specs:

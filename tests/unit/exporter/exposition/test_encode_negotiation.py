@@ -25,7 +25,7 @@ PROMETHEUS_3 = (
     ],
 )
 def test_openmetrics_for_those_who_ask_for_it(accept):
-    """By weight, then by what fits closest; a version that we do not speak is not meant."""
+    """The weight decides, then the most specific type; unsupported versions are ignored."""
     assert Format.OPENMETRICS is negotiate_format(accept)
 
 
@@ -47,7 +47,7 @@ def test_openmetrics_for_those_who_ask_for_it(accept):
     ],
 )
 def test_the_text_format_for_everybody_else(accept):
-    """On a tie too, and for who takes neither: better than nothing."""
+    """This includes a tie, and clients that accept neither format."""
     assert Format.TEXT is negotiate_format(accept)
 
 

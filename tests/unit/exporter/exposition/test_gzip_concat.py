@@ -12,7 +12,7 @@ PIECES = st.lists(st.binary(max_size=3000), max_size=5)
 
 @given(first=PIECES, second=PIECES)
 def test_the_two_parts_are_one_file(first, second):
-    """Whatever they hold, and where one of them holds nothing."""
+    """This holds for any content, including an empty part."""
     packed = b"".join(finish_member(compress_prefix(first), second))
 
     assert b"".join([*first, *second]) == gzip.decompress(packed)
@@ -29,7 +29,7 @@ def test_ends_of_any_size_are_read(size):
 
 
 def test_one_first_part_serves_many_files():
-    """Nothing in it is used up."""
+    """The first part can be reused."""
     packed = compress_prefix([b"queues " * 5000])
 
     assert [b"queues " * 5000 + end for end in (b"one", b"two")] == [

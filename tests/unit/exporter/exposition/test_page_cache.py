@@ -28,7 +28,7 @@ SECONDS = 10
 
 
 def exposition(state, clock):
-    """The text maker over a state, with the ages of polls as its only live part."""
+    """Return the exposition of a state, with the ages of polls as its only live part."""
     live = {"polls": lambda: polls.collect(state.clusters(), {}, clock.now())}
     return PageCache(state, TopK(MetricsSettings()), live, clock)
 
@@ -37,7 +37,7 @@ class Maker:
     """An exposition of one collector, whose rows all say how many snapshots there were; it counts its calls.
 
     Attributes:
-        gate: closed, it holds the collector back in the midst of its work.
+        gate: while closed, it blocks the collector during its work.
     """
 
     def __init__(self):
@@ -66,17 +66,17 @@ class Maker:
         return families.result()
 
     def values(self):
-        """The values of all rows of a scrape."""
+        """Return the values of all rows of a scrape."""
         return {line.split()[1] for line in body(self.page.respond(Request())).decode().splitlines() if "{row=" in line}
 
 
 def body(answer):
-    """All pieces of an answer."""
+    """Return all pieces of an answer as one body."""
     return b"".join([answer.body, *answer.chunks])
 
 
 def test_the_whole_text_of_a_small_cluster():
-    """A change of any name, label, help or value shows in this file, which is what users hold on to."""
+    """Users rely on these names, so any change of a name, label, help or value shows in the expected file."""
     clock, state = SetClock(), StateStore(["shop"])
     state.put_snapshot(small())
     text = exposition(state, clock).text()
@@ -86,7 +86,7 @@ def test_the_whole_text_of_a_small_cluster():
 
 
 def test_the_same_page_reads_as_openmetrics():
-    """By the strict parser of the client library: no name twice, no name in another's way."""
+    """The strict parser of the client library accepts it: no duplicate or conflicting names."""
     state = StateStore(["shop"])
     state.put_snapshot(small())
     page = exposition(state, SetClock())
@@ -99,7 +99,7 @@ def test_the_same_page_reads_as_openmetrics():
 
 
 def test_a_scrape_makes_again_only_what_can_have_changed():
-    """Between two snapshots the broker's part is the same text, while ages grow."""
+    """Between two snapshots the broker's part is the same text, and only ages grow."""
     clock, state = SetClock(), StateStore(["shop"])
     maker = exposition(state, clock)
     state.put_snapshot(small())
@@ -113,7 +113,7 @@ def test_a_scrape_makes_again_only_what_can_have_changed():
 
 
 def test_a_new_snapshot_shows_after_the_refresh():
-    """What was cached goes with the snapshot that it was made from."""
+    """A new snapshot replaces the cached page."""
     clock, state = SetClock(), StateStore(["shop"])
     maker = exposition(state, clock)
     state.put_snapshot(small())
@@ -128,7 +128,7 @@ def test_a_new_snapshot_shows_after_the_refresh():
 
 
 def test_before_the_first_snapshot_there_are_only_own_metrics():
-    """Nothing is known, and nothing is said of the broker."""
+    """Nothing is known yet, so there are no metrics of the broker."""
     text = exposition(StateStore(["shop"]), SetClock()).text()
 
     assert "rabbitmq_" not in text
@@ -147,7 +147,7 @@ def test_what_was_never_read_stays_absent():
 
 @pytest.mark.parametrize("form", list(Format))
 def test_an_answer_is_in_the_format_and_the_coding_that_are_requested(form):
-    """Compressed it is the same page, and caches are told what it depends on."""
+    """The compressed page has the same content, and the Vary header is set."""
     maker, headers = Maker(), {"accept": form.value}
     plain = maker.page.respond(Request(headers=headers))
     packed = maker.page.respond(Request(headers={**headers, "accept-encoding": "gzip"}))
@@ -161,7 +161,7 @@ def test_an_answer_is_in_the_format_and_the_coding_that_are_requested(form):
 
 
 def test_what_was_made_for_a_snapshot_is_sent_again_and_not_made_again():
-    """The large pieces of two scrapes are the same bytes in memory, plain and compressed."""
+    """The large pieces of two scrapes are the same objects in memory, plain and compressed."""
     maker = Maker()
     maker.page.refresh()
     for headers in ({}, {"accept-encoding": "gzip"}):
@@ -187,7 +187,7 @@ def test_a_refresh_makes_a_page_once_and_only_what_is_new():
 
 
 def test_a_scrape_during_a_refresh_gets_the_whole_page_before_it():
-    """It neither waits nor mixes: all rows are of one snapshot."""
+    """The scrape does not wait, and all rows are of one snapshot."""
     maker = Maker()
     assert {"0"} == maker.values()
     maker.state.put_snapshot(small())
@@ -204,7 +204,7 @@ def test_a_scrape_during_a_refresh_gets_the_whole_page_before_it():
 
 
 def test_scrapes_at_once_cost_once():
-    """Those that come while one is made all take what is made next."""
+    """All scrapes that arrive while a page is made share the next page."""
     maker = Maker()
     maker.gate.clear()
     with ThreadPoolExecutor(8) as beside:
@@ -217,7 +217,7 @@ def test_scrapes_at_once_cost_once():
 
 
 class Arrivals:
-    """A lock that tells who comes for it."""
+    """A lock that records who requests it."""
 
     def __init__(self):
         self.lock, self.came = threading.Lock(), threading.Semaphore(0)
@@ -231,7 +231,7 @@ class Arrivals:
 
 
 def test_the_live_part_of_a_scrape_is_never_older_than_the_scrape():
-    """Scrapes that wait for the same one share the next; who comes later gets a later one."""
+    """Waiting scrapes share the next live part; later scrapes get a later one."""
     began, go_on, calls = threading.Semaphore(0), threading.Semaphore(0), []
 
     def now():
@@ -307,7 +307,7 @@ class Ahead:
 
 @pytest.mark.parametrize("form", Format)
 def test_a_second_ahead_all_but_the_ages_is_made(form):
-    """Ages are of the scrape; what was made too long ago is made in the scrape."""
+    """Ages are computed in the scrape; a part that is too old is made in the scrape too."""
     it = Ahead()
     accept = {"accept": form.value, "accept-encoding": "gzip"}
     it.page.respond(Request(headers=accept))
@@ -323,7 +323,7 @@ def test_a_second_ahead_all_but_the_ages_is_made(form):
 
 
 def test_what_must_be_reported_at_once_is_made_in_the_scrape():
-    """As whether a reload went well."""
+    """An example is the result of a reload."""
     it = Ahead()
     it.page.respond(Request(headers={"accept-encoding": "gzip"}))
     it.page.tick()
@@ -333,7 +333,7 @@ def test_what_must_be_reported_at_once_is_made_in_the_scrape():
 
 
 def test_nothing_is_made_ahead_for_nobody():
-    """Before the first scrape, and long after the last."""
+    """Nothing is made before the first scrape, or long after the last."""
     it = Ahead()
     it.page.tick()
     it.page.respond(Request(headers={"accept-encoding": "gzip"}))
@@ -344,7 +344,7 @@ def test_nothing_is_made_ahead_for_nobody():
 
 
 def test_a_scrape_makes_a_page_that_no_refresh_made():
-    """The first one; and later, should the refreshes have stopped while snapshots come, however rarely."""
+    """The first scrape does, and later ones if refreshes stopped while snapshots still come."""
     maker = Maker()
     assert {"0"} == maker.values()
     maker.clock.mono += 10 * LATE_SECONDS
@@ -358,7 +358,7 @@ def test_a_scrape_makes_a_page_that_no_refresh_made():
 
 
 def test_pages_that_nobody_asks_for_are_not_made():
-    """And the last one is not kept; who asks again gets the newest."""
+    """The last page is dropped; the next scrape gets a new one."""
     maker = Maker()
     maker.values()
     maker.clock.mono += IDLE_SECONDS + 1
@@ -370,7 +370,7 @@ def test_pages_that_nobody_asks_for_are_not_made():
 
 
 def test_a_cluster_whose_snapshot_is_the_same_is_not_written_again():
-    """In a process that watches many, a new snapshot of one costs as much as that one."""
+    """With many clusters, a new snapshot costs only the text of its own cluster."""
     seen = []
 
     def rows(snapshots, _selection):
@@ -392,7 +392,7 @@ def test_a_cluster_whose_snapshot_is_the_same_is_not_written_again():
 
 
 def test_clusters_are_written_one_by_one_as_they_are_together():
-    """No collector looks from one at another, and none says anything that is of no cluster."""
+    """No collector combines clusters, and every sample belongs to one cluster."""
     state = StateStore(["shop", "bank"])
     snapshots = [full(cluster=name) for name in ("shop", "bank")]
     for snapshot in snapshots:

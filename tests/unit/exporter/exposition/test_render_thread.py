@@ -32,7 +32,7 @@ def test_what_wakes_it_while_it_works_is_done_once_after():
 
 
 def test_one_that_fails_is_reported_and_the_next_is_made(caplog):
-    """A defect in one page does not end the pages."""
+    """An error in one page does not stop later pages."""
     made, outcomes = threading.Semaphore(0), iter([ZeroDivisionError, None])
 
     def refresh():

@@ -1,4 +1,4 @@
-"""A rollup folder as the pipeline leaves it, by hand."""
+"""Writes a rollup folder like that of the pipeline."""
 
 from datetime import UTC, datetime
 
@@ -16,7 +16,7 @@ HOUR = hour_of_week(WALL)
 
 
 def row(measure="ready", *, hour=HOUR, made_at=WALL - 3600, **fields):
-    """A band of the queue `orders`."""
+    """Return the row of a band of the queue `orders`."""
     usual = {
         "made_at": datetime.fromtimestamp(made_at, UTC),
         "hour_of_week": hour,
@@ -35,7 +35,7 @@ def row(measure="ready", *, hour=HOUR, made_at=WALL - 3600, **fields):
 
 
 def unknown(measure="acked", **fields):
-    """A measure of which too little is known."""
+    """Return the row of a measure with too little history."""
     return row(
         measure,
         **{
@@ -64,7 +64,7 @@ def shelve(root, *rows, cluster="shop", hour=HOUR, hours=1, digest="one", number
 
 
 def schema():
-    """The columns of the table, as Arrow has them."""
+    """Return the Arrow schema of the table."""
     types = {
         "string": pa.string(),
         "int64": pa.int64(),

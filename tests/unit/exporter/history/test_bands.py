@@ -12,7 +12,7 @@ from tests.unit.exporter.made import WALL
 
 
 def test_bands_of_an_hour_are_read(tmp_path):
-    """What is known, what is not yet and why, and until when it reaches."""
+    """The result has the bands, reasons for missing ones, and the end of the history."""
     file = shelve(tmp_path, row(), unknown(), row("published", made_at=WALL - 7200))
     baselines, files = read_bands(tmp_path, "shop", HOUR)
 
@@ -24,7 +24,7 @@ def test_bands_of_an_hour_are_read(tmp_path):
 
 
 def test_a_band_with_a_hole_in_it_is_none(tmp_path):
-    """It is not guessed."""
+    """A missing edge is not guessed."""
     shelve(tmp_path, row(high=None), row("acked", scope="hour-of-moon"))
     baselines, _ = read_bands(tmp_path, "shop", HOUR)
 
@@ -44,7 +44,7 @@ def test_nothing_rolled_up_yet_is_no_error(tmp_path):
 
 
 def test_a_file_that_is_replaced_while_it_is_looked_for_is_looked_for_again(tmp_path, monkeypatch):
-    """The catalog names another one by then."""
+    """The catalog names another file by that time."""
     shelve(tmp_path, row(), digest="old").unlink()
     before, looks = manifest.read, []
 

@@ -13,16 +13,16 @@ from tests.unit.exporter.history.shelf import HOUR, row, say, shelve, unknown
 from tests.unit.exporter.made import NOW, WALL, SetClock, eventually, promtool
 
 STAMP = "2023-11-14T22:13:20Z"
-"""`WALL`, as a status says it."""
+"""`WALL` in the format of the status file."""
 
 
 def past(root, *clusters, clock=None):
-    """What is known of these clusters; nothing looks by itself."""
+    """Return a baseline cache of these clusters that does not refresh by itself."""
     return BaselineCache(HistorySettings(rollups=root), clusters or ("shop",), clock or SetClock())
 
 
 def high(known):
-    """The upper edge of the one band."""
+    """Return the upper edge of the only band."""
     return known.of("shop").of("queue", "/", "orders", "ready").high
 
 
@@ -33,7 +33,7 @@ def values(known, now=NOW):
 
 
 def test_without_a_folder_nothing_is_known():
-    """And no metric pretends to."""
+    """There is no metric of baselines either."""
     known = past(None)
     known.refresh()
 

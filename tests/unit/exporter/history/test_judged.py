@@ -1,4 +1,4 @@
-"""What is usual on its way into verdicts: of the exporter, of the commands, of bundles."""
+"""Baselines in the diagnoses of the exporter, of the commands and of bundles."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ NIGHTLY = known({"ready": band(0, 40_000), "acked": band(4, 6), "published": Not
 
 
 def seen(baselines, frame=busy):
-    """A cluster in which one queue grows, and what is usual."""
+    """Return a cluster in which one queue grows, and its baselines."""
     window = film(frame(), until=200)
     return DiagnosisBundle(
         window=window, outcomes=(), now=window.latest.taken, thresholds=Thresholds(), baselines=baselines
@@ -37,7 +37,7 @@ def judged(bundle):
 
 
 def test_a_bundle_is_judged_by_what_was_usual(tmp_path, capsys):
-    """The verdict is equal to the last letter, also by the command."""
+    """The diagnosis of the bundle is identical, also by the command."""
     bundle = seen(NIGHTLY)
     read = unpack_bundle(pack_bundle(bundle))
     file = tmp_path / "shop.ackscope"
@@ -54,7 +54,7 @@ def test_a_bundle_is_judged_by_what_was_usual(tmp_path, capsys):
 
 
 def test_a_bundle_holds_the_bands_that_were_requested():
-    """Of thousands of queues those in question."""
+    """Of thousands of queues only the needed bands are included."""
     others = known({"ready": band(0, 1)}, of=("queue", "/", "other")).bands
     bundle = seen(replace(NIGHTLY, bands={**NIGHTLY.bands, **others}))
     read = unpack_bundle(pack_bundle(bundle)).baselines
@@ -68,7 +68,7 @@ def test_a_bundle_without_history_has_none():
 
 
 def test_the_exporter_judges_by_the_rollups_that_it_is_given(tmp_path):
-    """Metrics tell of them; where the folder is taken out of its file, they go."""
+    """Metrics show them; without the folder in the configuration they disappear."""
     now = SystemClock().now().wall
     shelve(tmp_path, *(row(hour=hour, made_at=now) for hour in range(168)), hour=0, hours=168)
     say(tmp_path, lag_seconds=2, updated_at=SystemClock().now().iso())

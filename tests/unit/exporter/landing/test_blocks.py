@@ -76,7 +76,7 @@ def test_a_burst_is_a_row():
 
 
 def test_each_row_goes_by_its_own_date():
-    """A batch over midnight is two days' worth."""
+    """A batch across midnight goes into two dates."""
     midnight = 1_700_006_400.0
     moments = (midnight - 0.001, midnight)
     blocks = record_blocks(PROBE_MESSAGES, "shop", [message(intended_at=moment) for moment in moments])
@@ -94,7 +94,7 @@ def test_a_row_is_of_the_moment_that_is_given():
 
 
 def test_a_missing_value_that_must_be_there_is_refused():
-    """Where it is found out, the others can still be written."""
+    """The error comes before writing, so other rows can still be written."""
     block = row_blocks(POLL_SAMPLES, "shop", WALL, [(None, True, 0.1, 0.0, 3, 0, False, None)])[0]
 
     with pytest.raises(pa.ArrowInvalid, match="column family has nulls"):
@@ -105,12 +105,12 @@ KEY = BlockKey(ACK_BURSTS, "shop", "2023-11-14")
 
 
 def numbered(*numbers):
-    """Bursts told apart by their number of frames."""
+    """Return bursts that differ by their number of frames."""
     return record_blocks(ACK_BURSTS, "shop", [burst(frames=number) for number in numbers])[0]
 
 
 def test_the_oldest_rows_are_the_first():
-    """Cut off before and after the columns are made, and older than what was made later."""
+    """Rows can be cut off before and after the columns are made; they are older than later rows."""
     made, lazy = numbered(1, 2, 3), numbered(4, 5, 6)
     waiting = Block(KEY, 3, None, made.arrow())
     cut = [waiting.without_oldest(1), lazy.without_oldest(2)]
@@ -121,7 +121,7 @@ def test_the_oldest_rows_are_the_first():
 
 
 def test_columns_are_made_once():
-    """Then the objects that they were read off are let go."""
+    """After that the source objects are released."""
     requested = []
 
     def columns():

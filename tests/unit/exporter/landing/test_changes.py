@@ -65,7 +65,7 @@ def test_a_change_has_the_last_quiet_poll_before_it():
 
 
 def test_details_that_are_only_newer_are_no_change():
-    """Yet the row before a change tells the newest of them."""
+    """The row before a change still has the newest details."""
     tracker = ChangeTracker(QUEUES, "shop")
     tracker.take(moment(0), (queue(details_at=moment(-60)),))
     quiet = tracker.take(moment(5), (queue(details_at=moment(4)),))
@@ -88,7 +88,7 @@ def test_a_queue_that_came_was_not_there_before():
 
 
 def test_queues_of_the_probes_are_left_out():
-    """What we cause ourselves is no load of the user's."""
+    """Traffic of our own probes is not load of the user."""
     tracker = ChangeTracker(QUEUES, "shop", skip=lambda it: it.name.startswith("ackscope."))
     own = queue("ackscope.probe")
     landed = tracker.take(moment(0), (own, queue()))
@@ -114,7 +114,7 @@ def test_heartbeats_of_many_queues_are_spread():
 
 @dataclass(frozen=True)
 class Seen:
-    """What rows can say of a queue at a poll."""
+    """The state of a queue at a poll, as rows can express it."""
 
     ready: int | None
     publish: int | None
@@ -133,7 +133,7 @@ whether those are new objects; the order in which they are shown."""
 
 
 class Broker:
-    """Three queues, and what polls see of them: an unchanged queue stays the same object, mostly."""
+    """Three queues as polls see them; an unchanged queue mostly stays the same object."""
 
     def __init__(self):
         self.queues = [None, None, None]

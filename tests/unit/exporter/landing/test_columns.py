@@ -22,7 +22,7 @@ VALUES = {
 @pytest.mark.parametrize("kind", Kind)
 @given(data=st.data())
 def test_arrays_are_those_of_arrow(kind, data):
-    """Value by value and null by null, whatever the length; and sound in their memory."""
+    """Values and nulls are equal for any length, and the memory layout is valid."""
     values = data.draw(st.lists(st.none() | VALUES[kind], max_size=40))
     made = column(kind, values)
     made.validate(full=True)
@@ -37,13 +37,13 @@ def test_arrays_are_those_of_arrow(kind, data):
     ids=str,
 )
 def test_values_of_another_kind_are_refused(kind, value):
-    """A row that breaks its contract is no number that looks like one."""
+    """A value of a wrong type is not converted to a number."""
     with pytest.raises((TypeError, OverflowError, AttributeError)):
         column(kind, [value])
 
 
 def test_nothing_large_is_imported_to_write_a_file(tmp_path):
-    """The exporter's memory is for queues."""
+    """The exporter's memory is needed for queues."""
     script = (
         "import sys; from pathlib import Path\n"
         "from exporter.landing.blocks import row_blocks\n"

@@ -12,7 +12,7 @@ def rows(blocks):
 
 
 def test_each_good_reading_is_told_once():
-    """With the time of its samples, and what it held."""
+    """The row has the time of its samples, and their number."""
     polls = Polls()
     first = {row["family"]: row for row in rows(polls.take(small(), {"queues"}))}
 
@@ -26,7 +26,7 @@ def test_each_good_reading_is_told_once():
 
 
 def test_a_failure_is_told_with_its_reason_and_the_age_of_what_is_shown():
-    """Once, and again after a minute, and when the reason is another."""
+    """It is landed once, again after a minute, and when the reason changes."""
     polls = Polls()
     polls.take(small())
     later = Instant(wall=WALL + 20, mono=NOW.mono + 20)
@@ -45,7 +45,7 @@ def test_a_failure_is_told_with_its_reason_and_the_age_of_what_is_shown():
 
 
 def test_a_reading_that_is_not_believed_is_no_good_one():
-    """A list that is empty for lack of a permission has a moment, and no value: it proves nothing of any queue."""
+    """A list that is empty for lack of permission has a time but no value, so it shows nothing about queues."""
     blind = replace(small().queues, value=None, error="the user sees nothing")
     told = rows(Polls().take(small(queues=blind)))
 
@@ -70,12 +70,12 @@ def events(findings, *verdicts):
 
 
 def test_a_finding_that_was_there_at_the_first_look_did_not_begin_then():
-    """The exporter cannot know when it did."""
+    """The exporter cannot know when it began."""
     assert [("found", "no-consumer", "warning", None)] == events(Findings(), Verdicts((NO_CONSUMER,)))
 
 
 def test_findings_begin_change_and_end():
-    """Each once; what stays as it is makes no row."""
+    """Each change gives one row; an unchanged finding gives none."""
     findings, calm = Findings(), Verdicts()
     events(findings, calm)
 
@@ -89,7 +89,7 @@ def test_findings_begin_change_and_end():
 
 
 def test_a_rule_that_cannot_tell_ends_nothing():
-    """A blind eye is no recovery; when it sees again, it tells."""
+    """Inconclusive is no recovery; the next conclusive result decides."""
     findings = Findings()
     blind = Verdicts(inconclusive=(Inconclusive(rule="no-consumer", reason="hidden_queues", facts={"queues": 1}),))
     events(findings, Verdicts((NO_CONSUMER,)))

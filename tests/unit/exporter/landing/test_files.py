@@ -45,7 +45,7 @@ def folder(tmp_path):
 
 
 def test_what_is_too_old_is_removed(folder):
-    """By the time when it was written, with the folders that are empty then."""
+    """Age counts from the time of writing; empty folders are removed too."""
     for back in (3 * DAY, 2 * DAY + HOUR, 2 * DAY - HOUR, 0):
         folder.write(NOON - back)
     removed = folder.expire(max_age=2 * DAY)
@@ -56,7 +56,7 @@ def test_what_is_too_old_is_removed(folder):
 
 
 def test_the_oldest_go_until_the_rest_fits(folder):
-    """Of all clusters together; past hours whole, for half an hour would be rolled up as one."""
+    """The bound is for all clusters together, and past hours go as a whole: half an hour would be rolled up as one."""
     sizes = [
         folder.write(NOON - back * HOUR + second, cluster)
         for back in (3, 2, 1)
@@ -87,7 +87,7 @@ def test_what_fits_stays(folder):
 
 
 def test_only_our_own_files_are_removed(folder):
-    """Neither another's name, nor another place, nor a link, nor what is not whole yet."""
+    """Files with other names, in other places, links and unfinished files stay."""
     folder.write(NOON - 20 * DAY)
     mine = next(folder.root.rglob("*.parquet"))
     day = mine.parent
@@ -112,7 +112,7 @@ def test_only_our_own_files_are_removed(folder):
 
 
 def test_files_that_were_put_together_go_with_the_newest_of_them(folder):
-    """Of a compaction, the name tells when its newest source was written: it is as old as that."""
+    """The name of a compacted file has the time of its newest source, which is its age."""
     for back in (3 * DAY, 2 * DAY):
         folder.write(NOON - back)
     for path in list(folder.root.rglob("*.parquet")):
@@ -135,7 +135,7 @@ def test_files_of_earlier_runs_are_ours(folder):
 
 
 def test_what_others_removed_is_noticed_at_the_next_look(folder):
-    """Between looks, sizes are remembered and not asked for."""
+    """Between scans, sizes are cached."""
     folder.write(NOON)
     folder.expire()
     before = folder.files.folder_bytes
@@ -166,7 +166,7 @@ def test_a_file_that_cannot_be_removed_is_reported(folder, monkeypatch):
 
 
 def test_what_a_killed_exporter_left_is_swept(folder):
-    """An hour old: nobody writes on it any more; a younger one may be another exporter's."""
+    """After an hour nobody writes to it; a younger file may belong to another exporter."""
     folder.write(NOON)
     day = next(folder.root.rglob("*.parquet")).parent
     old, young = (day / f".20260310T{hour}0000-01234567-000001.parquet.tmp" for hour in ("10", "12"))
@@ -192,7 +192,7 @@ def test_a_write_that_fails_leaves_nothing(folder, monkeypatch, step):
 
 
 def test_a_file_is_what_its_name_says(folder):
-    """The moment, the run, a number; and its size is known."""
+    """The name has time, run and number; its size is known."""
     size = folder.write(NOON)
     path = next(folder.root.rglob("*.parquet"))
 

@@ -17,17 +17,17 @@ def channel(name, unacked=0, **changes):
 
 
 def followed():
-    """Channels, troubled by what they hold."""
+    """Return followed channels, ranked by the messages they hold."""
     return PriorityTracker(CHANNELS, "shop", lambda it: it.messages_unacked or 0)
 
 
 def reported(taken):
-    """Channel -> whether it is told to be gone."""
+    """Return for each landed channel whether it is marked as gone."""
     return {row["channel"]: row["gone"] for block in taken[0] for row in block.arrow().to_pylist()}
 
 
 def test_all_are_followed_where_there_is_room():
-    """What came is a change; a quiet one keeps its place."""
+    """A new channel is a change; a quiet one keeps its place."""
     kind, quiet = followed(), (channel("a"), channel("b", 5))
     first = kind.take(moment(0), quiet, 10)
     later = kind.take(moment(5), (quiet[1], quiet[0]), 10)
@@ -37,7 +37,7 @@ def test_all_are_followed_where_there_is_room():
 
 
 def test_trouble_goes_first_and_the_rest_is_counted():
-    """No more rows than the cap, and none is silently left out."""
+    """There are at most as many rows as the cap, and left out channels are counted."""
     taken = followed().take(moment(0), (channel("a"), channel("b", 5), channel("c", 900), channel("d")), 2)
 
     assert {"b": False, "c": False} == reported(taken)
@@ -45,7 +45,7 @@ def test_trouble_goes_first_and_the_rest_is_counted():
 
 
 def test_a_quiet_one_makes_room_and_says_so():
-    """Nothing may be read from its silence any more."""
+    """From then on its missing rows mean nothing."""
     kind, quiet = followed(), channel("quiet")
     kind.take(moment(0), (quiet,), 1)
     folder_bytes = kind.take(moment(30), (quiet, channel("new")), 1)
@@ -57,7 +57,7 @@ def test_a_quiet_one_makes_room_and_says_so():
 
 
 def test_a_little_more_trouble_drives_nobody_out():
-    """Else channels that all work would change places at every poll."""
+    """Otherwise active channels would change places at every poll."""
     kind = followed()
     kind.take(moment(0), (channel("a", 10), channel("b", 0)), 1)
     near = kind.take(moment(5), (channel("a", 10), channel("b", 12)), 1)
@@ -77,7 +77,7 @@ def test_a_closed_channel_is_removed():
 
 
 def test_a_counter_is_a_change():
-    """A channel at work is followed without any message in its hands."""
+    """An active channel is followed even if it holds no message."""
     kind = followed()
     kind.take(moment(0), (channel("a"), channel("b", 1)), 1)
     taken = kind.take(moment(100), (channel("a", stats=MessageStats(publish=4)), channel("b", 0)), 1)

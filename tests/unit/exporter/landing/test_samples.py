@@ -11,14 +11,14 @@ from tests.unit.exporter.made import NOW, WALL, Verdicts, finding, part, small
 
 
 def read(snapshot, seconds):
-    """The snapshot, with every family read again this much later."""
+    """Return the snapshot with every family read again this much later."""
     at = Instant(wall=WALL + seconds, mono=NOW.mono + seconds)
     parts = {family: replace(it, at=at) for family, it in snapshot.parts.items() if it.at is not None}
     return replace(snapshot, taken=at, **parts)
 
 
 def samples(**settings):
-    """What is landed of the cluster `shop`."""
+    """Return the sampler of the cluster `shop`."""
     return ClusterSamples("shop", LandingSettings(**settings), ("ackscope.probe.",))
 
 
@@ -33,7 +33,7 @@ def take(made, snapshot, verdict=None):
 
 
 def test_every_table_has_its_rows():
-    """Queues, channels, consumers, nodes, readings, and what became of findings."""
+    """The tables are queues, channels, consumers, nodes, readings, and changes of findings."""
     found, dropped = take(samples(), small(), Verdicts((finding(),)).of("shop"))
 
     assert {
@@ -49,7 +49,7 @@ def test_every_table_has_its_rows():
 
 
 def test_a_reading_that_is_shown_again_is_none():
-    """A poll that failed hands out the values of the one before, which are no second sample."""
+    """A failed poll repeats the values of the previous one, which are no second sample."""
     made = samples()
     take(made, small())
     failed = replace(small(), queues=replace(small().queues, error="timed out"))
@@ -103,7 +103,7 @@ def test_a_cap_is_counted(table, setting):
 
 
 def test_after_a_new_beginning_all_is_landed_again():
-    """And said to be whole, so that nobody reads on from rows that were lost."""
+    """The rows are marked as complete, so that readers do not continue from lost rows."""
     made = samples()
     take(made, small())
     quiet, _ = take(made, read(small(), 5))

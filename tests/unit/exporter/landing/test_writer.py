@@ -17,7 +17,7 @@ MIDNIGHT = 1_700_006_400.0
 
 
 def writer(root, **settings):
-    """A writer that is not started: it writes when told."""
+    """Return a writer without its thread: it writes on demand."""
     return LandingWriter(root, LandingSettings(directory=root, **settings), SetClock())
 
 
@@ -197,7 +197,7 @@ def test_the_folder_date_is_utc():
 
 
 def blocked(root):
-    """A file where the landing folder should be; remove it to mend the disk."""
+    """Return a file at the path of the landing folder, which blocks writing; remove it to end the failure."""
     root.write_text("in the way")
     return root
 

@@ -5,7 +5,7 @@ from tests.unit.exporter.made import confirming, outcome
 
 
 def reported(found):
-    """Layer and node -> seconds, of those that could be told."""
+    """Return the seconds of the known layers by layer and node."""
     return {(layer.name, layer.node): pytest.approx(layer.seconds) for layer in found if layer.seconds is not None}
 
 
@@ -42,7 +42,7 @@ def test_each_named_node_has_its_own_layers():
 
 
 def test_queues_on_several_nodes_are_not_compared():
-    """The way between the nodes would pass for a layer; it says so."""
+    """The network between the nodes would look like a layer; the reason says so."""
     streams = [
         confirming("unroutable", 0.001),
         confirming("transient", 0.003, node="rabbit@one"),
@@ -65,5 +65,5 @@ def test_queues_on_several_nodes_are_not_compared():
     ],
 )
 def test_the_target_of_a_stream(changes, expected):
-    """Where it was sent to, wherever its queue has its leader by now."""
+    """The target is where messages are sent to, wherever the leader of the queue is now."""
     assert expected == target_node(outcome(**changes))

@@ -8,7 +8,7 @@ from tests.unit.exporter.made import burst, message, outcome, promtool, step
 
 
 def value(metrics, name, **labels):
-    """One sample of the registry; None where there is none."""
+    """One sample of the registry; None if there is none."""
     return metrics.registry.get_sample_value(name, labels)
 
 
@@ -27,7 +27,7 @@ def test_every_outcome_exists_from_the_first_message():
 
 
 def test_outcomes_exist_before_the_first_message_settles():
-    """A stream that reports but settled nothing has zeros, which are true."""
+    """A stream that reports but settled nothing has correct zeros."""
     metrics = ProbeMetrics()
     metrics.outcomes("shop", [outcome()])
     labels = {"cluster": "shop", "probe": "delivery", "stream": "classic", "queue_type": "classic"}
@@ -36,7 +36,7 @@ def test_outcomes_exist_before_the_first_message_settles():
 
 
 def test_latency_and_response_are_separate():
-    """Sent to settled, and meant to be sent to settled."""
+    """Latency is from sent to settled, response from intended send time to settled."""
     metrics = ProbeMetrics()
     metrics.messages("shop", [message(confirm=0.5, response=2.5, send_delay=2.0)])
 
@@ -48,7 +48,7 @@ def test_latency_and_response_are_separate():
 
 
 def test_a_message_without_answer_is_counted_and_has_no_latency():
-    """Undecided is an outcome, not a duration."""
+    """Undecided is an outcome without a duration."""
     metrics = ProbeMetrics()
     metrics.messages("shop", [message(outcome=Outcome.TIMED_OUT, confirm=None, response=None)])
 
@@ -66,7 +66,7 @@ def test_a_message_without_answer_is_counted_and_has_no_latency():
     ],
 )
 def test_what_changes_the_path_is_a_label(changes, labels):
-    """Persistence, size class and node tell latencies apart."""
+    """Persistence, size class and node separate latencies."""
     metrics = ProbeMetrics()
     metrics.messages("shop", [message(**changes)])
 

@@ -16,7 +16,7 @@ def nodes():
 
 
 def test_the_leader_counts_and_other_queues_do_not():
-    """A quorum queue is where its leader is; queues of users are none of ours."""
+    """A quorum queue is on the node of its leader; queues of users are ignored."""
     expected = {
         ("/", "ackscope.probe.confirm.quorum"): "rabbit@two",
         ("/", "ackscope.probe.delivery.classic"): "rabbit@three",
@@ -44,7 +44,7 @@ def test_summaries_get_the_node_of_the_queue_they_name():
 
 
 def test_probes_that_run_node_by_node_report_their_node_themselves():
-    """Beside them, the stream whose address leads to any node is not given one of theirs."""
+    """A stream whose address leads to any node does not get their node."""
     known = probe_nodes(small(queues=part(QUEUES)), "ackscope.probe", ("confirm",))
 
     assert {("/", "ackscope.probe.delivery.classic"): "rabbit@three"} == known

@@ -44,7 +44,7 @@ def order(**changes):
 
 
 def test_what_the_child_prints_and_logs_is_handed_back():
-    """Its exit code, too; the password goes to it through a pipe and into no text of ours."""
+    """The exit code is returned too; the password goes through a pipe and into no text."""
     ran = shots(REPORTS).run(order())
 
     assert (1, "WARNING amqp://user:***@host is slow\n") == (ran.code, ran.log)
@@ -54,14 +54,14 @@ def test_what_the_child_prints_and_logs_is_handed_back():
 
 
 def test_a_child_that_takes_too_long_is_interrupted_so_that_it_sweeps():
-    """Its time is over: there is no exit code, and what it said until then is kept."""
+    """After the timeout there is no exit code, and the output so far is returned."""
     ran = shots(SWEEPS).run(order(within=3.0))
 
     assert (None, "begun\nswept\n") == (ran.code, ran.report)
 
 
 def test_a_child_that_does_not_listen_is_killed():
-    """No run outlives its time by more than its grace."""
+    """No run exceeds its timeout by more than the grace period."""
     ran = shots(HANGS).run(order(within=0.5))
 
     assert ran.code is None
@@ -69,7 +69,7 @@ def test_a_child_that_does_not_listen_is_killed():
 
 
 def test_a_cluster_has_one_run_at_a_time():
-    """A second one is refused; another cluster's is not; the next one after it runs."""
+    """A second run is refused, one of another cluster is not, and the next one after the end runs."""
     runs = shots(SWEEPS)
     found = []
     first = threading.Thread(target=lambda: found.append(runs.run(order(within=2.0))))

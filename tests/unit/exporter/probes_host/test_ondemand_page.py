@@ -18,7 +18,7 @@ SHOP = AmqpSettings(url=SecretStr("amqp://u:hush@host"))
 
 
 def page(script="raise SystemExit(3)", **targets):
-    """The page of three clusters, of which one has no address to probe; `script` stands for the probe."""
+    """Return the page of three clusters, one of them without an address to probe; `script` replaces the probe."""
     amqp = {"shop": SHOP, "depot": SHOP, **targets}
     runs = OnDemandProbes(amqp, "p", SystemClock(), [sys.executable, "-c", script])
     return OnDemandProbePage(("shop", "depot", "blind"), runs)
@@ -49,12 +49,12 @@ def printing(**changes):
     ],
 )
 def test_what_is_not_known_is_refused_in_a_line(query, expected):
-    """An address is no target: nobody can send us to connect where the configuration does not."""
+    """An address is no valid target: requests cannot make us connect to hosts outside the configuration."""
     assert (HTTPStatus.BAD_REQUEST, expected) == ask(page(), **query)
 
 
 def test_a_cluster_without_address_cannot_be_probed():
-    """With the key that it lacks."""
+    """The message names the missing key."""
     expected = "cluster blind has no AMQP address; set clusters.blind.amqp.url in the configuration\n"
 
     assert (HTTPStatus.NOT_FOUND, expected) == ask(page(), probe="rtt", target="blind")
@@ -146,7 +146,7 @@ def test_a_time_that_a_scraper_gives_is_respected():
     [(None, 30.0), ("10.000000", 7.5), ("1", 1.0), ("1e9", 60.0), ("soon", 30.0), ("nan", 30.0), ("-inf", 1.0)],
 )
 def test_how_long_a_run_may_take(header, expected):
-    """What the scraper waits, less what sweeping takes; within bounds, whatever is sent."""
+    """The limit is the scrape timeout minus the time to sweep, within bounds for any header."""
     assert expected == run_timeout(header)
 
 

@@ -25,7 +25,7 @@ sys.stdin.read()
 
 
 class Received:
-    """What a supervised child said."""
+    """Records the output of a supervised child."""
 
     def __init__(self):
         self.batches, self.starts = [], 0
@@ -50,7 +50,7 @@ def alive(pid):
 
 
 def test_lines_become_batches_and_its_log_is_passed_on(caplog):
-    """A line that is none of ours is counted; what goes to stderr is logged, at its own level."""
+    """An unknown line is counted; stderr is logged at its own level."""
     received = Received()
     process = received.process(TALKS)
     with caplog.at_level(logging.INFO):
@@ -73,7 +73,7 @@ def test_lines_become_batches_and_its_log_is_passed_on(caplog):
 
 
 def test_a_child_that_ends_is_started_again(caplog):
-    """It is counted, told, and totals begin anew; the second child does as the first."""
+    """The restart is counted and logged, and totals restart; the second child works like the first."""
     received = Received()
     process = received.process(TALKS)
     process.start()
@@ -94,7 +94,7 @@ def test_a_child_that_ends_is_started_again(caplog):
 
 
 def test_a_stop_ends_the_child_by_closing_its_input():
-    """It has the chance to sweep; nothing stays."""
+    """The child can sweep; nothing is left behind."""
     received = Received()
     process = received.process(TALKS + f"sys.stdout.write({LINE!r})\n")
     process.start()
@@ -128,7 +128,7 @@ while True:
 
 
 def test_a_child_that_falls_silent_is_ended_and_started_again(caplog):
-    """One that hangs is as bad as one that is gone."""
+    """A hanging child is treated like an ended one."""
     clock = SetClock()
     hooks = SupervisorHooks(on_batch=lambda batch: None, on_start=lambda: None)
     silent = [sys.executable, "-c", "import sys; sys.stdin.read()"]
@@ -158,7 +158,7 @@ def test_a_program_that_does_not_exist_is_reported(caplog):
 
 
 def test_a_defect_of_a_receiver_costs_one_batch(caplog):
-    """The next line is taken in."""
+    """The next line is processed."""
     taken, first = [], threading.Event()
 
     def take(batch):

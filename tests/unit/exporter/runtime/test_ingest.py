@@ -20,7 +20,7 @@ PROBE_QUEUE = Queue(vhost="/", name="ackscope.probe.confirm.quorum", type="quoru
 
 
 class Room:
-    """An intake with everything that it feeds."""
+    """An ingest with everything that it feeds."""
 
     def __init__(self, folder, **settings):
         self.clock, self.state, self.metrics = SetClock(), StateStore(["shop"]), ProbeMetrics()
@@ -31,7 +31,7 @@ class Room:
         self.intake = Ingest(checked, self.state, self.metrics, lander, self.clock)
 
     def landed(self):
-        """Table -> rows written since the start; what waits is written first."""
+        """Return the rows written since the start by table; waiting rows are written first."""
         self.landing.flush()
         return {table: rows for table, rows in self.landing.counts().rows.items() if rows}
 
@@ -91,7 +91,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("family", BROKEN)
 def test_rows_that_cannot_be_made_cost_only_themselves(room, caplog, monkeypatch, family):
-    """Counted each time, told once; the other tables have theirs, and so has this one afterwards."""
+    """The failure is counted each time and logged once; other tables get their rows, and later this one too."""
     monkeypatch.setattr("exporter.runtime.ingest.diagnose", lambda *_: Verdicts().of("shop"))
     table = f"{family.removesuffix('s')}_samples"
     for seconds in (0, 20):
@@ -117,7 +117,7 @@ def read_at(seconds, **parts):
 
 
 def test_rows_that_were_lost_are_made_up_for(tmp_path):
-    """Once the disk takes rows again, all queues are landed anew: nobody reads on from what is not there."""
+    """Once the disk works again, all queues are landed again, so that readers do not continue from lost rows."""
     room = Room(tmp_path / "landing", landing={"buffer_rows": 1})
     room.folder.write_text("in the way")
     room.intake.on_snapshot(read_at(0))
@@ -148,7 +148,7 @@ def test_settings_that_are_read_again_are_applied(room):
 
 
 def test_an_alarm_becomes_a_finding(room):
-    """The way from the broker's word to the verdict is whole."""
+    """The whole path from the broker's answer to the diagnosis works."""
     alarm = Alarm(node="rabbit@one", resource="memory")
     room.intake.on_snapshot(small(health=part((HealthCheck(name="alarms", ok=False, alarms=(alarm,)),))))
 
@@ -156,7 +156,7 @@ def test_an_alarm_becomes_a_finding(room):
 
 
 def test_a_defect_of_diagnosis_keeps_the_verdict_before(room, caplog):
-    """It is counted and told; the snapshot is known all the same."""
+    """The error is counted and logged; the snapshot is still published."""
     room.intake.on_snapshot(small())
     before = room.known.verdict
     room.clock.mono += 5
@@ -201,7 +201,7 @@ def test_steps_are_placed_counted_and_landed(room):
 
 
 def test_streams_of_a_cluster_with_named_nodes_are_distinguished(tmp_path):
-    """What is sent to one node is that node's; what may go to any is nobody's: else both would be one series."""
+    """Streams to one node have that node as label, others have none; otherwise both would share a series."""
     amqp = {"url": "amqp://host", "nodes": {"rabbit@two": "amqp://two"}}
     room = Room(tmp_path, clusters={"shop": {"management": {"url": "http://host"}, "amqp": amqp}})
     own = replace(PROBE_QUEUE, name=f"{PROBE_QUEUE.name}@rabbit@two")

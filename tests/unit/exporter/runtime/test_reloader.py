@@ -8,27 +8,27 @@ from tests.unit.exporter.made import NOW, SetClock
 
 
 class Fake:
-    """A file that is what a test says, and a change that notes what it was given."""
+    """A settings file given by the test, and an apply function that records its argument."""
 
     def __init__(self):
         self.file, self.applied, self.clock = "settings", [], SetClock()
         self.reloads = Reloader(self.read, self.apply, self.clock)
 
     def read(self):
-        """The file, or what is wrong with it."""
+        """Return the settings of the file, or raise its error."""
         if isinstance(self.file, Exception):
             raise self.file
         return self.file
 
     def apply(self, settings):
-        """Noted, where the settings are fit."""
+        """Record the settings if they are valid."""
         if settings == "unfit":
             raise ConfigError("ca_file: gone")
         self.applied.append(settings)
         return "clusters unchanged"
 
     def metrics(self):
-        """As Prometheus sees them."""
+        """Return the metrics as Prometheus sees them."""
         return render(collect(self.reloads.status))
 
 
@@ -66,7 +66,7 @@ def test_a_wrong_file_leaves_the_settings_before(fake, wrong, caplog):
 
 
 def test_a_fault_of_ours_ends_nothing(fake, caplog):
-    """It is told as one, with its traceback in the log."""
+    """It is reported as an internal error, with its traceback in the log."""
     fake.file = ZeroDivisionError("a defect")
     reported = fake.reloads.reload()
 
@@ -93,7 +93,7 @@ def test_the_start_is_a_success_and_no_reload(fake):
 
 
 def test_who_is_stopping_reloads_no_more(fake):
-    """No part is started that nobody would stop."""
+    """Otherwise a new part would start that nobody stops."""
     fake.reloads.close(1)
 
     assert (False, "not reloaded: the exporter is stopping") == fake.reloads.reload()

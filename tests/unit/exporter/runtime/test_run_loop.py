@@ -10,7 +10,7 @@ URL = "http://127.0.0.1:9419"
 
 
 class Manager(SystemdNotifier):
-    """Remembers what a service manager would be told."""
+    """Records what the service manager would be told."""
 
     def __init__(self, watchdog=None, *, enabled=True):
         super().__init__("/nowhere" if enabled else None, watchdog)
@@ -22,7 +22,7 @@ class Manager(SystemdNotifier):
 
 
 class Fake:
-    """A service that notes what it is asked; the signals come one by one, as it is asked."""
+    """A service that records its calls; one signal arrives per call."""
 
     url = URL
 
@@ -58,7 +58,7 @@ class Fake:
 
 
 def lived(fake, manager):
-    """The exit code, what was done, and what the manager was told."""
+    """Return the exit code, the calls, and the messages to the manager."""
     code = run_service(fake, fake.signals, manager, fake.clock)
     return code, fake.done, manager.reported
 
@@ -91,7 +91,7 @@ def test_a_start_does_not_hang_on_a_broker():
 
 
 def test_a_service_that_moves_no_more_gives_no_sign_of_life():
-    """So that the manager starts it again."""
+    """The missing sign of life makes the manager restart it."""
     is_healthy, stuck = Manager(watchdog=60.0), Manager(watchdog=60.0)
     lived(Fake(signal.SIGINT), is_healthy)
     lived(Fake(signal.SIGINT, is_healthy=False), stuck)

@@ -8,7 +8,7 @@ REFUSED = Part(error="refused")
 
 
 def fed(feed, got, *snapshots):
-    """What a feed handed on, snapshot by snapshot."""
+    """Return what a feed passed on for each snapshot."""
     got.clear()
     for snapshot in snapshots:
         feed(snapshot)
@@ -16,14 +16,14 @@ def fed(feed, got, *snapshots):
 
 
 def test_a_first_poller_shows_what_it_read():
-    """There is nothing to carry."""
+    """There is no earlier snapshot to keep."""
     got = []
 
     assert [small()] == fed(SnapshotRelay(got.append), got, small())
 
 
 def test_what_was_not_read_again_yet_is_shown_as_it_was():
-    """With its own age, and with the error of the new poller."""
+    """The old part keeps its age, and has the error of the new poller."""
     got = []
     (shown,) = fed(SnapshotRelay(got.append, small()), got, small(queues=REFUSED, health=Part()))
 
@@ -32,7 +32,7 @@ def test_what_was_not_read_again_yet_is_shown_as_it_was():
 
 
 def test_what_was_read_again_is_never_accepted_from_before():
-    """Should it be lost later, that is a gap and no older truth."""
+    """If it is lost later, there is a gap; the older value does not return."""
     got = []
     emptied = small(queues=part(()))
     *_, shown = fed(SnapshotRelay(got.append, small()), got, emptied, small(queues=REFUSED))
@@ -41,7 +41,7 @@ def test_what_was_read_again_is_never_accepted_from_before():
 
 
 def test_a_feed_that_is_off_hands_nothing_on():
-    """Whatever its poller still brings."""
+    """Later snapshots of its poller are ignored."""
     got = []
     feed = SnapshotRelay(got.append, small())
     feed.close()
@@ -50,7 +50,7 @@ def test_a_feed_that_is_off_hands_nothing_on():
 
 
 def test_one_attempt_is_one_object():
-    """Landing counts attempts by it: a snapshot more is no attempt more."""
+    """Landing counts attempts by object, so another snapshot is not another attempt."""
     got = []
     first, again, later = fed(
         SnapshotRelay(got.append, small()),

@@ -16,7 +16,7 @@ def test_each_cluster_keeps_its_own():
 
 
 def test_the_generation_grows_with_snapshots_only():
-    """What is made of snapshots alone need not be made anew for a probe's summary."""
+    """Results of snapshots need not be recomputed for a new probe summary."""
     state = StateStore(["shop"])
     before = state.generation
     state.put_outcomes("shop", [outcome()], NOW)
@@ -28,7 +28,7 @@ def test_the_generation_grows_with_snapshots_only():
 
 
 def test_a_stream_has_one_summary_the_latest():
-    """Streams are told apart by probe and stream, in a fixed order."""
+    """Streams are identified by probe and stream, in a fixed order."""
     state = StateStore(["shop"])
     state.put_outcomes("shop", [outcome(stream="quorum"), outcome(success=False)], NOW)
     state.put_outcomes("shop", [outcome(success=True)], NOW)
@@ -38,7 +38,7 @@ def test_a_stream_has_one_summary_the_latest():
 
 
 def test_what_is_read_does_not_change_under_the_reader():
-    """A reader's view is of one moment."""
+    """A reader gets a consistent state."""
     state = StateStore(["shop"])
     view = state.clusters()
     state.put_snapshot(small())
@@ -50,7 +50,7 @@ def test_what_is_read_does_not_change_under_the_reader():
 
 
 def test_a_cluster_that_is_watched_no_more_is_forgotten():
-    """And what arrives late of it changes nothing."""
+    """Late updates of it change nothing."""
     state = StateStore(["shop", "depot"])
     state.put_snapshot(small("depot"))
     state.put_snapshot(small("shop"))

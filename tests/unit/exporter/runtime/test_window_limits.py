@@ -41,7 +41,7 @@ IDLE = queue("z", 0)
 
 
 def test_what_fits_is_left_alone():
-    """The very same window."""
+    """The result is the same window object."""
     made = window(*map(busy, range(6)))
 
     assert (made, 0) == limit_window(made, 16)
@@ -49,7 +49,7 @@ def test_what_fits_is_left_alone():
 
 
 def test_too_much_past_is_let_go_but_for_those_with_most_messages():
-    """The latest two readings stay whole; so does what did not change, for it takes nothing."""
+    """The latest two readings stay complete; unchanged objects stay too, because they take no memory."""
     made, dropped = limit_window(window(*map(busy, range(6))), 8)
 
     assert ["cdz"] * 4 + ["abcdz"] * 2 == names(made)
@@ -67,7 +67,7 @@ def test_what_is_left_of_a_past_has_no_gap():
 
 
 def test_again_and_again_it_stays_within():
-    """However long all of them change."""
+    """This holds even if all queues keep changing."""
     made, dropped = Window.empty("shop"), 0
     for number in range(40):
         made, more = limit_window(made.add(snapshot(number, busy(number))), 8)
@@ -105,7 +105,7 @@ def test_where_queues_come_and_go_no_more_is_counted_than_there_is():
 
 
 def test_a_cluster_that_was_never_read_has_no_past():
-    """Nothing to let go."""
+    """There is nothing to remove."""
     empty = Window.empty("shop")
 
     assert (empty, 0) == limit_window(empty, 0)

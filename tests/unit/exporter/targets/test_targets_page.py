@@ -42,7 +42,7 @@ def test_a_broker_is_read_when_it_is_requested(version):
 
 
 def test_only_what_the_module_names_is_read():
-    """Beside what the rest cannot be understood without: a reading costs the broker what it must, and no more."""
+    """Families that others depend on are read too, and nothing else, to limit the cost for the broker."""
     with serve(broker("4.3.6")) as server:
         _, text = ask(page(server, families=["channels"]), module="prod", target=server.where)
         requested = {path.partition("?")[0] for path in server.seen}
@@ -65,7 +65,7 @@ def test_a_family_that_fails_is_reported_beside_the_others():
 
 
 def test_a_broker_that_is_away_is_an_answer():
-    """As every failed probe is; no metric pretends to know."""
+    """The failure is reported as for every failed probe; there are no metrics of the broker."""
     status, text = ask(page(targets=["127.0.0.1:1"]), module="prod", target="127.0.0.1:1")
 
     assert HTTPStatus.OK == status
@@ -89,7 +89,7 @@ def test_a_broker_that_hangs_is_given_up_in_time():
 
 
 def test_no_more_readings_at_once_than_the_module_has():
-    """One more is told to come again."""
+    """A further request is asked to retry later."""
     hang, requested = threading.Event(), threading.Event()
     with serve(broker("4.3.6")) as server, ThreadPoolExecutor(1) as beside:
         answer = server.routes["/api/nodes"]
@@ -121,7 +121,7 @@ def test_one_token_is_good_for_many_readings_of_many_brokers():
 
 
 def test_what_is_not_allowed_is_never_requested():
-    """The broker of somebody's choice sees no connection, and nobody sees the password."""
+    """No connection is made to an unlisted host, and the password is not sent."""
     with serve(broker("4.3.6")) as server:
         status, text = ask(page(targets=["elsewhere:15672"]), module="prod", target=server.where)
 
@@ -161,5 +161,5 @@ def test_a_scraper_of_openmetrics_gets_it():
     [(None, 9.5), ("10.000000", 9.5), ("0.2", 0.5), ("1e9", 60.0), ("soon", 9.5), ("nan", 9.5), ("-inf", 0.5)],
 )
 def test_how_long_a_reading_may_take(header, expected):
-    """What the scraper waits, less what answering takes; within bounds, whatever is sent."""
+    """The limit is the scrape timeout minus the time to answer, within bounds for any header."""
     assert expected == reading_timeout(header)

@@ -45,7 +45,7 @@ def test_a_target_that_is_allowed_becomes_an_address(target, url):
     ],
 )
 def test_a_target_of_somebody_elses_choice_is_refused(target):
-    """Nobody may have us send credentials to a host that the configuration does not name."""
+    """Credentials are never sent to a host that the configuration does not name."""
     with pytest.raises(UsageError):
         ONE.management(target)
 
@@ -73,7 +73,7 @@ def test_a_target_of_somebody_elses_choice_is_refused(target):
     ],
 )
 def test_a_refusal_says_why(target, message):
-    """In a line; tricks with addresses are refused before they are read."""
+    """The reason is one line; malformed addresses are refused before parsing."""
     with pytest.raises(UsageError) as raised:
         ONE.management(target)
 
@@ -85,7 +85,7 @@ PIECES = ("http://", "https://", "shop.internal", ":15672", "evil", "rabbit-1.sh
 
 @given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=3)), max_size=8).map("".join))
 def test_whatever_is_requested_credentials_go_where_they_may(target):
-    """As the library that connects understands the address, and not as we do."""
+    """The host is what the connecting library understands, not our own parser."""
     try:
         settings = ONE.management(target)
     except UsageError:

@@ -1,4 +1,4 @@
-"""A server on a free port, and a client that sends whatever bytes it is told."""
+"""A server on a free port, and a client that sends arbitrary bytes."""
 
 import socket
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ def fail(_request):
 
 
 def requested(request):
-    """A route that tells its request."""
+    """A route that returns its request."""
     reported = f"{request.method} {sorted(request.query.items())} {request.headers.get('x-more')}"
     return Response(reported.encode())
 
@@ -50,7 +50,7 @@ def connect(server):
 
 
 def rest(client):
-    """All that comes until the server ends the connection."""
+    """Return everything until the server closes the connection."""
     received = bytearray()
     while True:
         try:

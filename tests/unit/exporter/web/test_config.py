@@ -21,7 +21,7 @@ CLIENTS = f"{TLS}, client_ca_file: ca.pem, client_auth_type"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """An authority, a server and a client of its; and a stranger."""
+    """Return a folder with a CA, its server and client certificates, and a foreign certificate."""
     folder = tmp_path_factory.mktemp("web")
     make(folder, "ca")
     make(folder, "server", issuer="ca")
@@ -62,7 +62,7 @@ def spoken(server, folder, **changes):
 
 
 def test_tls(serve, folder):
-    """Its address says so, the certificate is the file's, the answer is the same."""
+    """The address has https, the certificate is that of the file, and the answer is the same."""
     with serve(f"tls_server_config: {{{TLS}}}") as server:
         assert server.url.startswith("https://127.0.0.1:")
         assert b"{}" == get(server, folder).content
@@ -70,7 +70,7 @@ def test_tls(serve, folder):
 
 
 def test_a_client_that_speaks_no_tls_is_no_error(serve, folder, caplog):
-    """Neither one that says something else, nor one that says nothing and goes."""
+    """This covers a client with another protocol, and one that closes without sending."""
     with serve(f"tls_server_config: {{{TLS}}}") as server, caplog.at_level(logging.WARNING):
         with connect(server) as client:
             client.sendall(b"GET /short HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -83,7 +83,7 @@ def test_a_client_that_speaks_no_tls_is_no_error(serve, folder, caplog):
 
 
 def test_a_handshake_that_does_not_go_on_is_cut_off(serve, monkeypatch):
-    """Its thread is given back, and it holds up nobody: each connection has its own."""
+    """Its thread is released, and it blocks no other client, because each connection has its own thread."""
     monkeypatch.setattr(handler, "REQUEST_SECONDS", 0.2)
     with serve(f"tls_server_config: {{{TLS}}}") as server, connect(server) as client:
         client.sendall(b"\x16\x03\x01")
@@ -93,7 +93,7 @@ def test_a_handshake_that_does_not_go_on_is_cut_off(serve, monkeypatch):
 
 
 def test_a_client_that_reads_slowly_is_cut_off(serve, folder, monkeypatch):
-    """It takes a little all the time: the whole answer has a deadline, and not each of its pieces."""
+    """It reads a little all the time, but the deadline is for the whole answer."""
     monkeypatch.setattr(handler, "SEND_SECONDS", 0.5)
     context = ssl.create_default_context(cafile=folder / "ca.pem")
     with serve(f"tls_server_config: {{{TLS}}}") as server, connect(server) as plain:
@@ -134,7 +134,7 @@ def test_version_and_suite_are_those_of_the_file(serve, folder, settings, versio
 
 
 def test_a_client_that_is_too_old_is_refused(serve, folder):
-    """It speaks TLS 1.2 at best, we no less than 1.3."""
+    """It supports at most TLS 1.2, the server requires 1.3."""
     with serve(f"tls_server_config: {{{TLS}, min_version: TLS13}}") as server, pytest.raises(ssl.SSLError):
         spoken(server, folder, maximum_version=ssl.TLSVersion.TLSv1_2)
 
@@ -158,7 +158,7 @@ def test_whose_order_of_suites_counts(serve, folder, wanted, refused):
 
 @pytest.mark.parametrize(("curve", "ok"), [("secp384r1", True), ("prime256v1", False)])
 def test_only_the_curve_of_the_file_is_agreed_on(serve, folder, curve, ok):
-    """A client that has another has none."""
+    """A client with other curves cannot connect."""
     context = ssl.create_default_context(cafile=folder / "ca.pem")
     context.set_ecdh_curve(curve)
     with serve(f"tls_server_config: {{{TLS}, curve_preferences: [CurveP384]}}") as server, connect(server) as plain:
@@ -176,7 +176,7 @@ def test_only_the_curve_of_the_file_is_agreed_on(serve, folder, curve, ok):
     [("VerifyClientCertIfGiven", True, False), ("RequireAndVerifyClientCert", False, False)],
 )
 def test_certificates_of_clients(serve, folder, kind, nobody, stranger):
-    """One of the authority is good; another never is; none is, where it need not be."""
+    """A certificate of the CA is accepted, others never are; no certificate is accepted if none is required."""
 
     def answered(**chunks):
         try:
@@ -201,7 +201,7 @@ def test_certificates_of_clients(serve, folder, kind, nobody, stranger):
     ],
 )
 def test_names_of_clients(serve, folder, allowed, ok):
-    """Of whatever kind, it must be one of those, exactly."""
+    """One name of any kind must match exactly."""
     text = f"tls_server_config: {{{CLIENTS}: RequireAndVerifyClientCert, client_allowed_sans: [{allowed}]}}"
     with serve(text) as server:
         try:
@@ -236,7 +236,7 @@ def test_headers_of_the_file_replace_ours(serve):
 
 
 def test_more_requests_than_the_rate_are_turned_away(serve):
-    """429 until the interval is over; who they are of is not looked at."""
+    """The answer is 429 until the interval is over, for all clients together."""
     clock = SetClock()
     with serve(f"rate_limit: {{interval: 10s, burst: 2}}\nbasic_auth_users: {{ann: {HASH}}}", clock=clock) as server:
         seen = [requests.get(server.url, timeout=10).status_code for _ in range(3)]
@@ -247,7 +247,7 @@ def test_more_requests_than_the_rate_are_turned_away(serve):
 
 
 def test_a_new_certificate_is_shown_to_the_next_connection(tmp_path):
-    """As whoever renews it puts it there: the old one's place is taken, nobody is told."""
+    """A renewal replaces the file without a notification."""
     make(tmp_path, "ca")
     make(tmp_path, "server", issuer="ca")
     (tmp_path / "web.yml").write_text(f"tls_server_config: {{{TLS}}}")
@@ -276,7 +276,7 @@ def test_new_users_count_from_the_next_request(tmp_path):
 
 
 def test_a_wrong_new_file_is_reported_once_and_the_one_before_stays(tmp_path, caplog):
-    """Until it is right; it is looked at again, for what is wrong may be in another file."""
+    """It stays until the file is valid. The file is checked again, because the error may be in another file."""
     clock, path = SetClock(), tmp_path / "web.yml"
     path.write_text(f"basic_auth_users: {{ann: {HASH}}}")
     web = WebConfig(path, clock)
@@ -301,7 +301,7 @@ def test_a_wrong_new_file_is_reported_once_and_the_one_before_stays(tmp_path, ca
 
 
 def test_tls_does_not_end_while_it_runs(tmp_path, caplog):
-    """A file that went away, or lost its first half, must not make passwords readable on the wire."""
+    """A missing or truncated file must not switch to plain HTTP, which would expose passwords."""
     make(tmp_path, "server")
     path = tmp_path / "web.yml"
     path.write_text(f"tls_server_config: {{{TLS}}}")
@@ -322,7 +322,7 @@ def test_tls_does_not_end_while_it_runs(tmp_path, caplog):
 
 
 def write_anew(path, text):
-    """Put a new file in the place of another, as editors do."""
+    """Replace a file by a new one, as editors do."""
     beside = path.with_suffix(".new")
     beside.write_text(text)
     beside.replace(path)

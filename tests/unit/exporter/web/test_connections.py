@@ -7,7 +7,7 @@ from exporter.web.connections import OpenConnections
 
 @pytest.fixture
 def pairs():
-    """Three connections: our ends and theirs."""
+    """Return three connections: our ends and those of the clients."""
     pairs = [socket.socketpair() for _ in range(3)]
     yield pairs
     for pair in pairs:
@@ -16,7 +16,7 @@ def pairs():
 
 
 def test_the_longest_idle_makes_room(pairs):
-    """Its client sees the end; whoever works is left alone."""
+    """Its client sees the close; active connections stay."""
     (first, client), (second, _), (third, _) = pairs
     connections = OpenConnections(2)
     for sock in (first, second):
@@ -33,7 +33,7 @@ def test_the_longest_idle_makes_room(pairs):
 
 
 def test_one_that_has_sent_nothing_yet_is_idle(pairs):
-    """Whoever opens many and says nothing ends their own."""
+    """A client that opens many silent connections loses its own."""
     (first, client), (second, _), _ = pairs
     connections = OpenConnections(1)
 
@@ -43,7 +43,7 @@ def test_one_that_has_sent_nothing_yet_is_idle(pairs):
 
 
 def test_one_that_has_ended_makes_room_too(pairs):
-    """And to end twice, or without having been let in, is nothing."""
+    """Removing a connection twice, or an unknown one, has no effect."""
     connections = OpenConnections(1)
     connections.enter(pairs[0][0])
     connections.leave(pairs[0][0])

@@ -18,7 +18,7 @@ LINE = b"GET /short?" + b"a" * 9000 + b" HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 def ended(client, byte):
-    """Whether the server has ended the connection by now, or does while a byte is sent and some time goes by."""
+    """Return whether the server has closed the connection, or closes it while a byte is sent, within the timeout."""
     try:
         client.sendall(byte)
         return client.recv(1) == b""
@@ -63,7 +63,7 @@ def server():
     ],
 )
 def test_a_request_that_is_none_is_refused_and_ends_the_connection(server, sent, status):
-    """With a whole answer, for where the next request would begin is not known; what follows is not looked at."""
+    """It gets a complete answer. The rest is ignored, because the start of the next request is unknown."""
     answer, after = exchange(server, sent + GOOD), exchange(server, GOOD)
 
     assert answer.startswith(f"HTTP/1.1 {status} ".encode())
@@ -88,13 +88,13 @@ def test_a_client_that_asks_whether_to_send_its_body_is_reported_to(server):
 
 @pytest.mark.parametrize("sent", [b"", b"GET /sh", HEAD, HEAD + b"Content-Length: 5\r\n\r\nabc"])
 def test_half_a_request_is_no_request(server, sent):
-    """The client ended in the midst of it: it gets no answer, and nothing is done."""
+    """The client closed within the request: it gets no answer, and nothing is done."""
     assert b"" == exchange(server, sent)
 
 
 @pytest.mark.parametrize("sent", [b"", b"G", HEAD, HEAD + b"Content-Length: 5\r\n\r\nabc"])
 def test_a_client_that_does_not_go_on_is_cut_off(monkeypatch, sent):
-    """It may stop anywhere: the thread is given back."""
+    """It may stop anywhere; the thread is released."""
     monkeypatch.setattr(reader, "REQUEST_SECONDS", 0.2)
     monkeypatch.setattr(handler, "REQUEST_SECONDS", 0.2)
     with serving() as server, connect(server) as client:
@@ -105,7 +105,7 @@ def test_a_client_that_does_not_go_on_is_cut_off(monkeypatch, sent):
 
 
 def test_a_client_that_sends_a_byte_now_and_then_is_cut_off(monkeypatch):
-    """Each byte is in time, the request is not."""
+    """Each byte is in time, but the whole request is not."""
     monkeypatch.setattr(reader, "REQUEST_SECONDS", 0.3)
     with serving() as server, connect(server) as client:
         client.settimeout(0.05)
@@ -126,7 +126,7 @@ def test_a_connection_that_is_silent_between_requests_ends_after_a_while(monkeyp
 
 
 def test_a_client_that_does_not_read_is_cut_off(monkeypatch, caplog):
-    """What was to be sent to it is let go of; that is its own affair, and no error."""
+    """The rest of the answer is dropped; this is not logged as an error."""
     monkeypatch.setattr(handler, "SEND_SECONDS", 0.3)
     with serving() as server, connect(server) as client, caplog.at_level(logging.WARNING):
         client.sendall(b"GET /huge HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -138,7 +138,7 @@ def test_a_client_that_does_not_read_is_cut_off(monkeypatch, caplog):
 
 
 def test_too_many_connections(caplog):
-    """Who is answered goes on; who is idle makes room, the longest first; where none is, the new one is turned away."""
+    """Active connections stay, the longest idle one is closed; if none is idle, the new one is refused."""
     began, go_on = threading.Semaphore(0), threading.Event()
 
     def slow(_request):
@@ -209,7 +209,7 @@ def test_whatever_is_sent_the_server_answers_on(server, caplog, sent):
 
 @given(sizes=st.lists(st.integers(0, 600_000), max_size=6))
 def test_chunks_are_the_pieces(sizes):
-    """Nothing is lost or put elsewhere, and few calls are made of many small pieces."""
+    """No byte is lost or reordered, and many small pieces become few calls."""
     pieces = [bytes([index]) * size for index, size in enumerate(sizes)]
     made = list(chunks(pieces))
 

@@ -3,7 +3,7 @@ from tests.unit.exporter.made import SetClock
 
 
 def test_a_burst_and_then_one_an_interval():
-    """What is not used is saved up to the burst, and no further."""
+    """Unused requests accumulate up to the burst."""
     clock = SetClock()
     limiter = RateLimiter(2.0, 3, clock)
     at_once = [limiter.admit() for _ in range(4)]

@@ -14,7 +14,7 @@ EXAMPLE = re.search(r"```yaml\n(.*?)```", PAGE, re.DOTALL)[1]
 
 
 def test_the_example_is_good(tmp_path):
-    """As it stands there, with the files that it names."""
+    """The example is valid unchanged, with the files that it names."""
     for name in ("server", "clients-ca"):
         make(tmp_path, name)
     (tmp_path / "web.yml").write_text(EXAMPLE)
@@ -39,7 +39,7 @@ def test_the_example_shows_every_key(model, part):
 
 
 def test_the_limits_are_those_of_the_code():
-    """Numbers in prose grow old otherwise."""
+    """Otherwise numbers in the text would become outdated."""
     reported = PAGE.partition("## Limits of the port")[2]
     numbers = [int(number) for number in re.findall(r"(\d+) (?:connections|s|KiB)", reported)]
 

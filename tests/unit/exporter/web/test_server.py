@@ -82,7 +82,7 @@ def test_head_is_get_without_its_body():
 
 
 def test_long_answers_are_compressed_for_those_who_take_it():
-    """And for nobody else; short ones never."""
+    """Other clients get plain answers; short answers are never compressed."""
     with serving() as server:
         packed = requests.get(f"{server.url}/long", headers={"Accept-Encoding": "gzip"}, stream=True, timeout=10)
         raw = packed.raw.read(decode_content=False)
@@ -192,7 +192,7 @@ def test_several_requests_on_one_connection():
 
 
 def test_a_server_that_stops_ends_its_connections():
-    """A client that waits for nothing is told."""
+    """Clients with idle connections see the close."""
     with serving() as server:
         client = connect(server)
         client.sendall(b"GET /short HTTP/1.1\r\nHost: x\r\n\r\n")

@@ -211,5 +211,5 @@ def test_a_file_that_is_not_there_is_reported_too(tmp_path):
     ],
 )
 def test_a_good_file_is_accepted(folder, text, tls):
-    """Of the toolkit's keys, all that have an effect here."""
+    """All keys of the toolkit that have an effect here are accepted."""
     assert tls == load(folder, text).tls

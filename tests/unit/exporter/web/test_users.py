@@ -55,7 +55,7 @@ def test_without_users_everybody_may_ask():
     ],
 )
 def test_who_may_ask(header, expected):
-    """Those whose password has the hash of their name; anything else is nobody."""
+    """Access requires a password that matches the hash of the name."""
     assert expected == BasicAuthUsers({"ann": HASH, "bob": COSTLY}).admit(header)
 
 
@@ -81,7 +81,7 @@ def test_a_password_that_was_right_is_not_computed_again(computed):
 
 
 def test_an_unknown_name_costs_as_much_as_a_known_one(computed):
-    """The costliest hash is computed for it: the time does not tell which names there are."""
+    """The most expensive hash is computed for it, so the time does not reveal known names."""
     users = BasicAuthUsers({"ann": HASH, "bob": COSTLY})
 
     assert not users.admit(basic("eve", "gräßlich"))
@@ -89,7 +89,7 @@ def test_an_unknown_name_costs_as_much_as_a_known_one(computed):
 
 
 def test_what_is_remembered_is_bounded_and_is_no_password(monkeypatch):
-    """A hundred digests; the oldest goes."""
+    """At most 100 digests are stored; the oldest is dropped."""
     monkeypatch.setattr(module, "_REMEMBERED", 2)
     users = BasicAuthUsers(dict.fromkeys(("ann", "bob", "cid"), HASH))
     for name in ("ann", "bob", "cid"):

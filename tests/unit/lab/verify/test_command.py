@@ -40,7 +40,7 @@ def test_a_claim_that_does_not_exist(only, message):
     ],
 )
 def test_what_cannot_run_is_one_line_and_exit_code_3(words, line, capsys):
-    """Without a credential."""
+    """The line contains no credentials."""
     code = main(["verify", *words])
     shown = capsys.readouterr().err
 
@@ -59,7 +59,7 @@ def test_a_broker_or_a_lab_must_be_named(capsys):
 
 
 def test_the_version_is_the_brokers_own_word():
-    """And no other product is measured against these claims."""
+    """Other products are refused."""
     assert (4, 3, 6) == version("RabbitMQ 4.3.6")
     assert (4, 4, 0) == version("RabbitMQ 4.4.0-rc.1")
     with pytest.raises(BrokerError, match=r"reports 'LavinMQ 2\.1\.0'"):

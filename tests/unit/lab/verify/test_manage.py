@@ -55,7 +55,7 @@ def test_other_answers_are_errors_of_the_broker(api, name, error):
 
 
 def test_no_answer_at_all():
-    """The row then says so."""
+    """The row then reports that there was no answer."""
     nobody = HttpManage(parse_management("http://127.0.0.1:1"), AmqpServer(parse_amqp("amqp://h")))
 
     with pytest.raises(Unreachable, match=r"127\.0\.0\.1:1: no response from the management API"):

@@ -1,4 +1,4 @@
-"""A ground without a broker, and claims made for a test."""
+"""A test ground without a broker, and claims made for a test."""
 
 import pytest
 
@@ -13,7 +13,7 @@ async def _holds(_):
 
 @pytest.fixture
 def ground():
-    """Of a broker that nobody asks."""
+    """Return a ground of a broker that is never contacted."""
     return CheckContext(
         server=AmqpServer(parse_amqp("amqp://127.0.0.1:1")), version=(4, 3, 6), prefix="ackscope.probe.verify.ab12"
     )

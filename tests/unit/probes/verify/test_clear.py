@@ -6,7 +6,7 @@ from probes.verify.cleanup import clear
 
 
 def test_nothing_of_others_is_ever_deleted(ground):
-    """A name that is not of the run is a fault of the check that noted it."""
+    """A name that is not of the run is an error of the check that recorded it."""
     ground.queues.append("orders")
 
     with pytest.raises(ValueError, match="'orders' does not belong to run"):

@@ -12,7 +12,7 @@ PATIENCE = 10.0
 
 @asynccontextmanager
 async def echoing():
-    """A server that sends back what it receives, seen through a relay: the relay, a connection, what the server got."""
+    """Yield a relay in front of an echo server, a connection through it, and what the server received."""
     received = bytearray()
 
     async def echo(reader, writer):
@@ -38,7 +38,7 @@ async def echoing():
 
 
 async def exactly(reader, count):
-    """Read that many bytes, with patience."""
+    """Read this many bytes, with a timeout."""
     async with asyncio.timeout(PATIENCE):
         return await reader.readexactly(count)
 

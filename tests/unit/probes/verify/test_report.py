@@ -14,7 +14,7 @@ def row(claim, verdict=ClaimVerdict.HOLDS, because="", *, broken=False):
 
 
 def test_the_table_fits_a_terminal_and_says_verdicts_in_words(claim):
-    """80 columns, a heading a group, the observation under each claim, the reason where there is one."""
+    """It has 80 columns, a heading per group, the observation under each claim, and the reason if there is one."""
     rows = [
         row(claim("S01")),
         row(claim("S16", group="prefetch"), ClaimVerdict.DIFFERS, "since 4.3 it does not"),
@@ -84,5 +84,5 @@ def test_only_what_nobody_explains_is_exit_code_1(claim, verdict, because, broke
 
 
 def test_counts_leave_out_what_there_is_none_of(claim):
-    """One line."""
+    """The counts are one line."""
     assert "2 claims: holds 2" == counts([row(claim()), row(claim("S02"))])

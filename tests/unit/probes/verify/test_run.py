@@ -11,19 +11,19 @@ HOLDS = Observed(verdict=ClaimVerdict.HOLDS, observed="it does", evidence=("1 of
 
 
 def rows_of(ground, *claims):
-    """Check them."""
+    """Check these claims and return their rows."""
     return asyncio.run(check_all(ground, claims))
 
 
 def test_rows_come_in_the_order_of_the_claims(ground, claim):
-    """Whatever ran first."""
+    """The order of execution does not matter."""
     rows = rows_of(ground, claim("S01", alone=True), claim("S02"), claim("S03", alone=True), claim("S04"))
 
     assert ["S01", "S02", "S03", "S04"] == [row.claim.id for row in rows]
 
 
 def test_what_measures_runs_alone_and_what_disturbs_runs_last(ground, claim):
-    """A rate beside other checks would be a rate of both; a restarted broker would end the others."""
+    """A rate measured beside other checks would include them; a restarted broker would abort other checks."""
     seen, running = [], set()
 
     def check(id_):
@@ -50,7 +50,7 @@ def test_what_measures_runs_alone_and_what_disturbs_runs_last(ground, claim):
 
 
 def test_only_a_few_run_side_by_side(ground, claim):
-    """So that none starves on a small machine."""
+    """This keeps checks from starving on a small machine."""
     running, most = 0, 0
 
     async def watched(_):
@@ -67,7 +67,7 @@ def test_only_a_few_run_side_by_side(ground, claim):
 
 
 def test_a_check_that_comes_to_no_end_could_not_tell(ground, claim):
-    """The others are not held up by it."""
+    """The other checks are not delayed."""
 
     async def hangs(_):
         await asyncio.Event().wait()
@@ -90,7 +90,7 @@ def test_a_check_that_comes_to_no_end_could_not_tell(ground, claim):
     ],
 )
 def test_what_the_broker_does_to_a_check_is_no_fault_of_the_check(ground, claim, error, reason):
-    """It is data with a reason, and needs no traceback."""
+    """It is a result with a reason, without a traceback."""
 
     async def fails(_):
         raise error

@@ -8,7 +8,7 @@ def confirm(tag, *, multiple=False, nacked=False, at=0.0):
 
 
 def test_multiple_settles_everything_outstanding_up_to_its_number():
-    """Also when one of them was settled by itself before."""
+    """This includes messages after one that was settled alone."""
     tally = tallied([confirm(2), confirm(4, multiple=True), confirm(5)])
 
     assert {1, 2, 3, 4, 5} == tally.acked
@@ -31,7 +31,7 @@ def test_a_message_settled_twice_is_seen():
 
 
 def test_latencies_are_of_what_is_settled():
-    """Read in two parts, other frames between; what is still open has no latency."""
+    """Frames are read in two parts with others in between; open messages have no latency."""
     log = [confirm(1, at=1.5)]
     tally = tallied(log)
     log += [Delivery(tag=9, body=b"", redelivered=False), confirm(2, at=4.0)]

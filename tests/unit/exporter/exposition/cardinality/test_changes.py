@@ -1,4 +1,4 @@
-"""What came, changed and went."""
+"""Detection of objects that came, changed or went."""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,7 @@ class Requests:
 
 
 def test_objects_come_change_and_go():
-    """Each of the three is told once; what is the same object is not told."""
+    """Each change is reported once; identical objects are not reported."""
     same, before, after, removed, added = Thing("a"), Thing("b", 1), Thing("b", 2), Thing("c"), Thing("d")
     ledger = ObjectIndex(lambda it: it.name)
     included = ledger.update((same, before, removed))
@@ -38,7 +38,7 @@ def test_objects_come_change_and_go():
 
 
 def test_what_did_not_change_is_not_looked_at():
-    """A hundred thousand idle queues are told apart by identity: not even their names are read."""
+    """100,000 idle queues are compared by identity; not even their names are read."""
     things, requested = [Thing(str(number)) for number in range(1000)], Requests()
     ledger = ObjectIndex(requested)
     ledger.update(tuple(things))
@@ -52,7 +52,7 @@ def test_what_did_not_change_is_not_looked_at():
 
 
 def test_of_two_with_the_same_key_the_first_one_counts():
-    """Pages that shift while they are read may tell a queue twice."""
+    """Pages that shift during a reading may contain a queue twice."""
     included, second = Thing("a", 1), Thing("a", 2)
     ledger = ObjectIndex(lambda it: it.name)
     both = ledger.update((included, second))

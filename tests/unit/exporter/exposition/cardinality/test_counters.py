@@ -1,4 +1,4 @@
-"""Counters over histories: what Prometheus sees of all series together is what truly rose."""
+"""Counters over time: the increase over all series equals the true increase."""
 
 import random
 from collections import defaultdict
@@ -16,14 +16,14 @@ PATHS = ("stats.publish", "stats.ack")
 
 
 class Prometheus:
-    """What `increase` adds up, series by series, over a history without end."""
+    """Sums up `increase` per series, over an unlimited range."""
 
     def __init__(self):
         self.last = {}
         self.risen = defaultdict(float)
 
     def scrape(self, series):
-        """Take in one moment: (name, path) -> value; None for a counter of a shown object that has not moved yet."""
+        """Take one scrape: (name, path) -> value; None for a counter of a shown object without events yet."""
         for (name, path), value in series.items():
             last = self.last.get((name, path))
             if value is None:
@@ -40,7 +40,7 @@ class Prometheus:
 
 
 class Broker:
-    """Queues that appear, vanish, restart, fall silent and move, and the truth about what they counted."""
+    """Queues that appear, vanish, restart, fall silent and move, with the true counts."""
 
     def __init__(self, seed):
         self.chance = random.Random(seed)
@@ -49,7 +49,7 @@ class Broker:
         self.truth = defaultdict(float)
 
     def step(self, shown):
-        """One poll later: the queues, and the names of those that vanished.
+        """Return the queues one poll later, and the names of those that vanished.
 
         Only queues that are shown fall silent: of one that is silent when its series begins, and then tells, nobody
         can see what it rose by.
@@ -90,7 +90,7 @@ class Broker:
 
 
 def series(selection):
-    """(name, path) -> value of each series that a selection makes."""
+    """Return the value of each series of a selection by (name, path)."""
     chosen = selection.of("shop").queues
     made = {(it.name, path): chosen.count(it, it.key, path) for it in chosen.shown for path in PATHS}
     return {**made, **{(OTHER, path): chosen.remainder.get(path) for path in PATHS}}
@@ -99,7 +99,7 @@ def series(selection):
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("pause", [5, 400])
 def test_nothing_is_counted_twice_or_lost(seed, pause):
-    """However queues move between series of their own and the remainder, all series together rise by the truth."""
+    """Queues may move between their own series and the remainder; the sum of all series rises by the true count."""
     broker, prometheus = Broker(seed), Prometheus()
     chooser = TopK(MetricsSettings(max_queues=seed % 4, exclude_queues="/h$"))
     before, shown = {}, set()

@@ -1,4 +1,4 @@
-"""Who gets the places under a cap."""
+"""Selection of the objects that are shown under a cap."""
 
 import random
 
@@ -6,7 +6,7 @@ from exporter.exposition.cardinality.ranking import STAY, Candidates, assign_pla
 
 
 def candidates(*rankings, keys="abcdefgh", included="", excluded=""):
-    """Eight objects, and how they rank."""
+    """Return eight objects and their ranking."""
     return Candidates(keys=dict.fromkeys(keys), rankings=rankings, included=set(included), excluded=set(excluded))
 
 
@@ -17,7 +17,7 @@ def test_a_ranking_leaves_out_those_that_have_none():
 
 
 def test_each_ranking_gets_its_turn():
-    """The longest backlog does not crowd out the only queue that redelivers."""
+    """Long backlogs do not displace the only queue that redelivers."""
     assert {"a", "h", "b"} == set(assign_places(candidates("abcdef", "h"), {}, 3, 0.0))
 
 
@@ -34,14 +34,14 @@ def test_who_was_shown_stays_for_minutes_where_there_is_room():
 
 
 def test_what_comes_to_the_top_is_shown_at_once():
-    """However many were shown just now, some places go by rank alone."""
+    """Some places always go by rank alone, however many objects were shown before."""
     held = assign_places(candidates("abcd"), {}, 4, 0.0)
 
     assert "h" in assign_places(candidates("hgfe"), held, 4, 1.0)
 
 
 def test_where_thousands_matter_alike_their_series_do_not_flap():
-    """Their order is another one at every poll; a few change places, and who came last goes last."""
+    """Their order differs at every poll, but only a few objects change."""
     chance, names, born, lives = random.Random(7), [str(number) for number in range(4000)], {}, []
     held = assign_places(candidates(names[:1000], keys=names), {}, 1000, 0.0)
     for poll in range(1, 120):
@@ -58,7 +58,7 @@ def test_where_thousands_matter_alike_their_series_do_not_flap():
 
 
 def test_the_cap_is_hard():
-    """Whatever is named by patterns, ranked or held."""
+    """The cap also limits objects that are named by patterns, ranked or kept."""
     held = dict.fromkeys("abcd", 1e9)
 
     assert 3 == len(assign_places(candidates("efgh", included="abc"), held, 3, 0.0))
@@ -66,7 +66,7 @@ def test_the_cap_is_hard():
 
 
 def test_named_ones_come_first_and_ruled_out_ones_never():
-    """Patterns have the last word; of both, ruling out wins."""
+    """Patterns override the ranking; exclusion wins over inclusion."""
     taken = assign_places(candidates("abc", included="gh", excluded="ah"), {"a": 1e9}, 3, 0.0)
 
     assert "g" in taken
@@ -74,7 +74,7 @@ def test_named_ones_come_first_and_ruled_out_ones_never():
 
 
 def test_more_named_ones_than_places_share_them_by_rank():
-    """And those that were shown stay, as ever."""
+    """Those that were shown before stay."""
     held = assign_places(candidates("abcd", included="abcd"), {}, 2, 0.0)
 
     assert {"a", "b"} == set(held)
@@ -82,7 +82,7 @@ def test_more_named_ones_than_places_share_them_by_rank():
 
 
 def test_places_that_nobody_earned_go_to_anyone():
-    """Under the cap there is no reason to hide an idle one; who had a place keeps it."""
+    """Below the cap, idle objects are shown too, and shown objects stay."""
     assert 3 == len(assign_places(candidates(), {}, 3, 0.0))
     assert {"f", "g", "h"} == set(assign_places(candidates(), dict.fromkeys("fgh", 0.0), 3, 1e6))
 

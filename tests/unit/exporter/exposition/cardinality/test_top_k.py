@@ -1,4 +1,4 @@
-"""What is shown of a cluster, and what the rest adds up to."""
+"""Selection of the shown objects, and the sums of the remainder."""
 
 import random
 from dataclasses import replace
@@ -14,28 +14,28 @@ from tests.unit.exporter.made import part, small
 
 
 def queue(name, messages=0, **more):
-    """A classic queue in "/" that told everything."""
+    """Return a classic queue in "/" with all fields."""
     values = {"type": "classic", "state": "running", "consumers": 0, "messages_unacked": 0, "memory": 10, **more}
     return Queue(**{"vhost": "/", "name": name, "messages": messages, "messages_ready": messages, **values})
 
 
 def at(mono, **parts):
-    """The small cluster at a moment."""
+    """Return the small cluster at a time."""
     return replace(small(**{name: part(tuple(value)) for name, value in parts.items()}), taken=Instant(0.0, mono))
 
 
 def select(chooser, mono, **parts):
-    """What is shown of the small cluster."""
+    """Return what is shown of the small cluster."""
     return chooser.select([at(mono, **parts)]).of("shop")
 
 
 def names(chosen):
-    """Names of what is shown."""
+    """Return the names of the shown objects."""
     return {it.name for it in chosen.shown}
 
 
 def test_under_the_cap_all_are_shown_and_there_is_no_rest():
-    """A remainder of nothing makes no series."""
+    """An empty remainder has no series."""
     chosen = select(TopK(MetricsSettings()), 0.0, queues=[queue("a"), queue("b")]).queues
 
     assert {"a", "b"} == names(chosen)
@@ -58,7 +58,7 @@ def test_backlog_unacknowledged_and_redelivered_ones_matter():
 
 
 def test_a_queue_that_moves_matters():
-    """It is empty because its consumers are quick; it is where the traffic is."""
+    """The queue is empty because its consumers are fast, but it has the most traffic."""
     chooser = TopK(MetricsSettings(max_queues=1))
     quiet = [queue(f"idle-{number}") for number in range(9)]
     select(chooser, 0.0, queues=[*quiet, queue("busy", stats=MessageStats(publish=1))])
@@ -68,7 +68,7 @@ def test_a_queue_that_moves_matters():
 
 
 def test_a_queue_that_fills_or_drains_matters():
-    """Even while its counters are not read again."""
+    """This holds even if its counters are not read again."""
     chooser = TopK(MetricsSettings(max_queues=2))
     steady = [queue(f"steady-{number}", 50) for number in range(9)]
     select(chooser, 0.0, queues=[*steady, queue("drains", 40)])
@@ -100,7 +100,7 @@ def test_excluded_queues_are_left_out_under_the_cap_too():
 
 
 def test_new_patterns_and_caps_hold_from_the_next_choice_on():
-    """A reload keeps what was counted."""
+    """A reload keeps the counted values."""
     chooser = TopK(MetricsSettings(max_queues=0))
     select(chooser, 0.0, queues=[queue("a", stats=MessageStats(publish=5)), queue("b")])
     select(chooser, 5.0, queues=[queue("a", stats=MessageStats(publish=9)), queue("b")])
@@ -113,7 +113,7 @@ def test_new_patterns_and_caps_hold_from_the_next_choice_on():
 
 @pytest.mark.parametrize("seed", range(10))
 def test_shown_and_rest_add_up_to_the_whole(seed):
-    """At every moment, for every gauge that all queues tell."""
+    """This holds at any time, for every gauge that all queues report."""
     chance = random.Random(seed)
     chooser = TopK(MetricsSettings(max_queues=seed, exclude_queues="7$"))
     queues = {}
@@ -142,7 +142,7 @@ def test_a_sum_is_withheld_while_one_of_the_rest_lacks_it():
 
 
 def test_what_a_type_does_not_have_is_no_gap():
-    """Streams tell no size of bodies; the others' is whole without them."""
+    """Streams report no size of bodies; the sum of the other queues is complete without them."""
     chooser = TopK(MetricsSettings(max_queues=0))
     log = queue("log", 5, type="stream", message_bytes=None)
     remainder = select(chooser, 0.0, queues=[queue("a", 1, message_bytes=7), log]).queues.remainder
@@ -152,7 +152,7 @@ def test_what_a_type_does_not_have_is_no_gap():
 
 
 def test_what_was_never_read_of_a_queue_is_a_gap():
-    """Its type may well have it: only its totals were read so far."""
+    """Its type may have the field, but only its totals were read so far."""
     chooser = TopK(MetricsSettings(max_queues=0))
     bare = Queue(vhost="/", name="log", type="stream", messages=3, messages_ready=3, messages_unacked=0)
     remainder = select(chooser, 0.0, queues=[queue("a", 1, message_bytes=7), bare]).queues.remainder
@@ -163,7 +163,7 @@ def test_what_was_never_read_of_a_queue_is_a_gap():
 
 
 def test_first_details_are_no_rise():
-    """What a queue counted before it was first read in full is not what happened since."""
+    """What a queue counted before its first full reading is not an increase."""
     chooser = TopK(MetricsSettings(max_queues=0))
     bare = Queue(vhost="/", name="a", type="classic", messages=0)
     select(chooser, 0.0, queues=[bare])
@@ -184,7 +184,7 @@ def test_virtual_hosts_beyond_the_cap_are_added_up():
 
 
 def test_replicas_are_reported_over_all_queues():
-    """Where leaders are, and which queues have none."""
+    """This shows where leaders are, and how many queues have none."""
     nodes = ("n1", "n2", "n3")
     some = [
         queue("a", type="quorum", leader="n1", members=nodes, online=nodes),
@@ -203,7 +203,7 @@ def test_replicas_are_reported_over_all_queues():
 
 
 def test_channels_and_connections_have_a_rest_too():
-    """Those that hold or wait most are shown."""
+    """Channels and connections with most held or waiting messages are shown."""
     chooser = TopK(MetricsSettings(max_channels=1, max_connections=1))
     channels = [Channel(name="idle", messages_unacked=0), Channel(name="full", messages_unacked=9)]
     connections = [Connection(name="k", state="running", channels=3), Connection(name="l", state="blocked", channels=1)]
@@ -215,7 +215,7 @@ def test_channels_and_connections_have_a_rest_too():
 
 
 def test_consumers_that_hold_most_are_shown():
-    """By what their channel holds, for the broker tells no consumer's own."""
+    """They rank by the messages of their channel, because the broker does not count per consumer."""
     chooser = TopK(MetricsSettings(max_consumers=1))
     channels = [Channel(name="c1", messages_unacked=0), Channel(name="c2", messages_unacked=9)]
     consumers = [Consumer(tag=it.name, vhost="/", queue="orders", channel_name=it.name) for it in channels]
@@ -234,7 +234,7 @@ def test_a_part_that_was_read_before_and_failed_now_stays():
 
 
 def test_one_look_shows_everything():
-    """No cap, no rest; what rose is unknown after one look, and not zero."""
+    """There is no cap and no remainder; increases are unknown after one reading, not zero."""
     chosen = select_all([small()]).of("shop")
 
     assert 2 == len(chosen.queues.shown)

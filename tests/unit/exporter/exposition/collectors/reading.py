@@ -1,4 +1,4 @@
-"""What a collector says of a cluster made by hand, in a form that reads well in a test."""
+"""Samples of a collector for a handmade cluster, in a form that is easy to compare."""
 
 from exporter.exposition.cardinality.top_k import TopK, select_all
 from exporter.exposition.settings import MetricsSettings

@@ -1,4 +1,4 @@
-"""What every collector must hold."""
+"""Properties of every collector."""
 
 from dataclasses import replace
 
@@ -19,11 +19,11 @@ from tests.unit.exporter.made import NOW, promtool, small
 
 EMPTY = Snapshot(cluster="new", taken=NOW)
 MAY_BE_SILENT = {"certificates", "limits", "links", "policies"}
-"""Collectors that have nothing to tell of a broker that has no such thing."""
+"""Collectors that may have no samples, because a broker may have no such objects."""
 
 
 def collect(name, *snapshots):
-    """What one collector makes of these clusters, which are small enough for all their objects to be shown."""
+    """Return the families of one collector for these clusters, which are small enough to show all objects."""
     return list(COLLECTORS[name].collect(snapshots, TopK(MetricsSettings()).select(snapshots)))
 
 
@@ -35,7 +35,7 @@ def recorded(request):
 
 
 def check_declared(metrics, specs):
-    """Every sample has the declared name, type and labels, and is alone with them."""
+    """Check that every sample has the declared name, type and labels, and that no two are the same."""
     declared = {spec.stem: spec for spec in specs}
     seen = set()
     for metric in metrics:
@@ -53,7 +53,7 @@ def check_declared(metrics, specs):
 
 @pytest.mark.parametrize("name", COLLECTORS)
 def test_makes_what_it_declares_from_recorded_brokers(name, recorded):
-    """What real brokers answered becomes declared metrics, and at least one."""
+    """Answers of real brokers become declared metrics, at least one."""
     made = check_declared(collect(name, recorded), COLLECTORS[name].specs)
 
     assert made or name in MAY_BE_SILENT
@@ -61,7 +61,7 @@ def test_makes_what_it_declares_from_recorded_brokers(name, recorded):
 
 @pytest.mark.parametrize("name", COLLECTORS)
 def test_makes_all_that_it_declares(name):
-    """A cluster that tells everything gives every declared metric."""
+    """A cluster with all fields gives every declared metric."""
     made = check_declared(collect(name, full()), COLLECTORS[name].specs)
 
     assert {spec.name for spec in COLLECTORS[name].specs} == made
@@ -69,7 +69,7 @@ def test_makes_all_that_it_declares(name):
 
 @pytest.mark.parametrize("name", COLLECTORS)
 def test_versions_of_the_broker_are_respected(name, recorded):
-    """A metric that this version does not tell, by its declaration, is not made from what it answered."""
+    """A metric that is not declared for a version is not made from its answers."""
     made = {name for metric in collect(name, recorded) for name in (sample.name for sample in metric.samples)}
     version = recorded.version
     wrong = {
@@ -84,7 +84,7 @@ def test_versions_of_the_broker_are_respected(name, recorded):
 
 @pytest.mark.parametrize(("version", "shape"), [(version, shape) for version in VERSIONS for shape in SHAPES])
 def test_brokers_in_every_state_give_declared_metrics(version, shape):
-    """Empty, alarmed, half gone, blind: whatever was recorded, nothing is made that is not declared."""
+    """All recorded states (empty, in alarm, nodes down, no permission) give only declared metrics."""
     with serve(broker(version, shape)) as server:
         snapshot = read_once("shop", ManagementSettings(url=server.url), SystemClock(), 10)
     for name, collector in COLLECTORS.items():
@@ -94,12 +94,12 @@ def test_brokers_in_every_state_give_declared_metrics(version, shape):
 
 
 def test_promtool_has_nothing_against_recorded_brokers(recorded):
-    """The text of all collectors together is clean."""
+    """The text of all collectors together passes promtool."""
     assert "" == promtool(render(metric for name in COLLECTORS for metric in collect(name, recorded)))
 
 
 def test_promtool_has_nothing_against_a_cluster_that_reports_everything():
-    """So it is for every metric that there is."""
+    """This covers every metric."""
     assert "" == promtool(render(metric for name in COLLECTORS for metric in collect(name, full())))
 
 

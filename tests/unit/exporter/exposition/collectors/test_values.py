@@ -1,4 +1,4 @@
-"""What the collectors of the cluster and its nodes say of a cluster made by hand."""
+"""Values of the collectors of the cluster and its nodes, for a handmade cluster."""
 
 from ackscope.snapshot import Node
 from exporter.exposition.collectors import nodes, overview
@@ -7,7 +7,7 @@ from tests.unit.exporter.made import part, small
 
 
 def test_counters_that_the_broker_did_not_send_are_absent():
-    """Before its first event a counter is not there, and so is ours."""
+    """Before its first event the broker's counter is absent, and ours is too."""
     seen = values(overview.collect, small())
 
     assert seen[("rabbitmq_global_messages_received_total",)] == 10
@@ -25,7 +25,7 @@ def test_identity_names_the_node_of_a_single_node_only():
 
 
 def test_a_node_that_is_down_has_its_state_and_nothing_else():
-    """A stopped node is told by 0, and its memory is not."""
+    """A stopped node has the state 0 and no memory value."""
     down = small(nodes=part((Node(name="a", running=False),)))
 
     assert {("ackscope_node_running", "a"): 0} == {

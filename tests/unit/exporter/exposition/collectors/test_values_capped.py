@@ -1,4 +1,4 @@
-"""Caps on what has no remainder: links, policies, limits, features, virtual hosts. What is left out is counted."""
+"""Caps on objects without a remainder: links, policies, limits, features, virtual hosts. Left out ones are counted."""
 
 import pytest
 
@@ -21,7 +21,7 @@ MANY = {
     "vhosts": tuple(VHost(name=name, messages=messages, tracing=False) for name, messages in (
         ("a", 0), ("b", 1), ("c", 9))),
 }  # fmt: skip
-"""By kind three objects, of which the last one matters most."""
+"""Three objects of each kind; the last one matters most."""
 
 SHOWN = {
     "links": (links.collect, "ackscope_link_up", 3),
@@ -30,23 +30,23 @@ SHOWN = {
     "features": (features.collect, "ackscope_feature_flag_enabled", 1),
     "vhosts": (vhosts.collect, "ackscope_vhost_tracing", 1),
 }
-"""What shows the kind, a metric of it, and where in its labels the object's name is."""
+"""The collector of each kind, one of its metrics, and the position of the object's name in the labels."""
 
 
 def cluster(kind):
-    """One that has told of this kind only."""
+    """Return a cluster with objects of this kind only."""
     return Snapshot(cluster="shop", taken=AT, **{kind: Part(value=MANY[kind], at=AT)})
 
 
 def names(kind, **settings):
-    """The objects that have a series of their own."""
+    """Return the objects that have a series of their own."""
     collect, metric, place = SHOWN[kind]
     return {key[place] for key in values(collect, cluster(kind), **settings) if key[0] == metric}
 
 
 @pytest.mark.parametrize("kind", SHOWN)
 def test_all_are_shown_where_there_is_room(kind):
-    """And none is told to be left out."""
+    """No object is counted as left out."""
     room = {f"max_{kind}": 3}
 
     assert {"a", "b", "c"} == names(kind, **room) == names(kind)
@@ -55,7 +55,7 @@ def test_all_are_shown_where_there_is_room(kind):
 
 @pytest.mark.parametrize("kind", SHOWN)
 def test_the_cap_keeps_what_matters_and_the_rest_is_counted(kind):
-    """Never silently dropped."""
+    """Nothing is dropped silently."""
     cap = {f"max_{kind}": 1}
 
     assert {"c"} == names(kind, **cap)
@@ -63,7 +63,7 @@ def test_the_cap_keeps_what_matters_and_the_rest_is_counted(kind):
 
 
 def test_sums_by_state_count_all_links():
-    """Whatever the cap leaves out."""
+    """Links beyond the cap are counted too."""
     seen = values(links.collect, cluster("links"), max_links=1)
 
     assert (2, 1) == (seen["rabbitmq_shovel_dynamic", "running"], seen["rabbitmq_shovel_dynamic", "terminated"])

@@ -1,4 +1,4 @@
-"""What is said of channels, consumers and connections, in a cluster made by hand."""
+"""Values of channels, consumers and connections, for a handmade cluster."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ def test_consumers_of_left_out_queues_are_left_out():
 
 
 def test_prefetch_is_added_up_and_compared_with_what_is_held():
-    """Ten allowed and three held are three tenths."""
+    """A prefetch of 10 and 3 held messages give 0.3."""
     seen = values(consumers.collect, small())
 
     assert seen["ackscope_consumer_prefetch", "/", "orders"] == 10
@@ -41,7 +41,7 @@ def test_prefetch_zero_is_no_limit_and_no_sum():
 
 
 def test_a_limit_of_the_whole_channel_is_a_limit():
-    """basic.qos with the global flag leaves the consumer's own count 0; it is not unlimited."""
+    """basic.qos with the global flag leaves the consumer's own prefetch at 0, but it is not unlimited."""
     snapshot = small(consumers=part((FREE,)), channels=part((Channel(name="c1", global_prefetch_count=50),)))
 
     assert values(consumers.collect, snapshot)["ackscope_prefetch_unlimited_consumers", "/", "orders"] == 0
@@ -69,7 +69,7 @@ def joined(*tags):
 
 
 def test_a_consumer_is_joined_to_the_client_behind_it():
-    """By its channel and connection: what it does not say itself, they do."""
+    """Its channel and connection supply what the consumer does not report itself."""
     seen = values(consumer_each.collect, joined("t1"))
 
     assert seen["ackscope_consumer_info", "/", "orders", "t1", "c1", "k1", "billing", "shop", "10.0.0.7", "n1"] == 1
@@ -80,7 +80,7 @@ def test_a_consumer_is_joined_to_the_client_behind_it():
 
 
 def test_what_a_channel_holds_is_not_divided_among_its_consumers():
-    """The broker counts by channel: of two consumers, nobody knows which one holds how much."""
+    """The broker counts per channel, so the share of each of two consumers is unknown."""
     seen = values(consumer_each.collect, joined("t1", "t2"))
 
     assert {"t1", "t2"} == {key[3] for key in seen if key[0] == "ackscope_consumer_info"}
@@ -88,7 +88,7 @@ def test_what_a_channel_holds_is_not_divided_among_its_consumers():
 
 
 def test_a_consumer_that_came_between_two_readings_gets_no_false_share():
-    """The channel knows of two consumers, the list of one."""
+    """The channel has two consumers, the list only one."""
     late = joined("t1", "t2")
     seen = values(consumer_each.collect, replace(late, consumers=part(late.consumers.value[:1])))
 
@@ -96,14 +96,14 @@ def test_a_consumer_that_came_between_two_readings_gets_no_false_share():
 
 
 def test_without_channels_and_connections_a_consumer_is_still_shown():
-    """What is unknown of it is empty."""
+    """Unknown labels are empty."""
     seen = values(consumer_each.collect, small(channels=part(()), connections=part(())))
 
     assert seen["ackscope_consumer_info", "/", "orders", "t", "c1", "", "", "", "", ""] == 1
 
 
 def test_the_same_tag_on_two_channels_is_two_consumers():
-    """Applications choose tags, and choose the same."""
+    """Applications may choose the same tag."""
     both = tuple(replace(FREE, channel_name=name) for name in ("c1", "c2"))
     seen = values(consumer_each.collect, small(consumers=part(both)))
 
@@ -119,7 +119,7 @@ def test_consumers_are_counted_by_activity():
 
 
 def test_each_channel_reports_its_own_and_modes_are_counted():
-    """What one did not say is absent for that one only."""
+    """A value that one channel does not report is absent for that channel only."""
     seen = values(channels.collect, small())
 
     assert seen["rabbitmq_channel_messages_unacked", "", "", "", "c1"] == 3

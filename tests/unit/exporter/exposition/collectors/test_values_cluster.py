@@ -1,4 +1,4 @@
-"""What the collectors of overview, nodes, memory, health, certificates, features and logins say of one made by hand."""
+"""Values of overview, nodes, memory, health, certificates, features and logins, for a handmade cluster."""
 
 from dataclasses import replace
 
@@ -37,7 +37,7 @@ def test_publishers_are_not_reported_where_the_broker_has_no_rates():
 
 
 def test_routed_messages_are_added_up_over_the_types_of_queues():
-    """They never fall when a queue goes: they are what was counted since the exporter started."""
+    """They do not fall when a queue is deleted; they count since the start of the exporter."""
     totals = QueueTotals(counts={"classic": {"stats.publish": 5}, "quorum": {"stats.publish": 2}, "stream": {}})
     selection = Selection(clusters={"shop": ClusterSelection(totals=totals)})
 
@@ -54,7 +54,7 @@ def test_dashboards_can_join_on_the_identity():
 
 
 def test_the_time_of_reads_is_that_of_one_times_their_number():
-    """In whole microseconds, or the counter would fall by a rounding error."""
+    """The time is in whole microseconds; otherwise the counter could fall by a rounding error."""
     busy = (Node(name=ONE, running=True, io_read_count=3, io_read_avg_time=0.1, io_write_count=3),)
     seen = values(nodes.collect, full(nodes=part(busy)))
 
@@ -63,7 +63,7 @@ def test_the_time_of_reads_is_that_of_one_times_their_number():
 
 
 def test_nodes_that_do_not_run_are_counted_when_all_say():
-    """One that does not say takes the number away."""
+    """If one node does not report its state, the number is absent."""
     unknown = (Node(name="a", running=False), Node(name="b"))
 
     assert values(nodes.collect, full())[("ackscope_cluster_nodes_unreachable",)] == 1
@@ -71,7 +71,7 @@ def test_nodes_that_do_not_run_are_counted_when_all_say():
 
 
 def test_memory_has_the_names_of_the_official_breakdown():
-    """A part that it does not name has our name."""
+    """A part without an official name has a name of ours."""
     some = (NodeMemory(node=ONE, parts={"queue_procs": 5, "queue_slave_procs": 7}, rss=100),)
     seen = values(memory.collect, full(memory=part(some)))
 
@@ -82,13 +82,13 @@ def test_memory_has_the_names_of_the_official_breakdown():
 
 
 def alarms(*there, ok=False, version="4.0.5"):
-    """What is said of the alarms of a cluster whose check answers so."""
+    """Return the alarm series of a cluster with this check."""
     check = HealthCheck(name="alarms", ok=ok, alarms=there)
     return values(health.collect, full(version=version, health=part((check,))))
 
 
 def test_alarms_that_are_not_in_force_are_zero():
-    """For every node that runs, once the check was asked."""
+    """Every running node has a 0 once the check was read."""
     seen = alarms(Alarm(node=ONE, resource="memory"))
 
     assert seen["ackscope_alarm", ONE, "memory"] == 1
@@ -96,7 +96,7 @@ def test_alarms_that_are_not_in_force_are_zero():
 
 
 def test_a_check_that_fails_without_naming_an_alarm_gives_no_zeros():
-    """Something is in force that is not understood."""
+    """An unknown problem is in force."""
     seen = alarms()
 
     assert seen["ackscope_health_check", "alarms"] == 0
@@ -104,7 +104,7 @@ def test_a_check_that_fails_without_naming_an_alarm_gives_no_zeros():
 
 
 def test_each_check_reports_when_the_broker_answered_it():
-    """Before the reading, where what passed was good for a while; nothing of one that could not be asked."""
+    """A reused check has an earlier time than the reading; a check that could not be read has none."""
     checks = (
         HealthCheck(name="alarms", ok=True),
         HealthCheck(name="virtual-hosts", ok=True, age=20.0),
@@ -118,13 +118,13 @@ def test_each_check_reports_when_the_broker_answered_it():
 
 
 def test_the_alarm_of_file_descriptors_ends_with_4_3():
-    """Newer brokers have none: 0 would say that they have, and that it is off."""
+    """Newer brokers have no such alarm; 0 would say that it exists and is off."""
     assert alarms(ok=True)["rabbitmq_alarms_file_descriptor_limit", ONE] == 0
     assert ("rabbitmq_alarms_file_descriptor_limit", ONE) not in alarms(ok=True, version="4.3.6")
 
 
 def test_of_several_certificates_the_first_to_end_counts():
-    """A listener that shows a chain ends with its weakest link."""
+    """The certificate of a chain that expires first counts for the listener."""
     assert {("ackscope_certificate_expiry_timestamp_seconds", ONE, "amqps", "5671"): 1.9e9} == values(
         certificates.collect, full()
     )

@@ -1,4 +1,4 @@
-"""What the collectors of virtual hosts, bindings, policies, limits and links say of a cluster made by hand."""
+"""Values of virtual hosts, bindings, policies, limits and links, for a handmade cluster."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ def values(collect, snapshot, selection=None):
 
 
 def test_a_virtual_host_is_reported_node_by_node():
-    """Running here and stopped there are two series."""
+    """Running on one node and stopped on another gives two series."""
     seen = values(vhosts.collect, full())
 
     assert seen["rabbitmq_cluster_vhost_status", "/", "rabbit@one"] == 1
@@ -30,7 +30,7 @@ def test_a_virtual_host_is_reported_node_by_node():
 
 
 def test_connections_of_a_virtual_host_are_withheld_while_one_does_not_say():
-    """It may be one of them."""
+    """That connection may belong to the virtual host."""
     some = (Connection(name="k", vhost="/"), Connection(name="l", vhost=None))
     seen = values(vhosts.collect, full(connections=part(some)))
 
@@ -74,7 +74,7 @@ def test_a_policy_is_reported_with_what_it_rules():
 
 
 def test_a_policy_is_not_called_idle_while_queues_were_not_read_in_full():
-    """A queue of which only totals are known may be under it."""
+    """The policy may apply to a queue of which only totals are known."""
     totals_only = (Queue(vhost="/", name="far", messages=1),)
     seen = values(policies.collect, full(queues=part(totals_only)))
 
@@ -102,7 +102,7 @@ def test_what_is_used_of_a_limit_is_withheld_where_it_was_not_read():
 
 
 def test_a_limit_of_a_virtual_host_without_anything_is_used_by_none():
-    """That zero is true: everything was read."""
+    """Everything was read, so 0 is correct."""
     empty = (Limit(scope="vhost", subject="empty", name="max-queues", value=3),)
 
     assert values(limits.collect, full(limits=part(empty)))["ackscope_limit_used", "vhost", "empty", "max-queues"] == 0

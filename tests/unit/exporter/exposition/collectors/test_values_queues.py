@@ -1,4 +1,4 @@
-"""What is said of queues and of all of them together, in a cluster made by hand."""
+"""Values of queues and of their sums, for a handmade cluster."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ def cluster(*some):
 
 
 def test_counters_of_a_queue_are_its_own():
-    """As the broker tells them; what it did not send is absent."""
+    """Counters are as the broker reports them; missing ones are absent."""
     seen = values(queues.collect, small())
 
     assert seen["rabbitmq_queue_messages_published_total", "/", "orders"] == 10
@@ -35,7 +35,7 @@ def test_counters_of_a_queue_are_its_own():
 
 
 def test_a_sum_with_a_missing_member_is_withheld():
-    """One queue of a type that did not say takes away the total of its type, and of no other."""
+    """If one queue does not report a value, only the total of its type is absent."""
     some = (
         queue("a", type="classic", messages_ready=1),
         queue("b", type="classic", messages_ready=None),
@@ -62,7 +62,7 @@ def test_the_cap_keeps_the_largest_queues_and_the_aggregates_count_all():
 
 
 def test_a_series_that_comes_back_goes_on_where_it_stopped():
-    """What its queue counted while it was hidden is in the rest, and not twice."""
+    """What its queue counted while hidden is in the remainder, and not counted twice."""
     idle = queue("b", messages_ready=5, consumers=0)
     busy = queue("a", messages_ready=9, consumers=0, stats=MessageStats(publish=100))
     first = cluster(busy, idle)
@@ -95,7 +95,7 @@ def test_totals_of_counters_never_fall():
 
 
 def test_limits_come_from_argument_and_policy():
-    """Of both the lower one; times in seconds; what is no number is no limit."""
+    """The lower of both counts; times are in seconds; a value that is no number is no limit."""
     capped = queue(
         "capped",
         arguments={"x-max-length": 100, "x-message-ttl": 1500, "x-expires": "odd"},
@@ -112,7 +112,7 @@ def test_limits_come_from_argument_and_policy():
 
 
 def test_replicas_of_a_queue_are_reported_by_node():
-    """Who has a replica, and whose is online; where the leader is stands in the info."""
+    """The series show which nodes have a replica, and whether it is online; the info series has the leader."""
     one = queue("q", type="quorum", leader="n1", members=("n1", "n2"), online=("n1",), state="minority")
     seen = values(queues.collect, cluster(one))
 
@@ -135,7 +135,7 @@ def test_queues_without_a_leader_are_counted_even_when_there_is_none():
 
 
 def test_old_details_say_when_they_were_read():
-    """And details of the same moment as the list need not."""
+    """Details as old as the list have no such time."""
     old = queue("old", messages=1, consumers=2, details_at=Instant(1700.0, 900.0))
     seen = values(queues.collect, cluster(old, queue("new", messages=1, consumers=2)))
 

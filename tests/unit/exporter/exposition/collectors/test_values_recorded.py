@@ -1,4 +1,4 @@
-"""What recorded brokers answered is what the series say, and comes from the field that the metric names."""
+"""Series of recorded brokers have the value of the field that the metric names."""
 
 import pytest
 
@@ -26,7 +26,7 @@ CLASSIC = {"consumer_capacity", "consumer_utilisation"}
 
 
 def at(payload, path):
-    """The value at a path such as message_stats.publish; None where it is not there."""
+    """The value at a path such as message_stats.publish; None if it is not there."""
     for name in path.split("."):
         if not isinstance(payload, dict):
             return None
@@ -51,7 +51,7 @@ def exported(family, version, shape):
 
 
 def requested(family, version, shape):
-    """(metric, field, the object's own labels, what the broker said, what the series says)."""
+    """Yield (metric, field, the object's own labels, value of the broker, value of the series)."""
     module, key, _ = MODULES[family]
     seen = exported(family, version, shape)
     for spec in module.SPECS:
@@ -68,7 +68,7 @@ MILLISECONDS = {"connected_at", "consumer_timeout"}
 
 
 def plain(field, described):
-    """What the broker said, as a number: lists are counted, milliseconds are seconds."""
+    """Return the broker's value as a number: the length of a list, milliseconds as seconds."""
     match described:
         case list():
             return len(described)

@@ -1,4 +1,4 @@
-"""The remainder in the text: one series a metric, declared and clean as the others."""
+"""The remainder in the exposition: one series per metric, declared like the others."""
 
 import pytest
 

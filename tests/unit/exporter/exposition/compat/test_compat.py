@@ -87,7 +87,7 @@ def test_all_of_them_are_made_of_a_cluster_that_reports_everything():
 
 
 def test_official_names_alone_are_the_default():
-    """Who asks for nothing gets nothing twice."""
+    """By default no metric appears twice."""
     assert COLLECTORS is collectors_for(MetricNames.OFFICIAL)
 
 
@@ -113,12 +113,12 @@ def test_its_names_alone_take_the_place_of_the_official_ones():
 
 @pytest.mark.parametrize("names", list(MetricNames))
 def test_promtool_has_nothing_against_any_of_them(names):
-    """No name has two headings."""
+    """No name has two type lines."""
     snapshot = full()
     collectors = collectors_for(names, with_detailed=True).values()
     text = render(metric for it in collectors for metric in it.collect([snapshot], select_all([snapshot])))
 
-    # Two of its names are as they are: they end in the unit of nothing.
+    # promtool objects to two of its names, which cannot be changed here.
     assert [] == [line for line in promtool(text).splitlines() if names is MetricNames.OFFICIAL or "counter" in line]
 
 

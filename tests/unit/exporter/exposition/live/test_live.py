@@ -53,7 +53,7 @@ def test_before_the_first_reading_there_is_no_age():
 
 
 def test_polls_are_counted_by_family_and_gaps_by_field():
-    """What the poller counts is passed on; what could not be decoded is told by its field."""
+    """The poller's counts are exported; values that could not be decoded are counted by field."""
     counts = PollStats(attempts=3, failures=1, bytes_total=9, cost_seconds=1.5, requests=4, interval=20.0)
     stats = {"shop": PollerStats(families={"queues": counts}, budget=0.05, spent=0.02)}
     gaps = small(queues=part((), gaps={"memory": 2}))
@@ -72,7 +72,7 @@ def test_polls_are_counted_by_family_and_gaps_by_field():
 
 
 def test_coverage_reports_how_well_statistics_of_queues_are_known():
-    """All of them, as old as the list, where it is read in full; else as many and as old as they are."""
+    """After a full reading all queues have statistics as old as the list; otherwise count and age are exported."""
     snapshot = small(queues=part((Queue(vhost="/", name="a"), Queue(vhost="/", name="b"))))
     full = PollerStats(families={}, budget=0.05, mode=QueueMode.FULL)
     coverage = DetailCoverage(queues=9, detailed=5, oldest=LATER.mono - 30, median=LATER.mono - 20)
@@ -89,7 +89,7 @@ def test_coverage_reports_how_well_statistics_of_queues_are_known():
 
 
 def test_findings_are_series():
-    """One each, by rule and subject; a rule that cannot tell is one, too, unless nobody can ever help it."""
+    """Each finding is a series by rule and subject; so is each inconclusive rule, unless that is permanent."""
     gap = Inconclusive(rule="memory-alarm", reason="no_alarm_check")
     never = Inconclusive(rule="slow-disk", reason="no_disk_latency", permanent=True)
     verdict = Verdicts(findings=(finding(), finding()), inconclusive=(gap, gap, never)).of("shop")
@@ -103,7 +103,7 @@ def test_findings_are_series():
 
 
 def test_what_the_caps_leave_out_is_counted():
-    """The worst finding is kept; those beyond the cap are told."""
+    """The worst finding is shown; those beyond the cap are counted."""
     other = finding(subject=replace(finding().subject, name="other"))
     verdict = Verdicts(findings=(finding(), other)).of("shop")
     limits = CardinalityLimits(findings=1)
@@ -114,7 +114,7 @@ def test_what_the_caps_leave_out_is_counted():
 
 
 def test_an_old_summary_says_nothing_of_now():
-    """Beyond thirty seconds only its age is shown: a dead probe is no success."""
+    """After 30 s only its age is shown, because a dead probe is no success."""
     state = known(
         small(), outcomes={("delivery", "classic", "q"): ReceivedOutcome(at=NOW, outcome=outcome(doubtful="late"))}
     )
@@ -134,7 +134,7 @@ def streaming(*streams):
 
 
 def test_a_stream_is_in_one_state():
-    """So that a blocked one is seen for what it is, and not only as one that does not run."""
+    """A blocked stream has the state blocked, and not only "not running"."""
     seen = values(outcomes.collect(streaming(outcome(state=ProbeState.BLOCKED)), NOW))
     states = {key[-1]: value for key, value in seen.items() if key[0] == "ackscope_probe_state"}
 
@@ -142,7 +142,7 @@ def test_a_stream_is_in_one_state():
 
 
 def test_the_probes_own_consumer_is_held_against_its_prefetch():
-    """Only where there is one: no limit is not a limit of zero."""
+    """This needs a limit: no limit is not a limit of 0."""
     held = outcome(probe="prefetch", prefetch=5, unacked=Quantiles(count=9, p50=4.0, p90=5.0, p99=5.0, max=5.0))
     seen = values(outcomes.collect(streaming(held, outcome()), NOW))
 
@@ -154,7 +154,7 @@ def test_the_probes_own_consumer_is_held_against_its_prefetch():
 
 
 def test_layers_are_shown_where_they_can_be_reported():
-    """Two medians apart; a layer that lacks a stream has no sample, and an old summary takes no part."""
+    """A layer is the difference of two medians; without one of its streams or with an old summary it is absent."""
     state = streaming(confirming_stream("unroutable", 0.001), confirming_stream("transient", 0.003))
     seen = values(confirming.collect(state, NOW))
 
@@ -167,7 +167,7 @@ def test_layers_are_shown_where_they_can_be_reported():
 
 @pytest.mark.parametrize(("fsync", "write"), [(True, "fsync"), (False, "flush")])
 def test_a_sync_is_named_for_what_this_broker_does(fsync, write):
-    """The word fsync only where it calls fsync before it confirms."""
+    """The word fsync is used only if the broker calls fsync before it confirms."""
     batching = Batching(kind=BatchingKind.SYNC, interval=0.2, confidence=0.9, fsync=fsync)
     seen = values(confirming.collect(streaming(confirming_stream("quorum", 0.2, batching=batching)), NOW))
     stream = ("shop", "confirm", "quorum", "")
@@ -178,7 +178,7 @@ def test_a_sync_is_named_for_what_this_broker_does(fsync, write):
 
 
 def test_without_sync_there_is_no_interval():
-    """A window that limits the groups tells nothing of the disk."""
+    """If the probe's window limits the groups, they show nothing about the disk."""
     batching = Batching(kind=BatchingKind.WINDOW_LIMITED, confidence=0.5)
     seen = values(confirming.collect(streaming(confirming_stream("quorum", 0.2, batching=batching)), NOW))
 
