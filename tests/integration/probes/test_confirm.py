@@ -199,8 +199,8 @@ def test_a_foreign_queue_of_our_name_is_left_alone(lab, measure, run):
 
 
 def test_a_broker_that_does_not_answer_is_undecided_and_not_silent(lab_43, measure, run):
-    """Silence is counted, also for messages that the bound kept back; the channel is given up, and then all is well."""
-    gave_up = "were not confirmed within 1 s; the channel is given up"
+    """Silence is counted, also for messages that the bound kept back; the channel is closed and replaced, and then all is well."""
+    gave_up = "were not confirmed within 1 s; the channel is closed"
 
     async def scenario():
         settings = {"rate": 300, "streams": ["quorum"], "undecided_after": 1, "max_outstanding": 30}
