@@ -144,7 +144,7 @@ def test_prometheus_reads_it_through_tls_with_its_own_certificate_and_password(p
             f"{base}/api/v1/metadata", params={"metric": "ackscope_poll_age_seconds"}, timeout=5
         ).json()
 
-    assert [Format.OPENMETRICS] == list(page._made.packed)
+    assert [Format.OPENMETRICS] == list(page._page.compressed)
     assert "7" == queue["value"][1]
     assert {"orders", NAME} <= names
     assert ["10"] == [series["value"][1] for series in published]
