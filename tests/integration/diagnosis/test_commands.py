@@ -15,7 +15,7 @@ DISK_LIMIT = "set_disk_free_limit"
 """On a host with less free disk, this command raises an alarm that stops publishing."""
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("version", ["3.10", "4.0", "4.3"])
 def test_every_command_of_the_catalogue_runs(version, tmp_path):
     """Filled with the names of real objects, each ends with exit code 0, on each version for which it is shown."""
