@@ -199,7 +199,7 @@ def test_a_foreign_queue_of_our_name_is_left_alone(lab, measure, run):
 
 
 def test_a_broker_that_does_not_answer_is_undecided_and_not_silent(lab_43, measure, run):
-    """Silence is counted, also for messages that the bound kept back; the channel is closed and replaced, and then all is well."""
+    """Silence is counted, also for messages that the bound kept back; then a new channel replaces the old one."""
     gave_up = "were not confirmed within 1 s; the channel is closed"
 
     async def scenario():
