@@ -18,7 +18,11 @@ def duration(seconds: float | None) -> str:
         return f"{max(seconds, 0) * 1000:.3g} ms"
     if seconds < 119.5:
         return f"{seconds:.3g} s"
-    minutes = round(seconds / 60)
+    return whole_minutes(round(seconds / 60))
+
+
+def whole_minutes(minutes: int) -> str:
+    """A duration in its one or two largest units: `7 min`, `3 h 5 min`, `2 d 4 h`."""
     if minutes < 90:
         return f"{minutes} min"
     hours, rest = divmod(minutes, 60)

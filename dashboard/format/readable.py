@@ -3,9 +3,8 @@
 from datetime import datetime
 
 from ackscope.clock import stamp
+from ackscope.format import ABSENT, whole_minutes
 from dashboard.format.timezones import UTC, Zone, is_ambiguous
-
-ABSENT = "\N{EN DASH}"
 
 STALE_AFTER = 30.0
 """Seconds after which live data is stale: six polls at the default interval."""
@@ -23,38 +22,12 @@ def latency(seconds: float | None) -> str:
 def duration(seconds: float) -> str:
     """A duration in its one or two largest units: 42 s, 7 min, 3 h 5 min, 2 d 4 h."""
     whole = int(max(seconds, 0))
-    if whole < 90:
-        return f"{whole} s"
-    minutes = whole // 60
-    if minutes < 90:
-        return f"{minutes} min"
-    hours, rest = divmod(minutes, 60)
-    if hours < 48:
-        return f"{hours} h {rest} min" if rest else f"{hours} h"
-    days, rest = divmod(hours, 24)
-    return f"{days} d {rest} h" if rest else f"{days} d"
-
-
-def size(count: int | None) -> str:
-    """Bytes in binary units: 512 B, 1.5 GiB."""
-    if count is None:
-        return ABSENT
-    value = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if value < 1024:
-            return f"{value:.3g} {unit}" if value < 1000 else f"{value:.0f} {unit}"
-        value /= 1024
-    return f"{value:,.3g} TiB" if value < 1000 else f"{value:,.0f} TiB"
+    return f"{whole} s" if whole < 90 else whole_minutes(whole // 60)
 
 
 def count(number: float | None) -> str:
     """A number with thousands separators."""
     return ABSENT if number is None else f"{number:,.0f}"
-
-
-def plural(number: int, thing: str) -> str:
-    """`1 warning`, `3 warnings`."""
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def clock(wall: float, now: float, zone: Zone = UTC) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from ackscope import format as fmt
 from ackscope.measures import band_basis, band_range, measure, quantity
 from ackscope.reports import FindingReport
 from dashboard.data.model import MetricSeries, SubjectSeries, VitalMetric
@@ -57,7 +58,7 @@ _KINDS = {"/api/queues": "queue", "/api/nodes": "node"}
 def value_text(line: MetricSeries) -> str:
     """The latest value with its unit; a dash if it is not known."""
     if line.value is None:
-        return readable.ABSENT
+        return fmt.ABSENT
     return readable.count(line.value) if line.unit in {"messages", ""} else quantity(line.value, line.unit)
 
 

@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from dashboard.format import readable
+from ackscope import format as fmt
 from dashboard.format.escape import visible
 from dashboard.frames import consumer_rows
 from dashboard.ui import cache, elements
@@ -57,7 +57,7 @@ def show(rows: pd.DataFrame, key: str, *, shown: int = 200, without: tuple[str, 
         column_order=[name for name in _COLUMNS if name not in without],
         column_config=_COLUMNS,
         hide_index=True,
-        placeholder=readable.ABSENT,
+        placeholder=fmt.ABSENT,
         height=min(36 * (len(first) + 1) + 2, 600),
         key=key,
     )

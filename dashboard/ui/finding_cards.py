@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from ackscope import format as fmt
 from ackscope.findings import Subject
 from ackscope.reports import FindingReport
 from dashboard.data import model
@@ -53,7 +54,7 @@ def render(
     for index, finding in closed[:CLOSED_CARDS]:
         _closed(index, finding, context, keys[index])
     rest = closed[CLOSED_CARDS:]
-    if rest and st.toggle(f"Show {readable.plural(len(rest), 'more finding')}", key="all-findings"):
+    if rest and st.toggle(f"Show {fmt.plural(len(rest), 'more finding')}", key="all-findings"):
         for index, finding in rest:
             _closed(index, finding, context, keys[index])
 
@@ -101,7 +102,7 @@ def _card(index: int, finding: FindingReport, context: _CardContext) -> None:
                     {
                         "Evidence": item.what,
                         "Seen": item.value,
-                        "Expected": item.expected or readable.ABSENT,
+                        "Expected": item.expected or fmt.ABSENT,
                         "Source": item.source,
                     }
                     for item in finding.evidence
@@ -134,7 +135,7 @@ def _consequences(index: int, finding: FindingReport) -> None:
     """The consequences of the finding, which are not listed as separate findings."""
     if not finding.consequences:
         return
-    count = readable.plural(len(finding.consequences), "consequence")
+    count = fmt.plural(len(finding.consequences), "consequence")
     with st.expander(f"{count}: expected to end with the cause"):
         elements.table(
             f"consequences-{index}",

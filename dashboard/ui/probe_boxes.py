@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import streamlit as st
 
+from ackscope import format as fmt
 from ackscope.findings import Severity
 from ackscope.records import ProbeOutcome, ProbeState, Quantiles
 from dashboard.data.model import ClusterProbes
@@ -31,7 +32,7 @@ def render(probes: ClusterProbes | None, now: float) -> None:
     if probes.down:
         with st.container(key="plain-probe-process"):
             st.warning(
-                f"The probe process is down (restarted {readable.plural(probes.process.restarts, 'time')}): "
+                f"The probe process is down (restarted {fmt.plural(probes.process.restarts, 'time')}): "
                 "the exporter restarts it. The results below are the last ones.",
                 icon=":material/warning:",
             )
@@ -47,7 +48,7 @@ def render(probes: ClusterProbes | None, now: float) -> None:
 
 def _others(ranked: Sequence[ProbeOutcome], first: int, probes: ClusterProbes, now: float) -> None:
     """The other streams, drawn only while their expander is open, to make refreshes cheaper."""
-    box = st.expander(f"{readable.plural(len(ranked), 'more probe stream')}", key="more-streams", on_change="rerun")
+    box = st.expander(f"{fmt.plural(len(ranked), 'more probe stream')}", key="more-streams", on_change="rerun")
     if box.open:
         with box:
             _boxes(ranked, now, first=first)

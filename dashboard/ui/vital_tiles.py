@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from ackscope import format as fmt
 from ackscope.findings import Severity
 from ackscope.snapshot import Node
 from dashboard.charts import sparkline
@@ -86,7 +87,7 @@ def _totals(snapshot: ClusterSnapshot, *, levels: bool) -> None:
 
 def _running(nodes: tuple[Node, ...] | None) -> str:
     if nodes is None:
-        return readable.ABSENT
+        return fmt.ABSENT
     running = [node.running for node in nodes]
     return f"{running.count(True)} of {len(running)}"
 
@@ -107,13 +108,13 @@ def _node(index: int, node: Node) -> None:
         with memory:
             _bar(
                 _share(node.mem_used, node.mem_limit),
-                f"memory {readable.size(node.mem_used)} of {readable.size(node.mem_limit)}",
+                f"memory {fmt.size(node.mem_used)} of {fmt.size(node.mem_limit)}",
                 alarm=node.mem_alarm,
             )
         with disk:
             _bar(
                 _share(node.disk_free_limit, node.disk_free),
-                f"disk {readable.size(node.disk_free)} free, limit {readable.size(node.disk_free_limit)}",
+                f"disk {fmt.size(node.disk_free)} free, limit {fmt.size(node.disk_free_limit)}",
                 alarm=node.disk_free_alarm,
             )
 

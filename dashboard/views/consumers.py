@@ -3,6 +3,7 @@
 import pandas as pd
 import streamlit as st
 
+from ackscope import format as fmt
 from dashboard.format import readable
 from dashboard.frames import consumer_rows
 from dashboard.ui import cache, consumer_table, elements
@@ -65,8 +66,7 @@ def _summary(context: PageContext, rows: pd.DataFrame, found: pd.DataFrame) -> N
     match = "" if len(found) == len(rows) else f", {readable.count(len(found))} match"
     old = "" if listed.age_seconds is None else f", as of {readable.duration(listed.age_seconds)} ago"
     st.caption(
-        f"{readable.plural(len(rows), 'consumer')}{match}{old}. The highest share of prefetch first. "
-        "A dash means unknown."
+        f"{fmt.plural(len(rows), 'consumer')}{match}{old}. The highest share of prefetch first. A dash means unknown."
     )
     if listed.problem:
         elements.plain("consumers-problem", f"The latest poll failed: {listed.problem}. Showing the previous data.")

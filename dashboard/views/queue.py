@@ -3,6 +3,7 @@
 import pandas as pd
 import streamlit as st
 
+from ackscope import format as fmt
 from ackscope.clock import SystemClock
 from ackscope.reports import FindingReport, flat_reports
 from dashboard.data.model import ClusterFindings
@@ -72,7 +73,7 @@ def _metrics(row: pd.Series) -> None:
             with st.container(width=128):
                 absent = pd.isna(value)
                 rate = what.endswith("/s")
-                st.metric(what, readable.ABSENT if absent else f"{value:,.1f}" if rate else readable.count(value))
+                st.metric(what, fmt.ABSENT if absent else f"{value:,.1f}" if rate else readable.count(value))
     statistics = "not polled yet" if pd.isna(row["seen"]) else f"{readable.duration(row['seen'])} old"
     words = [str(row[name]) for name in ("type", "state", "node") if row[name]]
     elements.plain("queue-facts", ", ".join([*words, f"statistics {statistics}"]))
@@ -83,7 +84,7 @@ def _consumers(context: PageContext, vhost: str, name: str) -> None:
     if rows is None:
         return
     mine = rows[(rows["vhost"] == vhost) & (rows["queue"] == name)]
-    st.subheader(readable.plural(len(mine), "consumer").capitalize(), anchor=False)
+    st.subheader(fmt.plural(len(mine), "consumer").capitalize(), anchor=False)
     if len(mine):
         consumer_table.show(mine, "queue-consumers", without=("queue",))
         elements.download("consumers", lambda: mine)

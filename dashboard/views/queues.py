@@ -3,6 +3,7 @@
 import pandas as pd
 import streamlit as st
 
+from ackscope import format as fmt
 from ackscope.clock import SystemClock
 from dashboard.format import readable
 from dashboard.format.escape import visible
@@ -94,7 +95,7 @@ def _list(context: PageContext, text: str, sort: str, *, own: bool) -> None:
         height=min(36 * (len(shown) + 1) + 2, 700),
         on_select="rerun",
         selection_mode="single-row",
-        placeholder=readable.ABSENT,
+        placeholder=fmt.ABSENT,
         key="queue-table",
     )
     selected = selection["selection"]["rows"]

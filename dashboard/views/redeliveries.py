@@ -3,6 +3,7 @@
 import pandas as pd
 import streamlit as st
 
+from ackscope import format as fmt
 from ackscope.clock import SystemClock
 from ackscope.reports import FindingReport, flat_reports
 from dashboard.charts import layered_graph, minute_charts, theme
@@ -70,7 +71,7 @@ def _now(context: PageContext) -> None:
     redelivering = rows[rows["redelivered"] > 0].sort_values(["redelivered", "queue"], ascending=[False, True])
     if redelivering.empty:
         reporting = int(rows["redelivered"].notna().sum())
-        st.caption(f"No redeliveries in the last 30 s ({readable.plural(reporting, 'queue')} with data).")
+        st.caption(f"No redeliveries in the last 30 s ({fmt.plural(reporting, 'queue')} with data).")
     else:
         shown = redelivering.head(100)
         shown = shown.assign(**{name: shown[name].map(visible) for name in ("queue", "vhost", "finding")})
@@ -79,7 +80,7 @@ def _now(context: PageContext) -> None:
             column_order=list(_FORMAT),
             column_config=_FORMAT,
             hide_index=True,
-            placeholder=readable.ABSENT,
+            placeholder=fmt.ABSENT,
             key="redelivered-table",
         )
         st.caption(

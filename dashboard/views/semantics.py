@@ -4,10 +4,10 @@ from collections import Counter
 
 import streamlit as st
 
+from ackscope import format as fmt
 from ackscope.findings import Severity
 from dashboard.data import verify_report
 from dashboard.data.verify_report import VerifiedClaim
-from dashboard.format import readable
 from dashboard.format.escape import visible
 from dashboard.ui import elements
 from dashboard.ui.layout import PageContext, get_param, set_param
@@ -78,5 +78,5 @@ def _row(claim: VerifiedClaim) -> dict[str, str]:
         "Claim": claim.name,
         "Documented": claim.documented,
         "Here": f"{claim.verdict}: {words}" if words else claim.verdict,
-        "Observed": "; because: ".join(text for text in (claim.observed, claim.because) if text) or readable.ABSENT,
+        "Observed": "; because: ".join(text for text in (claim.observed, claim.because) if text) or fmt.ABSENT,
     }

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from ackscope.cli import seconds
 from ackscope.errors import UsageError
+from ackscope.format import whole_minutes
 
 _CLOCK_TIME = re.compile(r"(\d{1,2}):(\d{2})Z?")
 
@@ -48,11 +49,8 @@ def format_duration(duration: float) -> str:
     if rounded < 90:
         return f"{rounded} s"
     minutes = round(rounded / 60)
-    if minutes < 90:
-        return f"{minutes} min"
-    hours, rest = divmod(minutes, 60)
-    if hours < 48:
-        return f"{hours} h {rest} min" if rest else f"{hours} h"
+    if minutes < 48 * 60:
+        return whole_minutes(minutes)
     days, rest = divmod(round(minutes / 60), 24)
     return f"{days} d {rest} h" if rest and days < 14 else f"{days} d"
 

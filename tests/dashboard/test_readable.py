@@ -1,7 +1,8 @@
 import pytest
 
+from ackscope import format as fmt
+from ackscope.format import ABSENT
 from dashboard.format import readable
-from dashboard.format.readable import ABSENT
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,7 @@ def test_duration(seconds: float, text: str) -> None:
 )
 def test_size(count: int | None, text: str) -> None:
     """Binary units; zero is a value, a missing value is a dash."""
-    assert text == readable.size(count)
+    assert text == fmt.size(count)
 
 
 def test_since() -> None:

@@ -2,10 +2,10 @@
 
 import streamlit as st
 
+from ackscope import format as fmt
 from ackscope.clock import SystemClock
 from ackscope.measures import measure
 from dashboard.charts import history_charts
-from dashboard.format import readable
 from dashboard.format.escape import literal, visible
 from dashboard.frames import history_frames
 from dashboard.frames.minute_frames import Axis, Range
@@ -50,7 +50,7 @@ def render(context: PageContext, cluster: str, span: Range) -> None:
         return
     outside = int(((lines["value"] > lines["high"]) | (lines["value"] < lines["low"])).sum())
     compared = int((lines["value"].notna() & lines["low"].notna()).sum())
-    st.caption(f"Outside the band: {outside} of {readable.plural(compared, 'point')} with a band.")
+    st.caption(f"Outside the band: {outside} of {fmt.plural(compared, 'point')} with a band.")
 
 
 def _select(options: list[tuple[str, str]], named: tuple[str, str] | None) -> tuple[tuple[str, str], str]:

@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from ackscope import format as fmt
 from ackscope.findings import Severity
 from ackscope.ranking import display_name
 from dashboard.format import readable
@@ -50,6 +51,6 @@ def _row(row: Mapping[str, Any]) -> dict[str, str]:
         "Active": active,
         "Occurrences": f"{row['times']:,}",
         f"Last start, {layout.current_zone().name}": before + section.minute(row["began"]),
-        "Median duration": readable.ABSENT if length is None else readable.duration(length),
-        "Typical time": row["typical"] or readable.ABSENT,
+        "Median duration": fmt.ABSENT if length is None else readable.duration(length),
+        "Typical time": row["typical"] or fmt.ABSENT,
     }

@@ -5,6 +5,7 @@ from typing import Any
 
 import streamlit as st
 
+from ackscope import format as fmt
 from dashboard.format import readable
 from dashboard.ui import elements, layout
 
@@ -43,12 +44,12 @@ def data(key: str, answer: Mapping[str, Any]) -> None:
 def minute(text: str | None) -> str:
     """An ISO time to the minute in the zone of the page, without the name of the zone."""
     at = readable.parse_iso(text)
-    return readable.ABSENT if at is None else readable.minute(at, layout.current_zone())
+    return fmt.ABSENT if at is None else readable.minute(at, layout.current_zone())
 
 
 def share(value: float | None, digits: int = 3) -> str:
     """A share as a percentage, rounded down: 99.9996 % is not 100 %."""
     if value is None:
-        return readable.ABSENT
+        return fmt.ABSENT
     scale = 10**digits
     return f"{int(value * 100 * scale + 1e-6) / scale:.{digits}f}".rstrip("0").rstrip(".") + " %"

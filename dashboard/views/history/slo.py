@@ -5,6 +5,7 @@ from typing import Any
 
 import streamlit as st
 
+from ackscope import format as fmt
 from ackscope.findings import Severity
 from ackscope.measures import quantity
 from dashboard.format import readable
@@ -65,7 +66,7 @@ def _between(row: Mapping[str, Any]) -> str:
 
 
 def _rate(rate: float | None) -> str:
-    return readable.ABSENT if rate is None else f"{rate:.2g}"
+    return fmt.ABSENT if rate is None else f"{rate:.2g}"
 
 
 def _row(row: Mapping[str, Any], target: float) -> dict[str, str]:
@@ -75,7 +76,7 @@ def _row(row: Mapping[str, Any], target: float) -> dict[str, str]:
         "Probe stream": row["stream"],
         "In time": f"{_between(row)} ({met})",
         "Bad": f"{row['bad']:,} of {row['messages']:,}",
-        "Budget left": readable.ABSENT if left is None else f"{left * 100:.0f} %" if left > 0 else "exhausted",
+        "Budget left": fmt.ABSENT if left is None else f"{left * 100:.0f} %" if left > 0 else "exhausted",
         "Burn 1 h / 6 h / 3 d": " / ".join(_rate(rate) for rate in row["burn"].values()),
-        "Exhausted in": readable.duration(exhausted_in) if exhausted_in else readable.ABSENT,
+        "Exhausted in": readable.duration(exhausted_in) if exhausted_in else fmt.ABSENT,
     }

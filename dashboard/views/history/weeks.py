@@ -6,8 +6,8 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from ackscope import format as fmt
 from ackscope.measures import measure, quantity
-from dashboard.format import readable
 from dashboard.ui import elements
 from dashboard.views.history import section
 
@@ -40,7 +40,7 @@ def _row(row: Mapping[str, Any]) -> dict[str, str]:
         "Change": _change(row["this_week"], row["week_before"]),
         "This week": quantity(row["this_week"], unit),
         "Previous week": quantity(row["week_before"], unit),
-        "Compared": readable.plural(row["hours"], "hour"),
+        "Compared": fmt.plural(row["hours"], "hour"),
     }
 
 
@@ -58,7 +58,7 @@ def _queue(row: Mapping[str, Any]) -> dict[str, str]:
 def _change(this: float | None, before: float | None) -> str:
     """A change with an arrow; growth from zero has no percentage."""
     if this is None or before is None:
-        return readable.ABSENT
+        return fmt.ABSENT
     if this == before:
         return "unchanged"
     arrow = "▲" if this > before else "▼"

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import streamlit as st
 
+from ackscope import format as fmt
 from ackscope.clock import Instant
 from ackscope.findings import Severity
 from ackscope.reports import InconclusiveReport, flat_reports
@@ -84,7 +85,7 @@ def headline(found: ClusterFindings | None, data: DataAge) -> Headline:
     counts = [(severity, number) for severity, number in counts if number]
     if counts:
         words = ", ".join(
-            readable.plural(number, severity.value) if severity is Severity.WARNING else f"{number} {severity.value}"
+            fmt.plural(number, severity.value) if severity is Severity.WARNING else f"{number} {severity.value}"
             for severity, number in counts
         )
         return Headline(elements.SEVERITIES[counts[0][0]], prefix + words, sure=not data.stale)
@@ -97,7 +98,7 @@ def headline(found: ClusterFindings | None, data: DataAge) -> Headline:
     if data.stale:
         return Headline(elements.UNKNOWN, f"{prefix}nothing wrong found. Current state unknown", sure=False)
     open_gaps = sum(not gap.permanent for gap in found.inconclusive)
-    inconclusive = f", {readable.plural(open_gaps, 'check')} inconclusive" if open_gaps else ""
+    inconclusive = f", {fmt.plural(open_gaps, 'check')} inconclusive" if open_gaps else ""
     return Headline(elements.GOOD, f"Nothing wrong found{inconclusive}", sure=True)
 
 
@@ -177,7 +178,7 @@ def checked(found: ClusterFindings, data: DataAge) -> str:
         if never - inconclusive - with_findings
         else "",
     ]
-    return f"{readable.plural(len(rules), 'rule')} evaluated on {basis}{since}: {', '.join(filter(None, tally))}."
+    return f"{fmt.plural(len(rules), 'rule')} evaluated on {basis}{since}: {', '.join(filter(None, tally))}."
 
 
 def _ages(state: ExporterState, found: ClusterFindings | None, last_minute: datetime | None, now: Instant) -> None:
