@@ -60,16 +60,7 @@ _UNITS: Mapping[Unit, Callable[[float], str]] = {
 
 def render(finding: Finding, cluster: Cluster = Cluster()) -> FindingReport:
     """Render a finding and its consequences as text."""
-    page = pages()[finding.rule]
-    facts = {
-        **finding.facts,
-        "subject": finding.subject,
-        "severity": finding.severity.value,
-        "certainty": finding.certainty.value,
-        "seen_seconds": finding.seen_seconds,
-        "version": cluster.version,
-        "management": cluster.management,
-    }
+    page, facts = pages()[finding.rule], _facts(finding, cluster)
     steps = tuple(_steps(page, facts))
     return FindingReport(
         rule=finding.rule,
@@ -90,6 +81,11 @@ def render(finding: Finding, cluster: Cluster = Cluster()) -> FindingReport:
         certainty=finding.certainty,
         seen_seconds=finding.seen_seconds,
     )
+
+
+def render_summary(finding: Finding) -> str:
+    """Render only the summary of a finding, for places that show one line."""
+    return _first(pages()[finding.rule].summary, _facts(finding, Cluster()))
 
 
 def render_inconclusive(each: Inconclusive) -> InconclusiveReport:
@@ -150,14 +146,27 @@ def source_text(source: Source) -> str:
     return "; ".join(f"{path} {', '.join(names)}".rstrip() for path, names in paths.items())
 
 
+def _facts(finding: Finding, cluster: Cluster) -> dict[str, Any]:
+    """Return everything that templates of a finding may name."""
+    return {
+        **finding.facts,
+        "subject": finding.subject,
+        "severity": finding.severity.value,
+        "certainty": finding.certainty.value,
+        "seen_seconds": finding.seen_seconds,
+        "version": cluster.version,
+        "management": cluster.management,
+    }
+
+
 def _evidence(page: Page, item: Evidence, facts: Mapping[str, Any]) -> EvidenceReport:
     template: EvidenceTemplate = page.evidence.get(item.key) or shared().evidence[item.key]
     known = {**facts, **item.facts, "value": item.value}
-    numeric = isinstance(item.value, int | float) and not isinstance(item.value, bool)
+    amount = item.value if isinstance(item.value, int | float) and not isinstance(item.value, bool) else None
     if template.value is not None:
         value = _first(template.value, known)
-    elif isinstance(item.value, int | float) and numeric:
-        value = _UNITS[item.unit](item.value)
+    elif amount is not None:
+        value = _UNITS[item.unit](amount)
     else:
         value = fmt.ABSENT if item.value is None else str(item.value)
     return EvidenceReport(
@@ -166,7 +175,7 @@ def _evidence(page: Page, item: Evidence, facts: Mapping[str, Any]) -> EvidenceR
         source=source_text(item.source),
         expected=_first(template.expected, known),
         key=item.key,
-        amount=float(item.value) if isinstance(item.value, int | float) and numeric else None,
+        amount=None if amount is None else float(amount),
         unit=item.unit,
         fields=item.source,
     )

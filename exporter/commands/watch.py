@@ -11,9 +11,10 @@ import orjson
 from ackscope.clock import Instant
 from ackscope.errors import BrokerError
 from ackscope.findings import DiagnosisResult, Finding, exit_code
+from ackscope.reports import runbook
 from ackscope.unix_signals import UnixSignals
 from diagnosis.engine import diagnose
-from diagnosis.text import Cluster, render, render_result
+from diagnosis.text import Cluster, render_result, render_summary
 from diagnosis.thresholds import Thresholds
 from exporter.api.documents import cluster_findings
 from exporter.commands.observer import BrokerObserver
@@ -102,5 +103,4 @@ def changes(verdict: DiagnosisResult, before: DiagnosisResult | None, now: Insta
 
 
 def _line(finding: Finding) -> str:
-    report = render(finding)
-    return f"{report.severity.value} {report.rule}: {report.summary} [{report.runbook}]"
+    return f"{finding.severity.value} {finding.rule}: {render_summary(finding)} [{runbook(finding.rule)}]"

@@ -7,7 +7,7 @@ from ackscope.clock import Instant
 from ackscope.findings import DiagnosisResult, Finding
 from ackscope.snapshot import Part, Snapshot
 from ackscope.tables import FINDING_EVENTS, POLL_SAMPLES
-from diagnosis.text import render
+from diagnosis.text import render_summary
 from exporter.landing.blocks import Block, row_blocks
 
 _AGAIN = 60.0
@@ -99,5 +99,5 @@ def _row(event: str, finding: Finding, severity_before: str | None = None) -> tu
         subject.name,
         subject.node,
         finding.since,
-        render(finding).summary,
+        render_summary(finding),
     )

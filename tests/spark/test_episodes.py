@@ -1,7 +1,6 @@
 """Findings from their beginning to their end, over restarts of the exporter."""
 
 import random
-from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -163,12 +162,12 @@ def _finding(rule, name, severity):
 
 def _summary(finding):
     """Stands in for the catalogue, which has no page for these findings without facts."""
-    return SimpleNamespace(summary=f"{finding.severity} of {finding.subject.name}")
+    return f"{finding.severity} of {finding.subject.name}"
 
 
 def test_random_lives_agree_with_plain_python(episodes, monkeypatch):
     """What the exporter really lands, in full; and the same after older events have expired."""
-    monkeypatch.setattr("exporter.landing.events.render", _summary)
+    monkeypatch.setattr("exporter.landing.events.render_summary", _summary)
     events, read = lived(random.Random(11), minutes=480)
     expected = ordered(golden_episodes.episodes(events, read))
 
