@@ -11,12 +11,11 @@ from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, 
 from ackscope.records import ProbeState
 from ackscope.snapshot import Channel, Queue
 from diagnosis.contract import RuleResult, View
-from diagnosis.rules.cluster._shared.cluster_state import confirmed_stopped, other_node, stopped_nodes
+from diagnosis.rules.cluster._shared.cluster_state import other_node, stopped_nodes
 from diagnosis.rules.cluster._shared.replica_state import (
     bundles,
+    confirmed_lost_majority,
     lost_majority,
-    majority_stopped,
-    minority_seconds,
     missing_replicas,
     queue_list,
     queue_refs,
@@ -33,19 +32,11 @@ NAME = "quorum-queue-minority"
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Yield a finding for each quorum queue without a majority, or one for all where there are many."""
     stopped = stopped_nodes(view)
-    lost = [queue for queue in view.all_queues if queue.type == "quorum" and _is_lost(view, queue, stopped)]
+    lost = [
+        queue for queue in view.all_queues if queue.type == "quorum" and confirmed_lost_majority(view, queue, stopped)
+    ]
     for queues in bundles(lost):
         yield _finding(view, queues, stopped)
-
-
-def _is_lost(view: View, queue: Queue, stopped: frozenset[str]) -> bool:
-    if not lost_majority(queue, stopped):
-        return False
-    # The broker's own state counts at once. Our count of replicas needs two readings, because a new queue has few at
-    # first.
-    if queue.state == "minority" or majority_stopped(queue, confirmed_stopped(view)):
-        return True
-    return minority_seconds(view, queue) >= view.thresholds.cluster.seen
 
 
 def _finding(view: View, queues: Sequence[Queue], stopped: frozenset[str]) -> Finding:

@@ -13,9 +13,7 @@ from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.cluster._shared.cluster_state import absence, confirmed_stopped, other_node, stopped_nodes
 from diagnosis.rules.cluster._shared.replica_state import (
-    lost_majority,
-    majority_stopped,
-    minority_seconds,
+    confirmed_lost_majority,
     missing_replicas,
     queue_list,
     queue_refs,
@@ -37,11 +35,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     for queue in view.all_queues:
         if queue.type != "stream" or not queue.members:
             continue
-        if lost_majority(queue, stopped) and (
-            queue.state == "minority"
-            or majority_stopped(queue, confirmed_stopped(view))
-            or minority_seconds(view, queue) >= limits.cluster.seen
-        ):
+        if confirmed_lost_majority(view, queue, stopped):
             lost.append(queue)
             continue
         for name in missing_replicas(queue, stopped):

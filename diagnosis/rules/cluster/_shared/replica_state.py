@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from ackscope.findings import Evidence, Fact, QueueRef, Subject, source
 from ackscope.snapshot import Queue
 from diagnosis.facts import queue_ref
+from diagnosis.rules.cluster._shared.cluster_state import confirmed_stopped
 from diagnosis.rules.nodes._shared.node_history import cluster_subject, trailing
 from diagnosis.series import span
 from diagnosis.view import View
@@ -49,6 +50,18 @@ def majority_stopped(queue: Queue, stopped: frozenset[str]) -> bool:
 def minority_seconds(view: View, queue: Queue) -> float:
     """Return for how many seconds the queue's readings have shown a missing majority."""
     return span(trailing(view.history(queue), lambda seen: lost_majority(seen, frozenset())))
+
+
+def confirmed_lost_majority(view: View, queue: Queue, stopped: frozenset[str]) -> bool:
+    """Return whether the majority is missing, and not only because a new queue has few replicas at first.
+
+    The broker's own state counts at once. A count of replicas needs several readings.
+    """
+    if not lost_majority(queue, stopped):
+        return False
+    if queue.state == "minority" or majority_stopped(queue, confirmed_stopped(view)):
+        return True
+    return minority_seconds(view, queue) >= view.thresholds.cluster.seen
 
 
 def queues_subject(view: View, queues: Sequence[Queue]) -> Subject:
