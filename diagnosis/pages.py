@@ -59,7 +59,7 @@ class EvidenceTemplate(_Model):
     Attributes:
         label: what it is.
         value: template; without one the value with its unit.
-        expected: what it would be were nothing wrong.
+        expected: the value of a healthy system.
     """
 
     label: Variants

@@ -134,7 +134,7 @@ def estimate(
 
 
 def _shape(bursts: Sequence[Burst], rate: float) -> _Shape:
-    # Weighted by messages, because one flush may arrive in two bursts, of which a small one must count less.
+    # Weighted by messages, because one flush may arrive in two bursts, and the small one must count less.
     typical = _weighed_median([(burst.interval or 0.0, burst.messages) for burst in bursts])
     alike = [burst for burst in bursts if typical / _ALIKE <= (burst.interval or 0.0) <= typical * _ALIKE]
     interval = median(burst.interval or 0.0 for burst in alike)

@@ -147,7 +147,7 @@ def _wrong_message(delivery: Delivery, number: int) -> str | None:
 
 
 def wrong_order(came: Sequence[int], count: int) -> str | None:
-    """Return the error text for this order of deliveries, of which message 2 was requeued; None if it is correct."""
+    """Return the error text for an order of deliveries in which message 2 was requeued; None if it is correct."""
     expected = [1, 2, *range(2, count + 1)]
     if list(came) == expected:
         return None

@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOMS = ("ackscope", "probes", "exporter", "diagnosis", "pipeline", "dashboard", "lab", "bench")
 BEFORE_A_RULE = (
-    "diagnosis/contract.py", "diagnosis/view.py", "diagnosis/latest.py", "diagnosis/latest.py", "diagnosis/window.py",
+    "diagnosis/contract.py", "diagnosis/view.py", "diagnosis/parts.py", "diagnosis/latest.py", "diagnosis/window.py",
     "diagnosis/series.py", "diagnosis/words.py", "diagnosis/facts.py", "diagnosis/relations.py",
     "diagnosis/preconditions.py", "ackscope/findings.py", "ackscope/snapshot.py", "docs/catalogue.md",
     "diagnosis/rules/queues/stale_head.py", "diagnosis/catalogue/stale-head.md", "docs/runbooks/stale-head.md",

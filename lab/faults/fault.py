@@ -32,7 +32,7 @@ class Fault:
         management: base URL of its management API, with credentials.
         ending: set when the fault should end.
         announce: called once, when the fault is in effect.
-        control: the lab, for faults of nodes; None for a broker of which only the addresses are known.
+        control: the lab, for faults of nodes; None if only the addresses of the broker are known.
     """
 
     address: Address

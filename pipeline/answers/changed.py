@@ -20,7 +20,6 @@ from pipeline.answers.answer import MAX_ROWS, DataCoverage, HistoryAnswer, cover
 from pipeline.answers.moments import format_duration, format_minute
 from pipeline.answers.rollup_reader import RollupReader
 
-_WAVE = "\N{EN DASH}"
 _DAY = 86400.0
 
 

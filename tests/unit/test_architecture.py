@@ -79,7 +79,7 @@ def parsed_sentences(tree: ast.Module) -> Iterator[str]:
 
 @pytest.mark.parametrize("room", ["exporter", "dashboard", "diagnosis"])
 def test_no_sentence_is_parsed_back(room: str) -> None:
-    """Rooms exchange data: whoever needs a number or a name of a finding takes it from its facts."""
+    """Rooms exchange data: code that needs a number or a name of a finding takes it from its facts."""
     found = {
         f"{path.relative_to(ROOT)}: {call}"
         for path in (ROOT / room).rglob("*.py")

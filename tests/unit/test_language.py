@@ -60,7 +60,7 @@ def identifiers(tree: ast.Module) -> Iterator[str]:
 
 
 def test_no_public_class_name_exists_twice():
-    """Whoever searches for a name finds one thing."""
+    """A search for a name finds one thing."""
     places = defaultdict(list)
     for room in ROOMS:
         for path, tree in trees(room):

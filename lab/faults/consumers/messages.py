@@ -1,7 +1,5 @@
 """Helpers of consumer faults: publishing with confirms, and the backlog of a queue."""
 
-from urllib.parse import quote
-
 from pika.adapters.blocking_connection import BlockingChannel
 
 from lab.faults.fault import Fault
@@ -17,8 +15,3 @@ def publisher(fault: Fault, name: str) -> BlockingChannel:
 def ready(channel: BlockingChannel, queue: str) -> int:
     """Return the number of ready messages of a queue now."""
     return int(channel.queue_declare(queue, passive=True).method.message_count)
-
-
-def queue_path(fault: Fault, queue: str) -> str:
-    """Return the path of a queue in the management API."""
-    return f"/api/queues/{quote(fault.address.vhost, safe='')}/{quote(queue, safe='')}"

@@ -7,8 +7,6 @@ from pika.exceptions import ChannelClosedByBroker
 from lab.amqp import PERSISTENT
 from lab.faults.fault import Fault
 
-_ANSWER = 5.0
-
 
 def publish_in_vain(fault: Fault, connection: BlockingConnection, exchange: str, body: bytes, rate: float) -> None:
     """Publish on a new channel each time, like an application that only logs the error.

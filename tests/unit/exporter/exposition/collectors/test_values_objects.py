@@ -74,7 +74,7 @@ def test_a_policy_is_reported_with_what_it_rules():
 
 
 def test_a_policy_is_not_called_idle_while_queues_were_not_read_in_full():
-    """The policy may apply to a queue of which only totals are known."""
+    """The policy may apply to a queue with only totals known."""
     totals_only = (Queue(vhost="/", name="far", messages=1),)
     seen = values(policies.collect, full(queues=part(totals_only)))
 
