@@ -73,13 +73,13 @@ def sign(
     name: str, unit: str, *values: float | None, band: tuple[float, float] | None = None, **more: Any
 ) -> VitalMetric:
     """A vital metric, with or without a baseline band."""
-    told = line(name, unit, *values)
+    reported = line(name, unit, *values)
     usual = None
-    if band is not None and told.value is not None:
+    if band is not None and reported.value is not None:
         usual = UsualBand(
-            value=told.value, low=band[0], middle=sum(band) / 2, high=band[1], scope=HOUR_OF_WEEK, values=6
+            value=reported.value, low=band[0], middle=sum(band) / 2, high=band[1], scope=HOUR_OF_WEEK, values=6
         )
-    return VitalMetric(name=name, unit=unit, value=told.value, line=told.line, **{"usual": usual, **more})
+    return VitalMetric(name=name, unit=unit, value=reported.value, line=reported.line, **{"usual": usual, **more})
 
 
 def signs() -> tuple[VitalMetric, ...]:
@@ -131,7 +131,7 @@ def timing(name: str, *steps: str, stream: str = "", **changes: Any) -> ProbeOut
         for step in steps
     }
     silent = {"outcomes": {"acked": 0, "nacked": 0}, "send_delay": Quantiles(), "burst_messages": Quantiles()}
-    told = {
+    reported = {
         "probe": name,
         "stream": stream or name,
         "confirm": Quantiles(),
@@ -139,7 +139,7 @@ def timing(name: str, *steps: str, stream: str = "", **changes: Any) -> ProbeOut
         "steps": timed,
         **silent,
     }
-    return probe(stream or "none", **{**told, **changes})
+    return probe(stream or "none", **{**reported, **changes})
 
 
 def nacked(**changes: Any) -> ProbeOutcome:
@@ -354,13 +354,13 @@ def documents(*clusters: Cluster) -> dict[str, bytes]:
         {
             "cluster": item.name,
             "age_seconds": item.age,
-            "signs": [asdict(told) for told in item.signs if item.age is not None],
-            "subjects": [asdict(told) for told in item.subjects],
+            "signs": [asdict(reported) for reported in item.signs if item.age is not None],
+            "subjects": [asdict(reported) for reported in item.subjects],
         }
         for item in clusters
     ]
-    told = {"findings": findings, "probes": probes, "snapshot": snapshots, "vitals": vitals}
-    return {f"/api/v1/{name}": orjson.dumps({**head, "clusters": told[name]}) for name in told}
+    reported = {"findings": findings, "probes": probes, "snapshot": snapshots, "vitals": vitals}
+    return {f"/api/v1/{name}": orjson.dumps({**head, "clusters": reported[name]}) for name in reported}
 
 
 def _snapshot(item: Cluster) -> dict[str, Any]:
@@ -407,14 +407,14 @@ class Exporter:
 @contextmanager
 def serving(*clusters: Cluster, port: int = 0) -> Iterator[Exporter]:
     """Serve on loopback until the block ends."""
-    told = Exporter(*clusters)
+    reported = Exporter(*clusters)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
             path, _, query = self.path.partition("?")
-            status, body = told.answer(path, query)
+            status, body = reported.answer(path, query)
             self.send_response(status)
             self.send_header("content-length", str(len(body)))
             self.end_headers()
@@ -428,11 +428,11 @@ def serving(*clusters: Cluster, port: int = 0) -> Iterator[Exporter]:
         allow_reuse_address = True
 
     with Server(("127.0.0.1", port), Handler) as server:
-        told.url = f"http://127.0.0.1:{server.server_address[1]}"
+        reported.url = f"http://127.0.0.1:{server.server_address[1]}"
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         try:
-            yield told
+            yield reported
         finally:
             server.shutdown()
             thread.join()

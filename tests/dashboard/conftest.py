@@ -28,8 +28,8 @@ layout.run([replace(page, path="" if page.path == {path!r} else page.path or "no
 @pytest.fixture
 def exporter() -> Iterator[Exporter]:
     """A real HTTP server that responds like the exporter of one healthy cluster."""
-    with answers.serving(answers.healthy()) as told:
-        yield told
+    with answers.serving(answers.healthy()) as reported:
+        yield reported
 
 
 @pytest.fixture

@@ -53,8 +53,8 @@ def moved(back: float, name: str, measure: str, before: float, after: float, **v
 def episode(back: float, name: str, **values: Any) -> Row:
     """A finding about a queue that started so many minutes ago and is still active."""
     at = this_minute() - timedelta(minutes=back)
-    told = {"began": at, "last_told": at, "rule": "stuck-consumer", "severity": "critical", "kind": "queue"}
-    return row(EPISODES, **{**told, "vhost": "/", "name": name, **values})
+    reported = {"began": at, "last_told": at, "rule": "stuck-consumer", "severity": "critical", "kind": "queue"}
+    return row(EPISODES, **{**reported, "vhost": "/", "name": name, **values})
 
 
 def write_story(root: Path, name: str = "orders", cluster: str = "shop") -> None:
@@ -95,19 +95,19 @@ def write_story(root: Path, name: str = "orders", cluster: str = "shop") -> None
     write_answers(root, document(name), cluster)
 
 
-def write_answers(root: Path, told: dict[str, Any], cluster: str = "shop") -> Path:
+def write_answers(root: Path, reported: dict[str, Any], cluster: str = "shop") -> Path:
     """Write the report document."""
     path = root / "_answers" / f"{quote(cluster, safe='')}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(orjson.dumps(told))
+    path.write_bytes(orjson.dumps(reported))
     return path
 
 
-def answer(question: str, rows: list[Row], told: list[str] | None = None, **values: Any) -> dict[str, Any]:
+def answer(question: str, rows: list[Row], reported: list[str] | None = None, **values: Any) -> dict[str, Any]:
     """A report on two weeks of data with a gap."""
     data = {"asked_from": "2026-03-01T00:00:00Z", "asked_to": "2026-03-15T00:00:00Z"}
     data |= {"first": "2026-03-02T00:00:00Z", "last": "2026-03-15T00:00:00Z", "minutes": 18_000, "gap_minutes": 300}
-    base = {"question": question, "asked": {}, "data": data, "told": told or ["nothing"], "rows": rows}
+    base = {"question": question, "asked": {}, "data": data, "told": reported or ["nothing"], "rows": rows}
     return {**base, "because": None, "more": {}, **values}
 
 
@@ -158,7 +158,11 @@ def document(name: str = "orders") -> dict[str, Any]:
         {"what": "memory", "verdict": "not yet", "earliest": None, "name": name, "kind": "node"},
         {"what": "memory", "verdict": "no trend", "earliest": None, "name": name, "kind": "node"},
     ]
-    told = [f"free disk of node {name!r}: reaches its limit", f"memory of node {name!r}: not yet: 2 of 4 days", name]
+    reported = [
+        f"free disk of node {name!r}: reaches its limit",
+        f"memory of node {name!r}: not yet: 2 of 4 days",
+        name,
+    ]
     comes = {
         "rule": name, "severity": "critical", "kind": "queue", "vhost": "/", "name": name, "times": 9, "there": "yes",
         "first": "2026-03-01T00:00:00Z", "began": "2026-03-14T03:00:00Z", "began_before": False, "ended": None,
@@ -174,7 +178,7 @@ def document(name: str = "orders") -> dict[str, Any]:
             "backlog": answer("worst", [], ["no queue held a message at the end of any hour"]),
         },
         "weeks": answer("weeks", weeks, more={"queues": movers}),
-        "capacity": answer("capacity", full, told),
+        "capacity": answer("capacity", full, reported),
         "slo": answer(
             "slo", [slo, stream], ["100 ms lies inside a bucket"], asked={"under_seconds": 0.1, "target": 0.999}
         ),

@@ -35,8 +35,8 @@ class Provider(NamedTuple):
         """Register a client; returns its ID and secret."""
         answer = requests.post(f"{self.url}/oauth2/clients", json={"redirect_uris": [redirect]}, timeout=10)
         answer.raise_for_status()
-        told = answer.json()
-        return told["client_id"], told["client_secret"]
+        reported = answer.json()
+        return reported["client_id"], reported["client_secret"]
 
     def say(self, sub: str, **claims: object) -> None:
         """Set the claims of a person; they may also replace standard claims such as `exp`."""
@@ -78,7 +78,7 @@ def _lying(honest: Application) -> Application:
         if environ["PATH_INFO"] != "/oauth2/token":
             return honest(environ, start)
         kept: list[Any] = []
-        body = b"".join(honest(environ, lambda *told: kept.append(told)))
+        body = b"".join(honest(environ, lambda *reported: kept.append(reported)))
         status, headers, *_ = kept[0]
         if status.startswith("200"):
             document = json.loads(body)
@@ -94,8 +94,8 @@ def _exchanged(token: str) -> str:
     from joserfc import jwt
     from joserfc.jwk import RSAKey
 
-    head, told, signature = token.split(".")
-    claims: Mapping[str, Any] = json.loads(base64.urlsafe_b64decode(told + "=="))
+    head, reported, signature = token.split(".")
+    claims: Mapping[str, Any] = json.loads(base64.urlsafe_b64decode(reported + "=="))
     as_ann = {**claims, "sub": "ann", "email": "ann@example.org"}
     if claims["sub"] == "mallory":
         forged = base64.urlsafe_b64encode(json.dumps(as_ann).encode()).decode().rstrip("=")

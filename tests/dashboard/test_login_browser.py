@@ -135,8 +135,8 @@ def cookie_header(context: BrowserContext) -> dict[str, str]:
 
 def as_ann(cookie: str) -> str:
     """The cookie of bob, changed to ann, with the old signature."""
-    told, _, signature = cookie.strip('"').partition(".")
-    text = base64.urlsafe_b64decode(told + "=" * (-len(told) % 4)).replace(b"bob@", b"ann@")
+    reported, _, signature = cookie.strip('"').partition(".")
+    text = base64.urlsafe_b64decode(reported + "=" * (-len(reported) % 4)).replace(b"bob@", b"ann@")
     return f"{base64.urlsafe_b64encode(text).decode().rstrip('=')}.{signature}"
 
 
@@ -186,14 +186,14 @@ def test_signing_in_and_out(house: House, page: Page, away: list[str], complaint
     page.get_by_role("button", name="Sign in").wait_for()
     other.get_by_role("button", name="Sign in").wait_for()
 
-    told = shown + house.log.read_text()
+    reported = shown + house.log.read_text()
 
     assert f"{house.url}{WANTED}" == came_to
     assert f"{house.url}/" == page.url
     assert set() == names(page.context)
     assert 200 == open_before
     assert 401 == requests.get(f"{house.url}/_stcore/metrics", headers=cookie, timeout=10).status_code
-    assert [] == [secret for secret in (*house.secrets, TOKEN, "Traceback") if secret in told]
+    assert [] == [secret for secret in (*house.secrets, TOKEN, "Traceback") if secret in reported]
     assert [] == away
     assert [] == complaints
 
@@ -247,12 +247,12 @@ def test_a_failed_sign_in_is_shown(house: House, page: Page) -> None:
 def test_only_a_valid_token_gives_a_cookie(house: House, sub: str, claims: dict[str, object], good: bool) -> None:  # noqa: FBT001
     """For any other one, the log has one line with the reason."""
     house.provider.say(sub, **claims)
-    told = len(house.log.read_text())
+    reported = len(house.log.read_text())
     with requests.Session() as session:
         asked = session.get(f"{house.url}/auth/login?provider={provider_token(house.secrets[1])}", timeout=10)
         granted = session.post(asked.url, data={"sub": sub}, allow_redirects=False, timeout=10)
         back = session.get(granted.headers["location"], allow_redirects=False, timeout=10)
-    said = house.log.read_text()[told:].splitlines()
+    said = house.log.read_text()[reported:].splitlines()
 
     assert 302 == back.status_code
     assert f"{BASE}/{'' if good else '?signin=failed'}" == back.headers["location"]

@@ -126,10 +126,10 @@ def test_errors_in_the_file(
     path = written(folder, **changes)
     options = ["--exporter", "http://127.0.0.1:9419", "--rollups", str(folder), "--base-path", "/ops"]
     code = main(["dashboard", *options, "--login", str(path)])
-    told = capsys.readouterr().err
+    reported = capsys.readouterr().err
 
-    assert (3, f"ackscope dashboard: {path}: {said}\n") == (code, told)
-    assert SECRET not in told
+    assert (3, f"ackscope dashboard: {path}: {said}\n") == (code, reported)
+    assert SECRET not in reported
 
 
 def test_a_file_that_is_missing(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -264,9 +264,9 @@ def test_an_open_dashboard_is_logged(
     monkeypatch.chdir(folder)
     written(folder)
     listen = f"0.0.0.0:{free_port()}"
-    told = ["--exporter", "http://127.0.0.1:9419", "--rollups", str(folder), "--base-path", "ops"]
+    reported = ["--exporter", "http://127.0.0.1:9419", "--rollups", str(folder), "--base-path", "ops"]
 
-    assert 0 == main(["dashboard", *told, "--listen", listen, *options])
+    assert 0 == main(["dashboard", *reported, "--listen", listen, *options])
     assert said.format(listen) == capsys.readouterr().err.partition("logger=dashboard.command ")[2]
 
 

@@ -55,8 +55,8 @@ def test_times_in_the_address_are_utc_in_every_zone(visit: Open, exporter: Expor
 def test_the_address_selects_a_time_range_of_confirms(visit: Open, exporter: Exporter, rollups: Path) -> None:
     """The range is shown as text, and one click clears it."""
     start, end = this_minute() - timedelta(minutes=30), this_minute() - timedelta(minutes=10)
-    told = {"from": f"{start:%Y-%m-%dT%H:%M}", "to": f"{end:%Y-%m-%dT%H:%M}"}
-    page = visit("confirms", exporter.url, rollups, range="6h", tz=FAR.name, **told)
+    reported = {"from": f"{start:%Y-%m-%dT%H:%M}", "to": f"{end:%Y-%m-%dT%H:%M}"}
+    page = visit("confirms", exporter.url, rollups, range="6h", tz=FAR.name, **reported)
 
     assert [] == errors(page)
     assert f"Only **{readable.between(start, end, FAR)}** (20 min)" in words(page)

@@ -19,9 +19,9 @@ def test_an_expected_nack_is_not_a_fault() -> None:
 
 def test_another_nack_is_a_fault() -> None:
     """It is listed next to the acked messages."""
-    told = probe_labels.detail(answers.probe(outcomes={"acked": 70, "nacked": 12}))
+    reported = probe_labels.detail(answers.probe(outcomes={"acked": 70, "nacked": 12}))
 
-    assert told.startswith("acked 70 of 82 settled · nacked 12 · ")
+    assert reported.startswith("acked 70 of 82 settled · nacked 12 · ")
 
 
 def test_a_probe_of_steps_shows_no_messages() -> None:
@@ -61,10 +61,10 @@ def test_optional_details_of_a_stream(changes: dict[str, Any], text: str) -> Non
 
 def test_batches_without_a_sync_show_no_time() -> None:
     """A window that limits them says nothing about the disk."""
-    told = probe_labels.detail(answers.probe(batching=Batching(kind=BatchingKind.WINDOW_LIMITED)))
+    reported = probe_labels.detail(answers.probe(batching=Batching(kind=BatchingKind.WINDOW_LIMITED)))
 
-    assert "flush" not in told
-    assert "fsync" not in told
+    assert "flush" not in reported
+    assert "fsync" not in reported
 
 
 def test_known_layers_are_shown() -> None:

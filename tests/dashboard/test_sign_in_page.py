@@ -40,10 +40,10 @@ def knock(monkeypatch: pytest.MonkeyPatch, exporter: Exporter, rollups: Path) ->
         script = "from dataclasses import replace\n" + APP.read_text().replace("(PAGES)", f"({first})")
         page = AppTest.from_string(script, default_timeout=60)
         page.secrets = {"auth": AUTH}
-        told = dict(claims)
-        if "ago" in told:
-            told["iat"] = SystemClock().now().wall - told.pop("ago")
-        page.user = told
+        reported = dict(claims)
+        if "ago" in reported:
+            reported["iat"] = SystemClock().now().wall - reported.pop("ago")
+        page.user = reported
         for name, value in query.items():
             page.query_params[name] = value
         return page.run()

@@ -35,7 +35,7 @@ def finding(since: str = "2026-01-01T12:03:00Z") -> FindingReport:
     )
 
 
-def told(minutes: float = 3, ended: float | None = None, *, lasts: bool = True) -> FindingEpisode:
+def reported(minutes: float = 3, ended: float | None = None, *, lasts: bool = True) -> FindingEpisode:
     """The same finding as an episode of the history."""
     end = None if ended is None else NOON + 60 * ended
     return FindingEpisode(
@@ -48,7 +48,7 @@ SHIFT = ChangePoint(NOON + 60, "queue", "/", "orders", "acked", 120.0, 0.0, 50.0
 
 def test_entries_are_in_order_of_time() -> None:
     """A change point, the start of a finding, a note, and the end of the finding."""
-    rows = timeline_entries.entries([SHIFT], [told(3, 9, lasts=False)], [], [note()], NOON, NOON + 3600)
+    rows = timeline_entries.entries([SHIFT], [reported(3, 9, lasts=False)], [], [note()], NOON, NOON + 3600)
 
     assert ["shift", "began", "note", "ended"] == [entry.kind for entry in rows]
     assert "ack rate fell from 120/s to 0/s" == rows[0].what
@@ -57,7 +57,7 @@ def test_entries_are_in_order_of_time() -> None:
 
 def test_a_finding_in_the_history_is_listed_once() -> None:
     """With the exact time of the history; others with that of the exporter."""
-    known = timeline_entries.entries([], [told()], [finding()], [], NOON, NOON + 3600)
+    known = timeline_entries.entries([], [reported()], [finding()], [], NOON, NOON + 3600)
     fresh = timeline_entries.entries([], [], [finding()], [], NOON, NOON + 3600)
 
     assert (1, 1) == (len(known), len(fresh))
@@ -66,7 +66,7 @@ def test_a_finding_in_the_history_is_listed_once() -> None:
 
 def test_entries_outside_the_range_are_excluded() -> None:
     """Also the end of a finding that started inside."""
-    rows = timeline_entries.entries([], [told(3, 90, lasts=False)], [], [note(-1)], NOON, NOON + 3600)
+    rows = timeline_entries.entries([], [reported(3, 90, lasts=False)], [], [note(-1)], NOON, NOON + 3600)
 
     assert ["began"] == [entry.kind for entry in rows]
 
@@ -98,7 +98,7 @@ def test_markdown_has_local_times_and_utc() -> None:
 
 def test_entries_are_saved_as_rows() -> None:
     """With times in UTC; no entries are no rows."""
-    rows = timeline_entries.table(timeline_entries.entries([], [told()], [], [note()], NOON, NOON + 3600))
+    rows = timeline_entries.table(timeline_entries.entries([], [reported()], [], [note()], NOON, NOON + 3600))
 
     assert ["began", "note"] == list(rows["kind"])
     assert "2026-01-01 12:03:00+00:00" == str(rows["at"].iloc[0])

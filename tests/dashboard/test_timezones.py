@@ -106,21 +106,21 @@ def test_a_figure_shows_local_times_and_names_the_zone() -> None:
     """Rows stay in UTC."""
     now = datetime(2026, 1, 5, 12, 0, tzinfo=UTC_INFO)
     rows = pd.DataFrame([outcome_row(now - timedelta(minutes=back), lost=back) for back in range(1, 16)])
-    told = {}
+    reported = {}
     for zone in (UTC, BERLIN):
         axis = Axis.until(now, RANGES["15m"], zone)
         sums = minute_frames.outcomes(rows, axis)
         figure = theme.time_figure(axis)
-        told[zone.name] = (
+        reported[zone.name] = (
             sums["lost"].to_list(),
             f"{axis.points[0]:%H:%M}",
             figure.layout.xaxis.title.text,
             figure.layout.xaxis.hoverformat,
         )
 
-    assert told["UTC"][0] == told["Europe/Berlin"][0] == [float(back) for back in range(15, 0, -1)]
-    assert ("11:45", "UTC, 2026-01-05", "%H:%M UTC") == told["UTC"][1:]
-    assert ("12:45", "CET, 2026-01-05", "%H:%M CET") == told["Europe/Berlin"][1:]
+    assert reported["UTC"][0] == reported["Europe/Berlin"][0] == [float(back) for back in range(15, 0, -1)]
+    assert ("11:45", "UTC, 2026-01-05", "%H:%M UTC") == reported["UTC"][1:]
+    assert ("12:45", "CET, 2026-01-05", "%H:%M CET") == reported["Europe/Berlin"][1:]
 
 
 def test_the_browser_gets_local_times() -> None:

@@ -71,26 +71,28 @@ def test_all_zero_is_a_line_at_the_bottom():
 )
 def test_the_band_is_shown_as_text(value, words, outside):
     """A colour is never the only sign."""
-    told = sign("publish", "rate", value, value, band=(120, 180))
+    reported = sign("publish", "rate", value, value, band=(120, 180))
 
-    assert (words, outside) == (vital_metrics.band_text(told), vital_metrics.deviation(told))
+    assert (words, outside) == (vital_metrics.band_text(reported), vital_metrics.deviation(reported))
 
 
 def test_the_compared_value_is_shown_if_it_differs():
     """The broker's total includes the load of probes, the band does not."""
-    told = sign("ready", "messages", 950, 950, band=(0, 300))
-    compared = replace(told, usual=replace(told.usual, value=12.0))
+    reported = sign("ready", "messages", 950, 950, band=(0, 300))
+    compared = replace(reported, usual=replace(reported.usual, value=12.0))
 
     assert "applications 12, usual 0 to 300 messages" == vital_metrics.band_text(compared)
     assert None is vital_metrics.deviation(compared)
-    assert [True, False] == [vital_metrics.band_fits(told), vital_metrics.band_fits(compared)]
+    assert [True, False] == [vital_metrics.band_fits(reported), vital_metrics.band_fits(compared)]
 
 
 def test_a_small_difference_is_ignored():
     """Probes always send some messages per second."""
-    told = sign("publish", "rate", 5040, 5040, band=(4000, 6000))
+    reported = sign("publish", "rate", 5040, 5040, band=(4000, 6000))
 
-    assert "usual 4,000 to 6,000/s" == vital_metrics.band_text(replace(told, usual=replace(told.usual, value=4995.0)))
+    assert "usual 4,000 to 6,000/s" == vital_metrics.band_text(
+        replace(reported, usual=replace(reported.usual, value=4995.0))
+    )
 
 
 def test_missing_bands_are_explained_once():

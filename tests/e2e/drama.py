@@ -88,8 +88,8 @@ def live(trouble: Trouble, browser: Browser) -> Drama:
     drama = Drama()
     context = _watched(browser, trouble, drama)
     trouble.hold(TOGETHER)
-    told = trouble.named(TOGETHER, _NAMED)
-    _read(context, trouble, drama, TOGETHER, told)
+    reported = trouble.named(TOGETHER, _NAMED)
+    _read(context, trouble, drama, TOGETHER, reported)
     trouble.verify()
     roll_up(trouble.landing, trouble.rollups, CLUSTER)
     fresh = _watched(browser, trouble, drama)
@@ -110,10 +110,10 @@ def live(trouble: Trouble, browser: Browser) -> Drama:
 
 
 def _read(
-    context: BrowserContext, trouble: Trouble, drama: Drama, names: Sequence[str], told: Mapping[str, Told]
+    context: BrowserContext, trouble: Trouble, drama: Drama, names: Sequence[str], reported: Mapping[str, Told]
 ) -> None:
-    drama.unnamed += [name for name in names if name not in told]
-    for name in told:
+    drama.unnamed += [name for name in names if name not in reported]
+    for name in reported:
         page = context.new_page()
         reading = reader.read(page, trouble.page, trouble.held[name], partial(trouble.told_of, name))
         page.close()

@@ -122,11 +122,11 @@ def _read_on(card: Locator, reading: Reading, ask: Callable[[], Mapping[str, Any
     reading.missing += lacking
 
 
-def _lacking(told: Mapping[str, Any], text: str, all_text: str, commands: Sequence[str]) -> list[str]:
+def _lacking(reported: Mapping[str, Any], text: str, all_text: str, commands: Sequence[str]) -> list[str]:
     """What of a finding cannot be read."""
-    steps = told["steps"]
+    steps = reported["steps"]
     lacking = [it["command"] for it in steps if it["command"] and visible(it["command"]) not in commands]
     lacking += [it["text"] for it in steps if visible(it["text"]) not in text]
-    lacking += [it for it in (told["cause"], told["runbook"]) if visible(it) not in text]
-    lacking += [it["what"] for it in told["evidence"] if visible(it["what"]) not in all_text]
+    lacking += [it for it in (reported["cause"], reported["runbook"]) if visible(it) not in text]
+    lacking += [it["what"] for it in reported["evidence"] if visible(it["what"]) not in all_text]
     return lacking

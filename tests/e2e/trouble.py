@@ -55,11 +55,11 @@ class Held:
     spec: FaultSpec
     subject: dict[str, str | None]
 
-    def is_named_by(self, told: Told) -> bool:
+    def is_named_by(self, reported: Told) -> bool:
         """Whether a finding names it: the right rule about the right thing."""
-        subject = told["subject"]
+        subject = reported["subject"]
         return (
-            told["rule"] == self.spec.rule
+            reported["rule"] == self.spec.rule
             and subject["kind"] == self.subject["kind"]
             and self.subject["name"] in {"", subject["name"]}
         )
@@ -147,8 +147,8 @@ class Trouble:
         """The finding of each of some held faults; without those that are not named in time."""
         deadline = time.monotonic() + seconds
         while True:
-            told = self.findings()
-            found = {name: each for name in names for each in told if self.held[name].is_named_by(each)}
+            reported = self.findings()
+            found = {name: each for name in names for each in reported if self.held[name].is_named_by(each)}
             if len(found) == len(names) or time.monotonic() > deadline:
                 self.last.update(found)
                 return found

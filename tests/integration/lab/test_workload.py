@@ -46,8 +46,8 @@ def test_the_shop_moves_messages_and_is_healthy(lab, shop, queues, client_names,
         seen = queues(node)
         busy = [name for name in CONSUMED if name in seen and rate(seen[name], "ack") > 0]
         # A queue is listed before its first statistics are there.
-        told = all("messages" in seen.get(name, {}) for name in MADE)
-        return seen if told and len(busy) == len(CONSUMED) else None
+        reported = all("messages" in seen.get(name, {}) for name in MADE)
+        return seen if reported and len(busy) == len(CONSUMED) else None
 
     wait_until(steady, "every consumer acknowledges")
     wait_until(lambda: client_names(node) >= {job.name for job in JOBS}, "every connection has its name")

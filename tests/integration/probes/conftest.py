@@ -37,8 +37,8 @@ class Measuring:
 
     def outcome(self, stream):
         """The last outcome of a stream; None before its first."""
-        told = [outcome for batch in self.batches for outcome in batch.outcomes if outcome.stream == stream]
-        return told[-1] if told else None
+        reported = [outcome for batch in self.batches for outcome in batch.outcomes if outcome.stream == stream]
+        return reported[-1] if reported else None
 
     async def until(self, condition, what):
         """Wait for a real condition."""

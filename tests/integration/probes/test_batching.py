@@ -18,26 +18,26 @@ def test_a_slow_disk_is_measured_where_confirms_wait_for_it_and_only_there(lab, 
 
     async def scenario():
         settings = {"rate": 200, "control_rate": 50, "streams": ["transient", "classic", "quorum"]}
-        told, layers = {}, {}
+        reported, layers = {}, {}
         async with measure(lab.nodes[0].amqp, "confirm", **settings) as seen:
             for stream in ("transient", "classic", "quorum"):
                 await seen.until_acked(stream, 10)
 
             def found():
                 # As they run: a stream that is stopped leaves messages undecided, on such a disk.
-                told.update({stream: seen.outcome(stream) for stream in ("transient", "classic", "quorum")})
-                layers.update({layer.name: layer for layer in decompose(list(told.values()))})
+                reported.update({stream: seen.outcome(stream) for stream in ("transient", "classic", "quorum")})
+                layers.update({layer.name: layer for layer in decompose(list(reported.values()))})
                 # A transient message waits for no disk: once it has enough of them, the others have theirs.
-                enough = told["transient"].outcomes["acked"] >= 300 and layers["replicate"].seconds is not None
-                return enough and all(told[stream].batching.kind is BatchingKind.SYNC for stream in waits)
+                enough = reported["transient"].outcomes["acked"] >= 300 and layers["replicate"].seconds is not None
+                return enough and all(reported[stream].batching.kind is BatchingKind.SYNC for stream in waits)
 
             await seen.until(found, f"a sync time on {waits}, and what replication costs")
-        return told, layers
+        return reported, layers
 
     with slow_disk(lab.processes[0].pid, DELAY):
-        told, layers = run(scenario())
+        reported, layers = run(scenario())
 
-    for stream, outcome in told.items():
+    for stream, outcome in reported.items():
         if stream in waits:
             assert outcome.batching.interval == pytest.approx(DELAY, rel=0.3)
             assert outcome.batching.fsync

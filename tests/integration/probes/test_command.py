@@ -218,8 +218,12 @@ def test_the_child_measures_every_target_and_a_dead_one_stops_nothing(lab_310, l
     process = child(encode_targets([target(cluster, url) for cluster, url in urls.items()]))
 
     def complete(batches):
-        told = states(batches)
-        return len(told) == 12 and list(told.values()).count("running") == 8 and "connecting" not in told.values()
+        reported = states(batches)
+        return (
+            len(reported) == 12
+            and list(reported.values()).count("running") == 8
+            and "connecting" not in reported.values()
+        )
 
     batches = until(process, complete)
     process.stdin.close()

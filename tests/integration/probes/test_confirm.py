@@ -125,15 +125,15 @@ def test_a_closed_connection_means_lost_messages_and_a_new_epoch(lab, measure, r
             await seen.until_acked("quorum", 1000)
             await asyncio.to_thread(lab.ctl, 0, "close_all_connections", "by a test")
             await seen.until(lambda: seen.outcome("quorum").connects == 2, "a second connection")
-            told = [outcome.reason for batch in seen.batches for outcome in batch.outcomes if outcome.reason]
+            reported = [outcome.reason for batch in seen.batches for outcome in batch.outcomes if outcome.reason]
             acked = seen.outcome("quorum").outcomes["acked"]
             await seen.until_acked("quorum", acked + 500)
-        return seen, told
+        return seen, reported
 
-    seen, told = run(scenario())
+    seen, reported = run(scenario())
     lost = [record for record in seen.messages if record.outcome is Outcome.LOST]
 
-    assert any("the broker closed the connection (CONNECTION_FORCED" in reason for reason in told)
+    assert any("the broker closed the connection (CONNECTION_FORCED" in reason for reason in reported)
     assert {1, 2} == {record.epoch for record in seen.messages}
     assert {1} >= {record.epoch for record in lost}
     assert all(record.confirm is None and record.group is None for record in lost)
@@ -216,11 +216,11 @@ def test_a_broker_that_does_not_answer_is_undecided_and_not_silent(lab_43, measu
 
     seen = run(scenario())
     undecided = [record for record in seen.messages if record.outcome is Outcome.TIMED_OUT]
-    told = [outcome.reason for batch in seen.batches for outcome in batch.outcomes if outcome.reason]
+    reported = [outcome.reason for batch in seen.batches for outcome in batch.outcomes if outcome.reason]
 
     kept_back = [record for record in seen.messages if record.seq < 0]
 
-    assert any(gave_up in reason for reason in told)
+    assert any(gave_up in reason for reason in reported)
     assert kept_back
     assert {Outcome.TIMED_OUT, Outcome.LOST} >= {record.outcome for record in kept_back}
     assert any(record.seq > 0 for record in undecided)

@@ -46,15 +46,15 @@ def test_paths_without_a_queue_and_streams_can_be_compared(lab_43):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "reported"),
     [
         (("--strategy", "batch", "--batch", "0"), "--batch: must be from 1 to 10000"),
         (("--strategy", "batch", "--payload", "1"), "--payload: "),
     ],
 )
-def test_wrong_usage_is_one_line(lab_43, words, told):
+def test_wrong_usage_is_one_line(lab_43, words, reported):
     """With the exit code of the contract."""
     done = probe(lab_43, *words)
 
     assert (3, "", 1) == (done.returncode, done.stdout, done.stderr.count("\n"))
-    assert told in done.stderr
+    assert reported in done.stderr

@@ -36,12 +36,12 @@ def written(tmp_path_factory):
 
 def test_the_history_is_one_that_the_page_reads(written):
     """Every table of minutes that the page asks for has rows up to the end, and moves and answers are there."""
-    told = rollups.read(written, "bench", NOW - timedelta(hours=1), NOW)
+    reported = rollups.read(written, "bench", NOW - timedelta(hours=1), NOW)
     moved = history_answers.changes(written, "bench", NOW - timedelta(days=1), NOW)
 
     assert NOW - timedelta(minutes=1) == rollups.last_minute(written, "bench")
-    assert told.problem is None
-    for frame in (told.latency, told.outcomes, told.bursts, told.depth, told.redelivered):
+    assert reported.problem is None
+    for frame in (reported.latency, reported.outcomes, reported.bursts, reported.depth, reported.redelivered):
         assert len(frame)
     assert moved.problem is None
     assert moved.analysed

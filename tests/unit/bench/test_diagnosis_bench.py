@@ -44,7 +44,7 @@ def test_the_table_fits_a_terminal_and_tells_what_was_strange():
     assert any(line.startswith("also said, stuck-consumer (3.10.8): warning x") for line in text)
 
 
-def told(rule="stuck-consumer", kind="queue", name="orders", vhost="/", **fields):
+def reported(rule="stuck-consumer", kind="queue", name="orders", vhost="/", **fields):
     """Return a finding as the API reports it."""
     return {"rule": rule, "subject": {"kind": kind, "vhost": vhost, "name": name, "node": None}, **fields}
 
@@ -52,12 +52,12 @@ def told(rule="stuck-consumer", kind="queue", name="orders", vhost="/", **fields
 @pytest.mark.parametrize(
     ("finding", "named"),
     [
-        (told(), True),
-        (told(vhost=None), True),
-        (told(rule="slow-consumer"), False),
-        (told(name="stock"), False),
-        (told(kind="connection"), False),
-        (told(vhost="shop"), False),
+        (reported(), True),
+        (reported(vhost=None), True),
+        (reported(rule="slow-consumer"), False),
+        (reported(name="stock"), False),
+        (reported(kind="connection"), False),
+        (reported(vhost="shop"), False),
     ],
 )
 def test_a_fault_is_named_by_the_right_rule_about_the_right_thing(finding, named):
@@ -69,8 +69,8 @@ def test_a_fault_is_named_by_the_right_rule_about_the_right_thing(finding, named
 
 def test_consequences_are_findings_with_their_cause():
     """This includes consequences of consequences."""
-    deep = told("c", consequences=[])
-    cause = told("a", consequences=[told("b", consequences=[deep])])
+    deep = reported("c", consequences=[])
+    cause = reported("a", consequences=[reported("b", consequences=[deep])])
 
     assert [("a", None), ("b", "a"), ("c", "a")] == [(it["rule"], up and up["rule"]) for it, up in flat([cause])]
 

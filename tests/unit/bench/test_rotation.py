@@ -27,10 +27,10 @@ def stretches(slow, brokers, disturbed=None):
 def test_neither_slow_stretches_nor_dear_brokers_are_told_as_ours(slow, brokers):
     """This holds for whole and for incomplete rotations."""
     seen = stretches(slow, brokers)
-    told = at_once.goal(seen)
+    reported = at_once.goal(seen)
 
     assert compared(seen).times == pytest.approx({RABBITMQ_EXPORTER: 2.0, OURS: 1.2})
-    assert (0.2, 0.2, 0.2) == pytest.approx((told.seen, told.low, told.high), abs=1e-4)
+    assert (0.2, 0.2, 0.2) == pytest.approx((reported.seen, reported.low, reported.high), abs=1e-4)
 
 
 def test_what_disturbs_one_of_them_is_noise():
@@ -44,7 +44,7 @@ def test_what_disturbs_one_of_them_is_noise():
 
 def test_two_stretches_tell_no_noise():
     """There are as many unknowns as values."""
-    told = at_once.goal(stretches([0.6, 0.7], (1.0, 1.1, 1.2)))
+    reported = at_once.goal(stretches([0.6, 0.7], (1.0, 1.1, 1.2)))
 
-    assert told.seen == pytest.approx(0.2)
-    assert (told.low, told.high) == (None, None)
+    assert reported.seen == pytest.approx(0.2)
+    assert (reported.low, reported.high) == (None, None)

@@ -86,11 +86,15 @@ def test_every_rule_pages_or_warns_with_the_way_to_its_runbook(rule, tmp_path):
         ends = {"critical": "are being lost or stopped now", "warning": "will be lost or stopped, or are slow"}[
             severity
         ]
-        told = {
+        reported = {
             "summary": f"{rule.name}: queue q of cluster shop: messages {ends}",
             "runbook_url": f"http://x:1/runbook?rule={rule.name}",
         }
-        case = {"eval_time": "3m", "alertname": alert, "exp_alerts": [{"exp_labels": labels, "exp_annotations": told}]}
+        case = {
+            "eval_time": "3m",
+            "alertname": alert,
+            "exp_alerts": [{"exp_labels": labels, "exp_annotations": reported}],
+        }
         inputs = [{"series": series, "values": "1x20"}]
         tests.append({"interval": "15s", "input_series": inputs, "alert_rule_test": [case]})
     file = tmp_path / "rule.test.yml"

@@ -33,12 +33,12 @@ def series(draw):
 @given(series())
 def test_it_tells_what_a_dictionary_for_each_reading_would(readings):
     """This covers queues that always existed, came, went, and never existed."""
-    told = Readings(readings)
+    reported = Readings(readings)
     for name in [*NAMES, "z"]:
         expected = [(seen.at, {it.name: it for it in seen.value}.get(name)) for seen in readings]
 
         assert [(moment, id(it)) for moment, it in expected] == [
-            (moment, id(it)) for moment, it in told.of(("/", name))
+            (moment, id(it)) for moment, it in reported.of(("/", name))
         ]
 
 
@@ -46,8 +46,8 @@ def test_it_tells_what_a_dictionary_for_each_reading_would(readings):
 def test_so_long_ago_is_the_latest_reading_that_is_old_enough(readings, seconds):
     """The age counts from the last reading; there may be no such reading."""
     old = [seen for seen in readings if readings[-1].at.since(seen.at) >= seconds]
-    told = Readings(readings)
+    reported = Readings(readings)
     for name in NAMES:
         expected = {it.name: it for it in old[-1].value}.get(name) if old else None
 
-        assert expected is told.ago(("/", name), seconds)
+        assert expected is reported.ago(("/", name), seconds)

@@ -15,14 +15,14 @@ VIEW = View(Window.empty("shop"), (), moment(0), Thresholds())
 def rule(name, **explains):
     """Return a rule that explains others, by the names of relations."""
     relations = {"anywhere": ANYWHERE, "node": SAME_NODE, "subject": SAME_SUBJECT, "vhost": SAME_VHOST}
-    told = tuple(Explains(tuple(names), relations[where]) for where, names in explains.items())
+    reported = tuple(Explains(tuple(names), relations[where]) for where, names in explains.items())
     return Rule(
         name=name,
         impact=Impact.OUTAGE,
         needs=(),
         compares_counters=False,
         evaluate=lambda _: iter(()),
-        explains=told,
+        explains=reported,
     )
 
 
@@ -36,7 +36,7 @@ def finding(rule_name, severity=Severity.WARNING, **subject):
     )
 
 
-def told(findings, *rules):
+def reported(findings, *rules):
     """Return the rules of the consequences by the rule of each cause."""
     causes = group_by_cause(findings, {each.name: each for each in rules}, VIEW)
     return {cause.rule: [other.rule for other in cause.consequences] for cause in causes}
@@ -46,7 +46,7 @@ def test_a_consequence_hangs_under_its_cause():
     """The order and the number of findings do not matter."""
     findings = [finding("stall"), finding("alarm", kind="node", name="one"), finding("blocked", name="stock")]
 
-    assert {"alarm": ["stall", "blocked"]} == told(findings, rule("alarm", anywhere=["stall", "blocked"]))
+    assert {"alarm": ["stall", "blocked"]} == reported(findings, rule("alarm", anywhere=["stall", "blocked"]))
 
 
 def test_chains_are_followed():
@@ -54,15 +54,15 @@ def test_chains_are_followed():
     rules = (rule("down", node=["alarm"]), rule("alarm", anywhere=["stall"]))
     findings = [finding("stall", node=None), finding("alarm"), finding("down")]
 
-    assert {"down": ["stall", "alarm"]} == told(findings, *rules)
+    assert {"down": ["stall", "alarm"]} == reported(findings, *rules)
 
 
 def test_two_that_explain_each_other_have_the_more_harmful_as_cause():
     """A cycle of explanations still has one cause."""
     rules = (rule("a", subject=["b"]), rule("b", subject=["a"]))
 
-    assert {"a": ["b"]} == told([finding("a"), finding("b")], *rules)
-    assert {"b": ["a"]} == told([finding("b"), finding("a")], *rules)
+    assert {"a": ["b"]} == reported([finding("a"), finding("b")], *rules)
+    assert {"b": ["a"]} == reported([finding("b"), finding("a")], *rules)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_two_that_explain_each_other_have_the_more_harmful_as_cause():
 )
 def test_a_cause_explains_only_what_is_related(where, other, hangs):
     """A node that is down explains no finding about another node."""
-    causes = told([finding("cause"), finding("other", **other)], rule("cause", **{where: ["other"]}))
+    causes = reported([finding("cause"), finding("other", **other)], rule("cause", **{where: ["other"]}))
 
     assert hangs == (causes == {"cause": ["other"]})
 

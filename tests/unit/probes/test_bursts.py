@@ -89,9 +89,9 @@ def test_no_frame_and_no_message_is_lost_or_told_twice(steps):
         now += step
         bursts.append(joiner.frame(now, messages, multiple=multiple))
     bursts.append(joiner.flush(now + 1))
-    told = [burst for burst in bursts if burst is not None]
+    reported = [burst for burst in bursts if burst is not None]
 
-    assert len(steps) == sum(burst.frames for burst in told)
-    assert sum(messages for _, messages, _ in steps) == sum(burst.messages for burst in told)
-    assert sum(multiple for _, _, multiple in steps) == sum(burst.multiple_frames for burst in told)
-    assert all(burst.span < burst.frames * GAP for burst in told)
+    assert len(steps) == sum(burst.frames for burst in reported)
+    assert sum(messages for _, messages, _ in steps) == sum(burst.messages for burst in reported)
+    assert sum(multiple for _, _, multiple in steps) == sum(burst.multiple_frames for burst in reported)
+    assert all(burst.span < burst.frames * GAP for burst in reported)

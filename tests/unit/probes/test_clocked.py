@@ -34,14 +34,14 @@ def connection(sock):
 def _until_the_kernel_tells(made, client, broker):
     """Wait until the kernel reports receive times; it starts with a short delay after it was asked."""
     deadline = time.monotonic() + 10
-    told = False
-    while not told:
+    reported = False
+    while not reported:
         assert time.monotonic() < deadline
         broker.sendall(b"first")
         time.sleep(0.05)
         reading = time.monotonic()
         made._transport._sigint_safe_recv(client, 4096)
-        told = made.read_at < reading - 0.01
+        reported = made.read_at < reading - 0.01
 
 
 def test_bytes_that_waited_keep_the_time_of_their_coming():

@@ -36,26 +36,26 @@ def test_without_a_step_that_ended_nothing_is_known():
 
 def test_a_late_sender_is_told_with_its_figures():
     """The sentence has the measured delay and the acceptable one."""
-    told = doubt_of_messages(confirm=of(0.02, 0.05), send_delay=of(1e-4, 0.013), loop_lag=of(1e-4, 1e-4))
+    reported = doubt_of_messages(confirm=of(0.02, 0.05), send_delay=of(1e-4, 0.013), loop_lag=of(1e-4, 1e-4))
 
-    assert told == (
+    assert reported == (
         "the probe itself was slow (sent late by p99 13.0 ms, limit for a median confirm of 20.0 ms: 2.00 ms)"
     )
 
 
 def test_a_late_loop_is_told():
     """Acks that are read late make the broker look slow."""
-    told = doubt_of_messages(confirm=of(0.002, 0.05), send_delay=of(1e-4, 1e-4), loop_lag=of(1e-4, 0.03))
+    reported = doubt_of_messages(confirm=of(0.002, 0.05), send_delay=of(1e-4, 1e-4), loop_lag=of(1e-4, 0.03))
 
-    assert told is not None
-    assert "timer loop late by p99 30.0 ms" in told
+    assert reported is not None
+    assert "timer loop late by p99 30.0 ms" in reported
 
 
 def test_few_messages_prove_nothing():
     """A p99 of three messages is just the maximum."""
-    told = doubt_of_messages(confirm=of(0.002, 0.005, count=3), send_delay=of(), loop_lag=of())
+    reported = doubt_of_messages(confirm=of(0.002, 0.005, count=3), send_delay=of(), loop_lag=of())
 
-    assert told == "only 3 messages were settled; at least 20 are needed"
+    assert reported == "only 3 messages were settled; at least 20 are needed"
 
 
 @pytest.mark.parametrize(

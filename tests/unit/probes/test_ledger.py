@@ -21,7 +21,7 @@ acts = st.lists(st.one_of(publishes, publishes, publishes, singles, multiples, r
 @given(acts=acts, closes=st.booleans())
 def test_every_message_has_exactly_one_outcome(acts, closes):
     """Acks, nacks, returns, timeouts and a closed channel may come in any order."""
-    ledger, now, published, told = ConfirmLedger(LIMIT), 0.0, 0, []
+    ledger, now, published, reported = ConfirmLedger(LIMIT), 0.0, 0, []
     owed = set()
     for act, value in acts:
         match act:
@@ -35,47 +35,47 @@ def test_every_message_has_exactly_one_outcome(acts, closes):
                 answered = {seq for seq in owed if (seq <= value or value == 0 if multiple else seq == value)}
                 assert len(answered) == frame.covered
                 owed -= answered
-                told += frame.settled
+                reported += frame.settled
             case "return":
                 ledger.returned(value)
             case "wait":
                 now += value
-                told += ledger.expire(now)
+                reported += ledger.expire(now)
             case "unsent":
                 published += 1
-                told.append(ledger.never_sent(now, now, Outcome.TIMED_OUT))
+                reported.append(ledger.never_sent(now, now, Outcome.TIMED_OUT))
                 published -= 1
-    in_time = {message.seq for message in told if message.seq > 0}
+    in_time = {message.seq for message in reported if message.seq > 0}
 
     assert ledger.outstanding == published - len(in_time)
     assert ledger.outstanding + ledger.late == len(owed)
 
     if closes:
-        told += ledger.close()
-        assert {message.seq for message in told if message.seq > 0} == set(range(1, published + 1))
+        reported += ledger.close()
+        assert {message.seq for message in reported if message.seq > 0} == set(range(1, published + 1))
         assert ledger.outstanding == ledger.late == 0
-    assert max(Counter(message.seq for message in told).values(), default=1) == 1
+    assert max(Counter(message.seq for message in reported).values(), default=1) == 1
 
 
 @given(acts=acts)
 def test_only_answered_messages_have_a_time_and_a_group(acts):
     """Acked, nacked and returned come from a frame; undecided and lost do not."""
-    ledger, now, told = ConfirmLedger(LIMIT), 0.0, []
+    ledger, now, reported = ConfirmLedger(LIMIT), 0.0, []
     for act, value in acts:
         if act == "publish":
             ledger.publish(now, now)
         elif "ack" in act:
-            told += ledger.settle(value, now, multiple="multiple" in act, nacked="nack" in act).settled
+            reported += ledger.settle(value, now, multiple="multiple" in act, nacked="nack" in act).settled
         elif act == "wait":
             now += value
-            told += ledger.expire(now)
-    told += ledger.close()
+            reported += ledger.expire(now)
+    reported += ledger.close()
 
     answered = {Outcome.ACKED, Outcome.NACKED, Outcome.RETURNED}
 
-    assert all((message.at is not None) == (message.outcome in answered) for message in told)
-    assert all((message.group is not None) == (message.outcome in answered) for message in told)
-    assert all(message.group >= 1 for message in told if message.group is not None)
+    assert all((message.at is not None) == (message.outcome in answered) for message in reported)
+    assert all((message.group is not None) == (message.outcome in answered) for message in reported)
+    assert all(message.group >= 1 for message in reported if message.group is not None)
 
 
 def fresh(count):

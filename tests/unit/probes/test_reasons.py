@@ -51,12 +51,12 @@ CASES = [
 @pytest.mark.parametrize(("error", "kind", "words"), CASES)
 def test_why_a_connection_could_not_be_opened(error, kind, words):
     """The reason is one line with host and port and what to do, without a password."""
-    told = explain_open(error, SERVER)
+    reported = explain_open(error, SERVER)
 
-    assert type(told) is kind
-    assert str(told).startswith("broker:5672: ")
-    assert words in str(told)
-    assert "hunter2" not in str(told)
+    assert type(reported) is kind
+    assert str(reported).startswith("broker:5672: ")
+    assert words in str(reported)
+    assert "hunter2" not in str(reported)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_why_a_connection_could_not_be_opened(error, kind, words):
 )
 def test_why_an_open_link_ended(error, kind, words):
     """The reason names the current step, and what to do if anything can be done."""
-    told = explain_close(error, SERVER, "declaring queue 'q'")
+    reported = explain_close(error, SERVER, "declaring queue 'q'")
 
-    assert type(told) is kind
-    assert words in str(told)
+    assert type(reported) is kind
+    assert words in str(reported)

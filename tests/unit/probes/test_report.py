@@ -122,11 +122,11 @@ def test_a_run_is_clean_only_when_all_is_acked():
 
 def test_the_document_holds_every_message_of_the_histogram():
     """`--json` tells the same as the text."""
-    told = report([0.001] * 9 + [0.02]).document()
+    reported = report([0.001] * 9 + [0.02]).document()
 
-    assert sum(bucket["count"] for bucket in told["histogram"]) == 10
-    assert told["outcomes"]["acked"] == 10
-    assert told["confirm"]["count"] == 10
+    assert sum(bucket["count"] for bucket in reported["histogram"]) == 10
+    assert reported["outcomes"]["acked"] == 10
+    assert reported["confirm"]["count"] == 10
 
 
 def test_what_a_probe_expects_is_clean():
@@ -173,24 +173,24 @@ def test_layers_are_told_where_streams_are_side_by_side():
     """The differences, what is withheld, and what stands out; in the document as well."""
     medians = {"unroutable": 0.001, "transient": 0.002, "classic": 0.003, "quorum": 0.3}
     reports = [report([seconds] * 40, stream=stream) for stream, seconds in medians.items()]
-    shown, told = lines(*reports), document(reports)
+    shown, reported = lines(*reports), document(reports)
 
     assert "  network+channel  1.00 ms  round trip through the channel, into no queue" in shown
     assert "  replicate         298 ms  a majority of quorum queue members write it" in shown
     assert "  store                  -  withheld:" in shown
     assert max(map(len, shown)) <= 80
     assert any("the time is in replicate (298 ms)" in line for line in shown)
-    assert told["layers"][3]["seconds"] is None
-    assert told["layers"][4]["seconds"] == pytest.approx(0.298, rel=0.02)
-    assert len(told["streams"]) == 4
-    assert told["verdict"].startswith("most of the time is in replicate")
+    assert reported["layers"][3]["seconds"] is None
+    assert reported["layers"][4]["seconds"] == pytest.approx(0.298, rel=0.02)
+    assert len(reported["streams"]) == 4
+    assert reported["verdict"].startswith("most of the time is in replicate")
 
 
 def test_a_run_over_time_shows_a_stall_where_it_was():
     """The plot shows the long responses in their column."""
-    told = report([0.001] * 30, outcomes=[Outcome.TIMED_OUT]).document()
+    reported = report([0.001] * 30, outcomes=[Outcome.TIMED_OUT]).document()
 
-    assert told["over_time"] == [{"at": 0.0, "longest": 0.0011, "marks": "u"}]
+    assert reported["over_time"] == [{"at": 0.0, "longest": 0.0011, "marks": "u"}]
 
 
 @given(

@@ -23,12 +23,12 @@ def test_what_cannot_be_deleted_is_told():
     """The broker is unreachable: the queue expires by itself, and the user is informed."""
     queue = one_shot("ackscope.probe", RUN, "confirm", "quorum", "quorum")
 
-    (told,) = asyncio.run(
+    (reported,) = asyncio.run(
         sweep(AmqpServer(parse_amqp("amqp://127.0.0.1:1")), [queue.name], prefix="ackscope.probe", run_id=RUN)
     )
 
-    assert "connection refused" in told
-    assert "expires within 60 s" in told
+    assert "connection refused" in reported
+    assert "expires within 60 s" in reported
 
 
 def test_every_queue_is_bounded_and_marked_as_ours():

@@ -109,12 +109,12 @@ def test_quantiles_are_those_of_one_histogram_of_all_values(count):
         value = random.expovariate(1000)
         recent.record(value, 50.0 * index / count)
         whole.record_value(int(value / 1e-6 + 0.5))
-        told = recent.summary(50.0 * index / count)
+        reported = recent.summary(50.0 * index / count)
     expected = whole.get_percentile_to_value_dict([50, 90, 99])
 
-    assert count == told.count
-    for percent, found in ((50, told.p50), (90, told.p90), (99, told.p99)):
-        assert found == pytest.approx(min(expected[percent] * 1e-6, told.max))
+    assert count == reported.count
+    for percent, found in ((50, reported.p50), (90, reported.p90), (99, reported.p99)):
+        assert found == pytest.approx(min(expected[percent] * 1e-6, reported.max))
 
 
 def test_a_summary_may_be_asked_for_that_is_a_little_old():

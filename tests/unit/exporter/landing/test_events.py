@@ -31,14 +31,14 @@ def test_a_failure_is_told_with_its_reason_and_the_age_of_what_is_shown():
     polls.take(small())
     later = Instant(wall=WALL + 20, mono=NOW.mono + 20)
     failed = replace(small(), taken=later, queues=replace(small().queues, error="timed out"))
-    told = rows(polls.take(failed))
+    reported = rows(polls.take(failed))
     again = polls.take(replace(failed, queues=replace(failed.queues)))
     after = Instant(wall=WALL + 80, mono=NOW.mono + 80)
     minute = rows(polls.take(replace(failed, taken=after)))
     other = rows(polls.take(replace(failed, taken=after, queues=replace(failed.queues, error="refused"))))
 
     assert [("queues", False, 20.0, "timed out", WALL + 20)] == [
-        (row["family"], row["success"], row["age"], row["reason"], row["at"].timestamp()) for row in told
+        (row["family"], row["success"], row["age"], row["reason"], row["at"].timestamp()) for row in reported
     ]
     assert [] == again
     assert [80.0, "refused"] == [minute[0]["age"], other[0]["reason"]]
@@ -47,9 +47,9 @@ def test_a_failure_is_told_with_its_reason_and_the_age_of_what_is_shown():
 def test_a_reading_that_is_not_believed_is_no_good_one():
     """A list that is empty for lack of permission has a time but no value, so it shows nothing about queues."""
     blind = replace(small().queues, value=None, error="the user sees nothing")
-    told = rows(Polls().take(small(queues=blind)))
+    reported = rows(Polls().take(small(queues=blind)))
 
-    assert [False] == [row["success"] for row in told if row["family"] == "queues"]
+    assert [False] == [row["success"] for row in reported if row["family"] == "queues"]
 
 
 NO_CONSUMER = finding()
@@ -65,8 +65,8 @@ OTHER = finding(
 def events(findings, *verdicts):
     """(event, rule, severity, severity before) of each row of the last verdict."""
     for verdict in verdicts:
-        told = rows(findings.take(verdict.of("shop"), NOW))
-    return [(row["event"], row["rule"], row["severity"], row["severity_before"]) for row in told]
+        reported = rows(findings.take(verdict.of("shop"), NOW))
+    return [(row["event"], row["rule"], row["severity"], row["severity_before"]) for row in reported]
 
 
 def test_a_finding_that_was_there_at_the_first_look_did_not_begin_then():

@@ -16,7 +16,7 @@ def test_nothing_of_others_is_ever_deleted(ground):
 def test_what_cannot_be_deleted_is_told(ground):
     """With the reason, and that the broker does it in the end."""
     ground.queues.append(f"{ground.prefix}.s01")
-    (told,) = asyncio.run(clear(ground))
+    (reported,) = asyncio.run(clear(ground))
 
-    assert told.startswith(f"'{ground.prefix}.s01' is left behind (127.0.0.1:1: ")
-    assert told.endswith("the broker deletes it within 5 minutes of its last use")
+    assert reported.startswith(f"'{ground.prefix}.s01' is left behind (127.0.0.1:1: ")
+    assert reported.endswith("the broker deletes it within 5 minutes of its last use")

@@ -127,7 +127,7 @@ def test_without_a_lab_nothing_that_disturbs_is_run(ground, claim):
 
 def test_progress_names_what_is_being_checked(ground, claim):
     """And how many are done."""
-    told = []
-    asyncio.run(check_all(ground, [claim("S01")], lambda claims, done: told.append(([c.id for c in claims], done))))
+    reported = []
+    asyncio.run(check_all(ground, [claim("S01")], lambda claims, done: reported.append(([c.id for c in claims], done))))
 
-    assert [(["S01"], 0), ([], 1)] == told
+    assert [(["S01"], 0), ([], 1)] == reported
