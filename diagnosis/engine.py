@@ -10,6 +10,7 @@ from ackscope.records import ProbeOutcome
 from diagnosis.contract import Rule, View
 from diagnosis.grouping import group_by_cause
 from diagnosis.hysteresis import apply_hysteresis
+from diagnosis.laws import without_explained
 from diagnosis.preconditions import blind_spots, missing
 from diagnosis.rules import RULES
 from diagnosis.thresholds import Thresholds
@@ -63,7 +64,8 @@ def diagnose(
             else:
                 found.append(answer)
     before = previous.findings if previous else ()
-    ranked = sorted(apply_hysteresis(found, before, now.iso(), thresholds.hold), key=lambda each: _rank(view, each))
+    lasting = without_explained(apply_hysteresis(found, before, now.iso(), thresholds.hold))
+    ranked = sorted(lasting, key=lambda each: _rank(view, each))
     causes = group_by_cause(ranked, _BY_NAME, view)
     verdict = DiagnosisResult(
         cluster=window.cluster,

@@ -43,6 +43,7 @@ class ConsumerThresholds(Settings):
     loop_for: Seconds = 60.0
     orphaned_for: Seconds = 300.0
     poison_seen: Seconds = 12.0
+    reject_share: float = Field(default=0.1, gt=0.0, le=1.0)
 
     @classmethod
     def one_shot(cls) -> Self:

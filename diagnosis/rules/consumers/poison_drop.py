@@ -26,22 +26,29 @@ _OTHER_EXITS = ("dead-letter-exchange", "message-ttl", "max-length", "max-length
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every quorum queue with a delivery limit, redeliveries and no dead-letter exchange."""
     for queue in view.queues:
-        if queue.type != "quorum" or not queue.stats.redeliver or queue.messages is None:
+        if queue.type != "quorum" or queue.messages is None or not count(queue.stats, "deliver", "get"):
             continue
-        limit = delivery_limit(queue)
+        limit = delivery_limit(queue, view.version)
         if limit is None or any(queue.setting(name) is not None for name in _OTHER_EXITS):
             continue
         history = tuple(seen for seen in view.history(queue) if seen.value.messages is not None)
         dropped = _dropped(history, view.limits(queue).consumers.poison_seen)
         # A dropped message was delivered once, and redelivered as often as the limit says.
-        if dropped > 0 and delta(history, "redeliver") >= dropped * max(1, limit) / 2:
+        if dropped > 0 and delta(history, "redeliver") >= dropped * limit / 2:
             yield _finding(view, queue, history, dropped, limit)
 
 
-def delivery_limit(queue: Queue) -> int | None:
-    """Return how often a message may be redelivered; None without a limit, which is the default before 4.0."""
+def delivery_limit(queue: Queue, version: tuple[int, int] | None) -> int | None:
+    """Return how often a message may be redelivered; None without a limit, which is the default before 4.0.
+
+    From 4.0 on a negative limit is none. Before, every first return exceeds it, as with 0; seen on 3.10.8.
+    """
     limit = queue.delivery_limit if queue.delivery_limit is not None else queue.setting("delivery-limit")
-    return limit if isinstance(limit, int) and limit >= 0 else None
+    if queue.type != "quorum" or not isinstance(limit, int):
+        return None
+    if limit < 0:
+        return 0 if version is not None and version < (4, 0) else None
+    return limit
 
 
 def _missing(queue: Queue) -> int:
@@ -69,11 +76,13 @@ def _finding(view: View, queue: Queue, history: Series[Queue], dropped: int, lim
         severity=Severity.CRITICAL,
         subject=queue_subject(queue),
         since=history[0].at.iso(),
+        accounted=dropped,
         facts={
             "queue": queue_facts(queue),
             "dropped": dropped,
             "redelivered": redelivered,
             "delivery_limit": limit,
+            "limit_set": queue.setting("delivery-limit"),
             "clients": client_names(links),
         },
         evidence=(

@@ -76,6 +76,7 @@ def _finding(view: View, queue: Queue, run: Series[Queue], found: MessageBalance
             "consumers": queue.consumers or 0,
             "critical_after_seconds": limit,
         },
+        accounted=found.lost,
         certainty=certainty(severity, seconds, limit),
         seen_seconds=seconds,
         evidence=(

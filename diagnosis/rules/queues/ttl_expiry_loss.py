@@ -70,6 +70,7 @@ def _finding(view: View, queue: Queue, ttl: int, run: Series[Queue], found: Mess
             "dead_letter_exchange": exchange,
             "warning_after_seconds": limit,
         },
+        accounted=found.lost,
         certainty=certainty(severity, seconds, limit),
         seen_seconds=seconds,
         evidence=(

@@ -14,8 +14,10 @@ from lab.faults.queues import (
     queue_crashed,
     queue_leak,
     queue_overload,
+    queue_purged,
     stale_head,
     ttl_expiry_loss,
+    unexplained_loss,
 )
 
 FAULTS: tuple[FaultSpec, ...] = (
@@ -33,4 +35,6 @@ FAULTS: tuple[FaultSpec, ...] = (
     classic_queue_node_down.SPEC,
     large_messages.SPEC,
     qq_segment_growth.SPEC,
+    queue_purged.SPEC,
+    unexplained_loss.SPEC,
 )

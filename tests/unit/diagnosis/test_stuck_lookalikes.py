@@ -139,7 +139,7 @@ def test_a_consumer_without_limit_that_rejects_everything_is_not_stuck():
             "channels": (channel(messages_unacked=3, stats=counters),),
         }
 
-    assert [] == urgent(look(film(frame, until=120)))
+    assert [("reject-loss", "critical", "orders")] == urgent(look(film(frame, until=120)))
 
 
 def test_a_broker_that_stopped_counting_is_not_a_stuck_consumer():

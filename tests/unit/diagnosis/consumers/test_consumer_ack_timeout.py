@@ -25,11 +25,19 @@ def holding(*, timeout_ms=100_000, acts=1e9, kind="quorum", comes_back=False, cl
     def frame(t):
         over = t >= acts
         here = not over or comes_back
-        again = held if over else 0
+        again = held if over and comes_back else 0
         counters = stats(publish=100, deliver=held + again, redeliver=again)
         since = WALL + (acts if over else 0.0)
         return {
-            "queues": (queue(type=kind, consumers=int(here), messages_unacked=held if here else 0, stats=counters),),
+            "queues": (
+                queue(
+                    type=kind,
+                    consumers=int(here),
+                    messages_ready=0 if here else held,
+                    messages_unacked=held if here else 0,
+                    stats=counters,
+                ),
+            ),
             "consumers": (consumer(prefetch_count=100, consumer_timeout_ms=timeout_ms),) if here else (),
             "channels": (
                 channel(

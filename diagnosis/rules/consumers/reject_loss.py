@@ -1,0 +1,138 @@
+"""reject-loss: consumers reject messages without requeue, and no dead-letter exchange keeps them.
+
+The broker deletes such a message at once. No counter shows it: the message was delivered, and is neither acknowledged
+nor unacknowledged nor in the queue. The ledger of the queue counts exactly that.
+Source: https://www.rabbitmq.com/docs/dlx; https://www.rabbitmq.com/docs/nack
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ackscope.findings import Certainty, Evidence, Finding, Severity, Unit, source
+from ackscope.snapshot import Queue
+from diagnosis.contract import ConsumerPath, RuleResult, View
+from diagnosis.facts import consumer_facts, queue_facts
+from diagnosis.hold_time import may_hold
+from diagnosis.ledger import Ledger, growing_since, ledger, may_have_lost, settles_unseen
+from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
+from diagnosis.rules.consumers.poison_drop import delivery_limit
+from diagnosis.series import count, delta, last, span
+from diagnosis.window import Series
+
+NAME = "reject-loss"
+
+
+@dataclass(frozen=True, slots=True)
+class _Rejecter:
+    """A consumer whose channel settled messages without an ack."""
+
+    link: ConsumerPath
+    rejected: int
+
+
+def evaluate(view: View) -> Iterator[RuleResult]:
+    """Judge every queue without a dead-letter exchange whose deliveries are more than its settled messages."""
+    for queue in view.queues:
+        if queue.setting("dead-letter-exchange") is not None or not count(queue.stats, "deliver", "get"):
+            continue
+        if not may_have_lost(queue) or settles_unseen(view, queue):
+            continue
+        history = view.history(queue)
+        found = ledger(history, may_hold(view, queue))
+        if found is None:
+            continue
+        lost = found.discarded - _at_delivery_limit(view, queue, found)
+        if lost - found.discarded_error >= view.limits(queue).queues.loss_least:
+            yield _finding(view, queue, history, found, lost)
+
+
+def _at_delivery_limit(view: View, queue: Queue, found: Ledger) -> int:
+    """Return how many messages the delivery limit may have deleted; poison-drop reports them."""
+    limit = delivery_limit(queue, view.version)
+    if limit is None:
+        return 0
+    return found.discarded if limit == 0 else found.redelivered // limit
+
+
+def _rejecters(view: View, queue: Queue) -> list[_Rejecter]:
+    """Return the consumers that rejected, by the counters of their own channels; most first."""
+    found = []
+    for link in view.links(queue):
+        if link.channel is None or view.queues_served(link.channel.name) != 1:
+            continue
+        history = view.channel_history(link.channel.name)
+        unacked = (history[-1].value.messages_unacked or 0) - (history[0].value.messages_unacked or 0) if history else 0
+        settled = delta(history, "deliver") - delta(history, "redeliver") - unacked
+        rejected = settled - delta(history, "ack")
+        if rejected > 0:
+            found.append(_Rejecter(link, rejected))
+    return sorted(found, key=lambda each: -each.rejected)
+
+
+def _severity(view: View, queue: Queue, history: Series[Queue], found: Ledger, lost: int) -> Severity:
+    limits = view.limits(queue)
+    share = lost / max(found.delivered, 1)
+    recent = ledger(last(history, 3 * limits.interval))
+    if share < limits.consumers.reject_share / 10:
+        return Severity.INFO
+    ongoing = recent is not None and recent.discarded > 0
+    return Severity.CRITICAL if ongoing and share >= limits.consumers.reject_share else Severity.WARNING
+
+
+def _finding(view: View, queue: Queue, history: Series[Queue], found: Ledger, lost: int) -> Finding:
+    rejecters = _rejecters(view, queue)
+    links = tuple(each.link for each in rejecters) or view.links(queue)
+    run = growing_since(history, lambda each: each.discarded)
+    seconds = span(run)
+    counters = source("/api/queues", "message_stats.deliver", "message_stats.get", "message_stats.redeliver")
+    return Finding(
+        rule=NAME,
+        severity=_severity(view, queue, history, found, lost),
+        subject=queue_subject(queue),
+        since=run[0].at.iso(),
+        accounted=lost,
+        facts={
+            "queue": queue_facts(queue),
+            "lost": lost,
+            "error": found.discarded_error,
+            "delivered": found.delivered,
+            "acked": found.acked,
+            "share": min(1.0, lost / max(found.delivered, 1)),
+            "over_seconds": seconds,
+            "lost_rate": lost / seconds if seconds else None,
+            "clients": client_names(each.link for each in rejecters),
+            "by_get": bool(delta(history, "get")) and not rejecters,
+            "requeues": found.redelivered > 0,
+        },
+        certainty=Certainty.CERTAIN if found.redelivered == 0 else Certainty.LIKELY,
+        seen_seconds=seconds,
+        evidence=(
+            Evidence(key="delivered", value=found.delivered, unit=Unit.MESSAGES, source=counters),
+            Evidence(
+                key="acked", value=found.acked, unit=Unit.MESSAGES, source=source("/api/queues", "message_stats.ack")
+            ),
+            Evidence(
+                key="lost",
+                value=lost,
+                unit=Unit.MESSAGES,
+                source=counters + source("/api/queues", "messages_unacknowledged", "messages_ready"),
+                facts={"error": found.discarded_error},
+            ),
+            Evidence(
+                key="dead_letter_exchange",
+                value="none",
+                source=source("/api/queues", "arguments", "effective_policy_definition"),
+            ),
+            *(
+                Evidence(
+                    key="consumer",
+                    value=each.rejected,
+                    unit=Unit.MESSAGES,
+                    source=source("/api/consumers") + source("/api/channels", "message_stats.deliver"),
+                    facts={"consumed_by": consumer_facts(each.link)},
+                )
+                for each in rejecters[:3]
+            ),
+        ),
+        involved=involved_consumers((queue,), links),
+    )

@@ -1,0 +1,95 @@
+"""queue-purged: a queue was emptied at once, without any delivery.
+
+A purge leaves no counter. Between two readings, all messages that were ready are gone, and none of them was delivered.
+Messages that a publisher gave the same `expiration` leave a queue in the same way, so the cause is likely, not certain.
+A queue with a message TTL, or at its length limit, is left to the rules about those.
+Source: https://www.rabbitmq.com/docs/management-cli; seen on 3.10, 4.0 and 4.3
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from ackscope.findings import Evidence, Finding, Severity, Unit, source
+from ackscope.snapshot import Queue
+from diagnosis.contract import RuleResult, View
+from diagnosis.facts import queue_facts
+from diagnosis.ledger import Ledger, ledger, levels, may_have_lost, settles_unseen
+from diagnosis.rules.queues._shared.queue import involved_queue, queue_subject
+from diagnosis.series import span
+from diagnosis.window import Series
+
+NAME = "queue-purged"
+
+
+def evaluate(view: View) -> Iterator[RuleResult]:
+    """Judge every queue without a message TTL that lost all its ready messages between two readings."""
+    for queue in view.queues:
+        if queue.setting("message-ttl") is not None or not may_have_lost(queue) or settles_unseen(view, queue):
+            continue
+        history = view.history(queue)
+        for pair in reversed(list(pairwise(history))):
+            found = _emptied(pair, history)
+            if found is not None and found.proven_vanished >= view.limits(queue).queues.loss_least:
+                yield _finding(view, queue, pair, found)
+                break
+
+
+def _emptied(pair: Series[Queue], history: Series[Queue]) -> Ledger | None:
+    """Return the balance around a pair of readings in which all ready messages vanished; None otherwise.
+
+    The readings beside the pair are included: the counters and the length of the queue are refreshed at other times.
+    """
+    before, after = levels(pair[0].value), levels(pair[1].value)
+    if before is None or after is None or before.ready == 0 or after.vanished <= before.vanished:
+        return None
+    place = history.index(pair[0])
+    found = ledger(history[max(place - 1, 0) : place + 3])
+    if found is None or found.vanished < 0.9 * before.ready - found.vanished_error:
+        return None
+    # What is ready now came after the purge.
+    remaining = after.ready - max(0, after.arrived - before.arrived)
+    return found if remaining <= found.vanished_error else None
+
+
+def _finding(view: View, queue: Queue, pair: Series[Queue], found: Ledger) -> Finding:
+    before = pair[0].value
+    return Finding(
+        rule=NAME,
+        severity=Severity.WARNING,
+        subject=queue_subject(queue),
+        since=pair[0].at.iso(),
+        accounted=found.vanished,
+        facts={
+            "queue": queue_facts(queue),
+            "purged": found.vanished,
+            "error": found.vanished_error,
+            "ready_before": before.messages_ready,
+            "ready_after": pair[1].value.messages_ready,
+            "delivered": found.delivered + found.auto,
+            "within_seconds": span(pair),
+            "at": pair[1].at.iso(),
+            "has_limit": any(queue.setting(name) is not None for name in ("max-length", "max-length-bytes")),
+        },
+        evidence=(
+            Evidence(
+                key="ready",
+                value=before.messages_ready or 0,
+                unit=Unit.MESSAGES,
+                source=source("/api/queues", "messages_ready"),
+            ),
+            Evidence(
+                key="delivered",
+                value=found.delivered + found.auto,
+                unit=Unit.MESSAGES,
+                source=source("/api/queues", "message_stats.deliver_get"),
+            ),
+            Evidence(
+                key="purged",
+                value=found.vanished,
+                unit=Unit.MESSAGES,
+                source=source("/api/queues", "message_stats.publish", "message_stats.deliver_get", "messages_ready"),
+                facts={"error": found.vanished_error},
+            ),
+        ),
+        involved=involved_queue(queue, view.links(queue)),
+    )

@@ -1,0 +1,121 @@
+"""unexplained-loss: messages came into a queue, and the ledger shows neither where they went nor where they are.
+
+This is the law beneath the rules that name a kind of loss. It reports what no finding about the same queue accounts
+for: the engine leaves it out if they explain as many messages (`diagnosis.laws`). The finding lists which causes the
+counters and settings allow, and which they exclude.
+"""
+
+from collections.abc import Iterator
+
+from ackscope.findings import Certainty, Evidence, Fact, Finding, Inconclusive, Severity, Unit, source
+from ackscope.snapshot import Queue
+from diagnosis.contract import RuleResult, View
+from diagnosis.ledger import Ledger, growing_since, ledger, may_have_lost, settles_unseen
+from diagnosis.routes import dead_letters_to
+from diagnosis.rules.queues._shared.queue import involved_queue, is_private, queue_subject, queue_with_policy
+from diagnosis.series import span
+from diagnosis.window import Series
+
+NAME = "unexplained-loss"
+
+_REFUSES = ("reject-publish", "reject-publish-dlx")
+
+
+def evaluate(view: View) -> Iterator[RuleResult]:
+    """Balance every queue, and yield what does not balance."""
+    unseen = 0
+    for queue in view.queues:
+        if not may_have_lost(queue) or queue.durable is False or is_private(queue):
+            continue
+        if settles_unseen(view, queue):
+            unseen += 1
+            continue
+        history = view.history(queue)
+        found = ledger(history)
+        if found is None or _moved_on(view, queue):
+            continue
+        limits = view.limits(queue)
+        proof = max(limits.queues.loss_least, limits.queues.loss_share * found.arrived)
+        run = growing_since(history, lambda each: each.vanished)
+        if found.proven_vanished >= proof and span(run) >= limits.early:
+            yield _finding(view, queue, run, found)
+    if unseen:
+        yield Inconclusive(rule=NAME, reason="other_protocol", facts={"queues": unseen}, permanent=True)
+
+
+def _moved_on(view: View, queue: Queue) -> bool:
+    """Return whether messages that leave without a delivery go to another queue, or may."""
+    if not isinstance(queue.setting("dead-letter-exchange"), str):
+        return False
+    places = dead_letters_to(view, queue)
+    return places is None or bool(places - {queue.key})
+
+
+def _explanations(queue: Queue, found: Ledger) -> dict[str, bool]:
+    """Return the causes of a loss before delivery, and whether settings and counters allow each."""
+    limited = any(queue.setting(name) is not None for name in ("max-length", "max-length-bytes"))
+    refuses = queue.setting("overflow") in _REFUSES
+    return {
+        "message_ttl": queue.setting("message-ttl") is not None,
+        "length_limit": limited and not refuses,
+        "refused": limited and refuses,
+        "message_expiration": True,
+        "purge": True,
+        "rejected": found.proven_discarded > 0,
+    }
+
+
+def _finding(view: View, queue: Queue, run: Series[Queue], found: Ledger) -> Finding:
+    explanations = _explanations(queue, found)
+    configured = any(explanations[name] for name in ("message_ttl", "length_limit", "refused"))
+    fits: list[Fact] = [name for name, allowed in explanations.items() if allowed]
+    excluded: list[Fact] = [name for name, allowed in explanations.items() if not allowed]
+    return Finding(
+        rule=NAME,
+        severity=Severity.INFO if configured else Severity.WARNING,
+        subject=queue_subject(queue),
+        since=run[0].at.iso(),
+        facts={
+            "queue": queue_with_policy(queue),
+            "lost": found.vanished,
+            "error": found.vanished_error,
+            "arrived": found.arrived,
+            "delivered": found.delivered + found.auto,
+            "stored": found.stored,
+            "ready": queue.messages_ready or 0,
+            "consumers": queue.consumers or 0,
+            "over_seconds": span(run),
+            "fits": fits,
+            "excluded": excluded,
+        },
+        certainty=Certainty.LIKELY,
+        seen_seconds=span(run),
+        evidence=(
+            Evidence(
+                key="arrived",
+                value=found.arrived,
+                unit=Unit.MESSAGES,
+                source=source("/api/queues", "message_stats.publish"),
+            ),
+            Evidence(
+                key="delivered",
+                value=found.delivered + found.auto,
+                unit=Unit.MESSAGES,
+                source=source("/api/queues", "message_stats.deliver_get", "message_stats.redeliver"),
+            ),
+            Evidence(
+                key="ready",
+                value=queue.messages_ready or 0,
+                unit=Unit.MESSAGES,
+                source=source("/api/queues", "messages_ready"),
+            ),
+            Evidence(
+                key="lost",
+                value=found.vanished,
+                unit=Unit.MESSAGES,
+                source=source("/api/queues", "message_stats", "messages_ready"),
+                facts={"error": found.vanished_error},
+            ),
+        ),
+        involved=involved_queue(queue, view.links(queue)),
+    )

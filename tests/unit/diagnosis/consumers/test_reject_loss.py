@@ -1,0 +1,147 @@
+import pytest
+
+from diagnosis.thresholds import Thresholds
+from tests.unit.diagnosis.consumers.results import found, only
+from tests.unit.diagnosis.pictures import channel, connection, consumer, film, look, queue, stats, text
+
+RULE = "reject-loss"
+
+
+def rejecting(*, rejected=8.0, acked=0.0, ready=0, unacked=0, requeued=0.0, until=1e9, name="orders", on=None, **of):
+    """Return a film in which consumers reject and acknowledge this many messages per second."""
+
+    def frame(t):
+        seconds = min(t, until)
+        settled, again = int(rejected * seconds) + int(acked * seconds), int(requeued * seconds)
+        counters = stats(
+            publish=settled + ready + unacked,
+            deliver=settled + unacked + again,
+            ack=int(acked * seconds),
+            redeliver=again,
+        )
+        return {
+            "queues": (queue(name, messages_ready=ready, messages_unacked=unacked, stats=counters, **of),),
+            "consumers": (consumer(name, **(on or {})),),
+            "channels": (channel(messages_unacked=unacked, stats=counters),),
+            "connections": (connection(),),
+        }
+
+    return frame
+
+
+def of_rule(result):
+    """Findings of this rule."""
+    return [(severity, name) for rule, severity, name in found(result) if rule == RULE]
+
+
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+@pytest.mark.parametrize("prefetch", [1, 10, 0])
+@pytest.mark.parametrize(("rejected", "acked"), [(0.5, 0.0), (8.0, 0.0), (3.0, 9.0), (300.0, 300.0)])
+def test_whatever_is_rejected_is_counted_as_lost(kind, prefetch, rejected, acked):
+    """Names, types, rates and prefetch do not matter."""
+    frame = rejecting(rejected=rejected, acked=acked, name="a.b1", type=kind, on={"prefetch_count": prefetch})
+
+    assert [("critical", "a.b1")] == of_rule(look(film(frame, until=90)))
+
+
+def test_it_is_seen_within_seconds():
+    """Consumers with a prefetch can have only a few messages in flight."""
+    assert [("critical", "orders")] == of_rule(look(film(rejecting(), until=10)))
+
+
+def test_two_readings_show_it():
+    """As `ackscope diagnose` takes them."""
+    window = film(rejecting(), until=8, every=8)
+
+    assert [("critical", "orders")] == of_rule(look(window, thresholds=Thresholds.one_shot()))
+
+
+def test_the_finding_counts_and_names_who_rejects():
+    """All that was delivered."""
+    finding = only(look(film(rejecting(), until=60)))
+
+    assert (440, 480, 0) == tuple(finding.facts[key] for key in ("lost", "delivered", "acked"))
+    assert ["billing"] == finding.facts["clients"]
+    assert ("billing",) == finding.involved.clients
+    assert 440 == finding.accounted
+    assert "dead-letters" in (text(finding).steps[1].command or "")
+
+
+def test_a_small_share_is_no_alarm():
+    """One in fifty is a warning, fewer than one in a hundred are information."""
+    assert [("warning", "orders")] == of_rule(look(film(rejecting(rejected=1.0, acked=49.0), until=120)))
+    assert [("info", "orders")] == of_rule(look(film(rejecting(rejected=0.3, acked=49.7), until=300)))
+
+
+def test_after_it_has_stopped_it_is_a_warning():
+    """What was lost is lost."""
+    assert [("warning", "orders")] == of_rule(look(film(rejecting(until=40), until=90)))
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        rejecting(rejected=0.0, acked=8.0),
+        rejecting(rejected=0.0, acked=8.0, requeued=20.0),
+        rejecting(arguments={"x-dead-letter-exchange": "dlx"}),
+        rejecting(effective_policy={"dead-letter-exchange": "dlx"}, policy="dead"),
+        rejecting(rejected=0.0, unacked=10),
+        rejecting(rejected=0.0, ready=50),
+        rejecting(type="quorum", delivery_limit=3, requeued=24.0),
+        rejecting(on={"channel_name": None}),
+        rejecting(rejected=0.05),
+    ],
+    ids=[
+        "acknowledges",
+        "requeues",
+        "dead-letters",
+        "dead-letters by policy",
+        "holds",
+        "backlog",
+        "deleted at the delivery limit",
+        "another protocol",
+        "three messages",
+    ],
+)
+def test_what_only_resembles_it_is_no_finding(frame):
+    """Each differs in one thing."""
+    assert [] == of_rule(look(film(frame, until=60)))
+
+
+def test_a_consumer_that_ends_with_messages_loses_none():
+    """They are ready again, and are delivered to the next consumer."""
+
+    def frame(t):
+        acked = int(8 * min(t, 30))
+        again = 10 if t > 40 else 0
+        held, ready = (10, 0) if t <= 30 or t > 40 else (0, 10)
+        counters = stats(publish=acked + 10, deliver=acked + 10 + again, ack=acked, redeliver=again)
+        return {"queues": (queue(messages_ready=ready, messages_unacked=held, stats=counters),)}
+
+    for until in range(5, 90, 5):
+        assert [] == of_rule(look(film(frame, until=until)))
+
+
+@pytest.mark.parametrize(("limit", "version"), [(-1, "3.10.8"), (-1, "3.13.2"), (0, "4.3.6")])
+def test_a_limit_that_allows_no_return_deletes_what_is_returned(limit, version):
+    """The counters are those of a reject, so the setting decides; that is poison-drop's."""
+    frame = rejecting(type="quorum", arguments={"x-delivery-limit": limit})
+    results = found(look(film(lambda t: {**frame(t), **_version(version)}, until=60)))
+
+    assert ("poison-drop", "critical", "orders") in results
+    assert RULE not in [rule for rule, _, _ in results]
+
+
+def test_from_4_0_on_a_negative_limit_is_no_limit():
+    """So the messages were rejected."""
+    frame = rejecting(type="quorum", arguments={"x-delivery-limit": -1})
+    results = found(look(film(lambda t: {**frame(t), **_version("4.0.5")}, until=60)))
+
+    assert (RULE, "critical", "orders") in results
+    assert "poison-drop" not in [rule for rule, _, _ in results]
+
+
+def _version(version):
+    from ackscope.snapshot import Overview
+
+    return {"overview": Overview(rabbitmq_version=version, statistics=True, rates_mode="basic")}

@@ -1,0 +1,54 @@
+import pytest
+
+from tests.unit.diagnosis.pictures import film, look, queue, stats
+from tests.unit.diagnosis.queues.films import frame, of, one
+
+RULE = "queue-purged"
+
+
+def purged(t, *, backlog=300, at=30.0, publishes=0.0, name="orders", remains=0, delivered=0, **fields):
+    """A backlog of which nothing is left from second 30 on but what was published since."""
+    published = int(backlog + publishes * t)
+    ready = published if t <= at else int(publishes * (t - at)) + remains
+    counters = stats(publish=published, deliver=delivered if t > at else 0, ack=delivered if t > at else 0)
+    return queue(name, messages_ready=ready, messages_unacked=0, consumers=0, stats=counters, **fields)
+
+
+def shot(until=60, **fields):
+    """The result for that queue after this many seconds."""
+    return look(film(lambda t: frame(purged(t, **fields)), until=until))
+
+
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+@pytest.mark.parametrize("fields", [{}, {"publishes": 5.0}, {"backlog": 20_000}], ids=["idle", "fills", "large"])
+def test_a_queue_that_is_empty_at_once_was_purged(kind, fields):
+    """Whether something is published meanwhile or not."""
+    assert [("warning", "a.b1")] == of(RULE, shot(name="a.b1", type=kind, **fields))
+
+
+def test_the_count_is_exact_in_a_queue_without_traffic():
+    """With the time between two readings."""
+    finding = one(RULE, shot())
+
+    assert (300, 0, 300, 0) == tuple(finding.facts[key] for key in ("purged", "error", "ready_before", "ready_after"))
+    assert finding.accounted == 300
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"arguments": {"x-message-ttl": 30_000}},
+        {"delivered": 300},
+        {"remains": 150},
+        {"backlog": 3},
+    ],
+    ids=["TTL", "consumed", "half is left", "three messages"],
+)
+def test_what_only_resembles_it_is_no_finding(fields):
+    """Each differs in one thing."""
+    assert [] == of(RULE, shot(**fields))
+
+
+def test_the_law_does_not_count_the_same_messages_again():
+    """They are accounted for."""
+    assert [] == of("unexplained-loss", shot())

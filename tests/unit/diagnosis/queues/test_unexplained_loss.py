@@ -1,0 +1,68 @@
+import pytest
+
+from tests.unit.diagnosis.pictures import consumer, film, look
+from tests.unit.diagnosis.queues.films import binding, exchange, flowing, frame, of, one
+
+RULE = "unexplained-loss"
+
+
+def shot(until=60, bound=(), **fields):
+    """The result for a queue with 8 publishes and 2 acks per second, whose other messages disappear."""
+    queue = {"acked": 2.0, "ready": 3, "unacked": 1, **fields}
+    parts = {"exchanges": [exchange("dlx")], "bindings": bound}
+    return look(film(lambda t: frame(flowing(t, **queue), **parts), until=until))
+
+
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+@pytest.mark.parametrize(("published", "acked"), [(8.0, 2.0), (0.6, 0.0), (400.0, 100.0)])
+def test_messages_that_nothing_explains_are_a_warning(kind, published, acked):
+    """Names, types and rates do not matter."""
+    result = shot(120, name="a.b1", type=kind, published=published, acked=acked)
+
+    assert [("warning", "a.b1")] == of(RULE, result)
+
+
+def test_the_finding_says_what_fits_and_what_does_not():
+    """The queue has no setting by which messages leave it."""
+    facts = one(RULE, shot()).facts
+
+    assert ["message_expiration", "purge"] == facts["fits"]
+    assert ["message_ttl", "length_limit", "refused", "rejected"] == facts["excluded"]
+    assert 300 <= facts["lost"] <= 360
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"published": 2.0},
+        {"rejected": 6.0},
+        {"durable": False},
+        {"exclusive": True},
+        {"arguments": {"x-dead-letter-exchange": "dlx"}, "bound": (binding("dlx", "dead"),)},
+        {"type": "stream"},
+        {"until": 10},
+    ],
+    ids=["all acknowledged", "rejected", "transient", "private", "dead-lettered", "stream", "too early"],
+)
+def test_what_balances_or_goes_elsewhere_is_no_finding(fields):
+    """Each differs in one thing."""
+    assert [] == of(RULE, shot(**fields))
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"x-message-ttl": 500}, {"x-max-length": 3}], ids=["ttl-expiry-loss", "maxlen-drop-head"]
+)
+def test_a_story_that_accounts_for_the_same_messages_replaces_it(arguments):
+    """The rules about TTL and length limit name the cause."""
+    assert [] == of(RULE, shot(arguments=arguments))
+
+
+def test_consumers_of_another_protocol_make_it_inconclusive():
+    """Their deliveries are not counted, so their messages would look lost."""
+    parts = {"consumers": (consumer(channel_name=None),)}
+    result = look(film(lambda t: {**frame(flowing(t)), **parts}, until=60))
+
+    assert [] == of(RULE, result)
+    assert [("other_protocol", True)] == [
+        (each.reason, each.permanent) for each in result.inconclusive if each.rule == RULE
+    ]

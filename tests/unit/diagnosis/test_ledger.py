@@ -1,0 +1,131 @@
+"""The ledger of a queue against a model of a broker: it never counts a loss that is none, and finds those that are."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from diagnosis.ledger import growing_since, ledger, levels, may_have_lost
+from diagnosis.window import Timestamped
+from tests.unit.diagnosis.pictures import moment, queue, stats
+from tests.unit.diagnosis.queue_model import QueueModel
+
+numbers = st.integers(0, 60)
+settling = st.sampled_from(["publish", "deliver", "ack", "requeue", "take"])
+"""What happens to a queue without a loss."""
+losing = st.sampled_from(["reject", "drop"])
+phases = st.tuples(*[st.floats(0.0, 5.0)] * 3)
+second = st.lists(st.tuples(settling, numbers), max_size=4)
+seconds = st.lists(second, min_size=12, max_size=60)
+
+
+def polls(model, story, every=5, quiet=15):
+    """Return the readings of a queue while a story goes on, a step a second, and then nothing happens for a while."""
+    model.refresh(0.0)
+    readings = [Timestamped(moment(0), model.read())]
+    for at in range(1, len(story) + quiet + 1):
+        for name, number in story[at - 1] if at <= len(story) else []:
+            getattr(model, name)(number)
+        model.refresh(float(at))
+        if at % every == 0:
+            readings.append(Timestamped(moment(at), model.read()))
+    return tuple(readings)
+
+
+@given(story=seconds, late=phases)
+def test_any_history_without_a_loss_balances(story, late):
+    """Publishes, deliveries, settles, deaths of consumers and polls, in any order and with any delay of statistics."""
+    model = QueueModel(phases=late)
+    readings = polls(model, story)
+
+    for until in range(2, len(readings) + 1):
+        found = ledger(readings[:until])
+        assert (0, 0) == (found.proven_discarded, found.proven_vanished)
+
+
+@given(story=seconds, late=phases, lost=st.integers(1, 500))
+def test_messages_removed_without_a_cause_are_counted_once_the_queue_is_quiet(story, late, lost):
+    """The true number is within the error that the ledger reports."""
+    model = QueueModel(phases=late)
+
+    found = ledger(polls(model, [*story, [("publish", lost), ("drop", lost)]]))
+
+    # Messages that were delivered before may be at the head; only new ones are dropped.
+    requeued = sum(model.ready)
+    assert found.vanished + found.vanished_error >= model.lost["vanished"] - requeued
+    assert found.proven_vanished <= model.lost["vanished"]
+
+
+@given(rejected=st.integers(1, 200), late=phases, acked=st.integers(0, 200))
+def test_rejected_messages_are_counted_to_the_last_one(rejected, late, acked):
+    """Delivered, and neither acknowledged nor unacknowledged nor ready."""
+    model = QueueModel(phases=late)
+    step = [("publish", rejected + acked), ("deliver", rejected + acked), ("ack", acked), ("reject", rejected)]
+
+    found = ledger(polls(model, [*[[]] * 12, step]))
+
+    assert (rejected, 0) == (found.discarded, found.vanished)
+
+
+@given(story=seconds, late=phases, arrivals=st.lists(numbers, min_size=5, max_size=10))
+def test_dead_letters_that_arrive_are_never_a_loss(story, late, arrivals):
+    """They come in without a publish, so they can only lower what is missing."""
+    model = QueueModel(phases=late)
+    for number in arrivals:
+        model.dead_letter_in(number)
+    found = ledger(polls(model, [[("dead_letter_in", n), *step] for n, step in zip(arrivals, story, strict=False)]))
+
+    assert (0, 0) == (found.proven_discarded, found.proven_vanished)
+
+
+def test_a_purge_is_counted_exactly():
+    """Nothing else moves."""
+    model = QueueModel()
+    model.publish(845)
+    found = ledger(polls(model, [*[[]] * 12, [("drop", 845)]]))
+
+    assert (845, 0, 0) == (found.vanished, found.vanished_error, found.discarded)
+
+
+def test_a_burst_is_no_loss_while_its_counters_are_ahead():
+    """10,000 publishes are counted, and the length of the queue is not refreshed yet."""
+    model = QueueModel(phases=(0.0, 0.0, 4.0))
+    found = ledger(polls(model, [*[[]] * 14, [("publish", 10_000)]], quiet=0))
+
+    assert 0 == found.proven_vanished
+
+
+def test_dead_letters_that_the_source_holds_are_not_lost():
+    """With the at-least-once strategy they stay in the queue, neither ready nor unacknowledged."""
+
+    def seen(at, held):
+        counters = stats(publish=at * 10, deliver=at * 10)
+        return Timestamped(moment(at), queue(type="quorum", messages_dlx=held, stats=counters))
+
+    found = ledger((seen(0, 0), seen(10, 100)))
+
+    assert (0, 100) == (found.discarded, found.stored)
+
+
+def test_without_lengths_nothing_is_known():
+    """A queue whose lengths were not read, a stream, and a single reading."""
+    unknown = queue(messages_ready=None, messages_unacked=None)
+
+    assert levels(unknown) is None
+    assert levels(queue(type="stream")) is None
+    assert ledger((Timestamped(moment(0), unknown), Timestamped(moment(5), unknown))) is None
+    assert ledger((Timestamped(moment(0), queue()),)) is None
+
+
+def test_a_queue_that_lost_nothing_is_left_alone_without_a_history():
+    """The counters since it was declared balance."""
+    assert not may_have_lost(queue(messages_ready=3, stats=stats(publish=10, deliver=7, ack=7)))
+    assert may_have_lost(queue(stats=stats(publish=10, deliver=7, ack=7)))
+    assert may_have_lost(queue(stats=stats(publish=10, deliver=10, ack=7)))
+
+
+def test_the_start_of_a_loss_is_the_reading_before_it():
+    """So the time of the finding is not earlier than what was seen."""
+    model = QueueModel()
+    model.publish(50)
+    readings = polls(model, [[]] * 11 + [[("drop", 20)]])
+
+    assert moment(10) == growing_since(readings, lambda each: each.vanished)[0].at
