@@ -130,10 +130,11 @@ def ledger(history: Series[Queue], in_flight: int | None = None) -> Ledger | Non
     if len(known) < 2 or len(known) < len(history):
         return None
     first, last = known[0], known[-1]
-    # Older readings are further apart, so a burst beside the first one cannot be seen. The second one is a check.
-    start = known[:2] if len(known) > 3 else known[:1]
-    discarded = last.discarded - max(each.discarded for each in start)
-    vanished = last.vanished - max(each.vanished for each in start)
+    discarded, vanished = last.discarded - first.discarded, last.vanished - first.vanished
+    # Older readings are further apart, so a burst beside the first one cannot be seen. Then the second one counts.
+    apart = history[1].at.since(history[0].at) > 2 * SKEW_SECONDS
+    early_discarded = max(0, known[1].discarded - first.discarded) if apart else 0
+    early_vanished = max(0, known[1].vanished - first.vanished) if apart else 0
     held = max(0, last.held - first.held)
     missing = discarded + vanished - held
     # Deliveries and acks are of one channel, so only messages in flight can be counted at one time and not the other.
@@ -149,8 +150,8 @@ def ledger(history: Series[Queue], in_flight: int | None = None) -> Ledger | Non
         # A requeued message is ready again: it is missing in neither way. Without ready messages there is none.
         discarded=max(0, min(discarded, missing), discarded - last.ready - held),
         vanished=max(0, min(vanished - held, missing)),
-        discarded_error=sum(moved if most is None else min(moved, most) for moved in delay),
-        vanished_error=sum(flow),
+        discarded_error=early_discarded + sum(moved if most is None else min(moved, most) for moved in delay),
+        vanished_error=early_vanished + sum(flow),
         stored=(last.ready + last.unacked + last.held) - (first.ready + first.unacked + first.held),
         seconds=span(history),
     )
