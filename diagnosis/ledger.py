@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ackscope.snapshot import Queue
-from diagnosis.series import count, delta, span
+from diagnosis.series import count, delta, span, stretch
 from diagnosis.view import View
 from diagnosis.window import Series
 
@@ -120,14 +120,16 @@ def ledger(history: Series[Queue], in_flight: int | None = None) -> Ledger | Non
     """Return the balance of a queue over readings without a restart of its counters.
 
     Args:
-        history: at least two readings, oldest first.
+        history: readings, oldest first.
         in_flight: maximum number of messages that its consumers may hold; None if there is no limit.
 
     Returns:
-        None with fewer than two readings, or if a length is unknown in one of them.
+        The balance since the first reading from which on all lengths are known; the broker reports those of a new queue
+        some seconds late. None with fewer than two such readings.
     """
+    history = stretch(history, lambda older, newer: levels(older.value) is not None and levels(newer.value) is not None)
     known = [each for seen in history if (each := levels(seen.value)) is not None]
-    if len(known) < 2 or len(known) < len(history):
+    if len(known) < 2:
         return None
     first, last = known[0], known[-1]
     discarded, vanished = last.discarded - first.discarded, last.vanished - first.vanished

@@ -115,6 +115,16 @@ def test_without_lengths_nothing_is_known():
     assert ledger((Timestamped(moment(0), queue()),)) is None
 
 
+def test_a_new_queue_balances_from_the_first_reading_with_lengths():
+    """The broker reports the lengths of a new queue some seconds late."""
+    model = QueueModel()
+    new = Timestamped(moment(-5), queue(messages_ready=None, messages_unacked=None))
+
+    found = ledger((new, *polls(model, [*[[]] * 12, [("publish", 30), ("deliver", 30), ("reject", 30)]])))
+
+    assert 30 == found.discarded
+
+
 def test_a_queue_that_lost_nothing_is_left_alone_without_a_history():
     """The counters since it was declared balance."""
     assert not may_have_lost(queue(messages_ready=3, stats=stats(publish=10, deliver=7, ack=7)))
