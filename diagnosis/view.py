@@ -121,9 +121,13 @@ class View(LatestReadings):
         """Return a queue at each distinct reading since it (or its counters) last restarted, oldest first."""
         known = self._histories.get(queue.key)
         if known is None:
-            known = life(_distinct(_unbroken(self._queue_readings.of(queue.key))))
+            known = life(self.readings_of(queue))
             self._histories[queue.key] = known
         return known
+
+    def readings_of(self, queue: Queue) -> Series[Queue]:
+        """Return a queue at each distinct reading, also before a restart of its counters, oldest first."""
+        return _distinct(_unbroken(self._queue_readings.of(queue.key)))
 
     def moved(self, queue: Queue, counter: str) -> bool:
         """Return whether a counter changed within the last interval; cheap, so healthy queues need no history."""

@@ -15,6 +15,7 @@ from lab.faults.queues import (
     queue_leak,
     queue_overload,
     queue_purged,
+    restart_loss,
     stale_head,
     ttl_expiry_loss,
     unexplained_loss,
@@ -36,5 +37,6 @@ FAULTS: tuple[FaultSpec, ...] = (
     large_messages.SPEC,
     qq_segment_growth.SPEC,
     queue_purged.SPEC,
+    restart_loss.SPEC,
     unexplained_loss.SPEC,
 )

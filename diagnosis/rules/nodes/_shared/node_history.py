@@ -1,6 +1,7 @@
 """History of a node: latest readings, restarts and slopes; also node and cluster as subjects of findings."""
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from ackscope.findings import Subject
 from ackscope.snapshot import Node
@@ -50,6 +51,21 @@ def just_started(view: View, node: Node) -> bool:
         return any(seen.value.uptime_seconds is not None for seen in view.node_history(node.name))
     # The uptime has increased since it was read.
     return node.uptime_seconds + (view.age("nodes") or 0.0) < view.thresholds.nodes.starts_for
+
+
+def restarts(view: View, name: str) -> Series[Node]:
+    """Return the first reading after each restart of a node within two hours, oldest first."""
+    readings = {
+        seen.at.mono: seen
+        for seen in (*view.node_trend(name), *view.node_history(name))
+        if seen.value.uptime_seconds is not None
+    }
+    ordered = [readings[moment] for moment in sorted(readings)]
+    return tuple(
+        newer
+        for older, newer in pairwise(ordered)
+        if (newer.value.uptime_seconds or 0) < (older.value.uptime_seconds or 0)
+    )
 
 
 def slope(points: Sequence[tuple[float, float]]) -> float | None:
