@@ -44,7 +44,7 @@ def _requeue(channel: BlockingChannel, method: Any) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class LossKind:
     """One kind of loss.
 
     Attributes:
@@ -72,36 +72,36 @@ _QUORUM = {"x-queue-type": "quorum"}
 _POISON = ("poison-drop",)
 _BEFORE = ("unexplained-loss", "queue-purged")
 
-KINDS: tuple[Kind, ...] = (
-    Kind(name="reject", rules=("reject-loss",), settle=_reject),
-    Kind(name="reject, quorum", rules=("reject-loss",), arguments=_QUORUM, settle=_reject),
-    Kind(name="nack of five at once", rules=("reject-loss",), settle=_nack_several),
-    Kind(name="get and reject", rules=("reject-loss",), settle=_reject, gets=True),
-    Kind(name="TTL of the queue", rules=("ttl-expiry-loss",), arguments={"x-message-ttl": 1000}),
-    Kind(name="TTL, quorum", rules=("ttl-expiry-loss",), arguments={**_QUORUM, "x-message-ttl": 1000}),
-    Kind(name="expiration of messages", rules=_BEFORE, expires="1000"),
-    Kind(name="drop at a limit", rules=("maxlen-drop-head",), arguments={"x-max-length": 50}, stays=50),
-    Kind(
+KINDS: tuple[LossKind, ...] = (
+    LossKind(name="reject", rules=("reject-loss",), settle=_reject),
+    LossKind(name="reject, quorum", rules=("reject-loss",), arguments=_QUORUM, settle=_reject),
+    LossKind(name="nack of five at once", rules=("reject-loss",), settle=_nack_several),
+    LossKind(name="get and reject", rules=("reject-loss",), settle=_reject, gets=True),
+    LossKind(name="TTL of the queue", rules=("ttl-expiry-loss",), arguments={"x-message-ttl": 1000}),
+    LossKind(name="TTL, quorum", rules=("ttl-expiry-loss",), arguments={**_QUORUM, "x-message-ttl": 1000}),
+    LossKind(name="expiration of messages", rules=_BEFORE, expires="1000"),
+    LossKind(name="drop at a limit", rules=("maxlen-drop-head",), arguments={"x-max-length": 50}, stays=50),
+    LossKind(
         name="drop at a limit, quorum",
         rules=("maxlen-drop-head",),
         arguments={**_QUORUM, "x-max-length": 50},
         stays=50,
     ),
-    Kind(name="purge", rules=("queue-purged",), purges=True),
-    Kind(name="delivery limit", rules=_POISON, arguments={**_QUORUM, "x-delivery-limit": 2}, settle=_requeue),
-    Kind(
+    LossKind(name="purge", rules=("queue-purged",), purges=True),
+    LossKind(name="delivery limit", rules=_POISON, arguments={**_QUORUM, "x-delivery-limit": 2}, settle=_requeue),
+    LossKind(
         name="negative limit",
         rules=_POISON,
         arguments={**_QUORUM, "x-delivery-limit": -1},
         settle=_requeue,
         brokers=("3.10",),
     ),
-    Kind(name="delivery limit 0", rules=_POISON, arguments={**_QUORUM, "x-delivery-limit": 0}, settle=_requeue),
+    LossKind(name="delivery limit 0", rules=_POISON, arguments={**_QUORUM, "x-delivery-limit": 0}, settle=_requeue),
 )
 
 
 @dataclass(slots=True, kw_only=True)
-class Row:
+class LossRow:
     """Result of one kind.
 
     Attributes:
@@ -130,7 +130,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def measure(args: argparse.Namespace) -> Document:
     """Plant each kind in a queue of its own, all at once; then watch a healthy shop."""
-    rows: list[Row] = []
+    rows: list[LossRow] = []
     false: list[str] = []
     draw = random.Random(args.seed)  # noqa: S311  draws counts, guards nothing
     for broker in args.broker:
@@ -165,7 +165,7 @@ def _healthy(stage: Scene, minutes: float) -> list[str]:
     return sorted(reported)
 
 
-def _planted(stage: Scene, kinds: Sequence[Kind], draw: random.Random) -> list[Row]:
+def _planted(stage: Scene, kinds: Sequence[LossKind], draw: random.Random) -> list[LossRow]:
     address = parse_lab_address(stage.lab.nodes[0].amqp)
     planting = [_Planting(address, kind, draw.randint(150, 400)) for kind in kinds]
     for each in planting:
@@ -173,7 +173,7 @@ def _planted(stage: Scene, kinds: Sequence[Kind], draw: random.Random) -> list[R
     for each in planting:
         each.join()
     rows = {
-        each.queue: Row(broker=stage.lab.broker, kind=each.kind.name, planted=each.number - each.kind.stays)
+        each.queue: LossRow(broker=stage.lab.broker, kind=each.kind.name, planted=each.number - each.kind.stays)
         for each in planting
     }
     ended = {each.queue: each.ended for each in planting}
@@ -191,7 +191,7 @@ def _planted(stage: Scene, kinds: Sequence[Kind], draw: random.Random) -> list[R
     return list(rows.values())
 
 
-def _count(row: Row, findings: Sequence[FindingDocument], rules: Sequence[str], ended: float) -> None:
+def _count(row: LossRow, findings: Sequence[FindingDocument], rules: Sequence[str], ended: float) -> None:
     counts = {each["rule"]: _number(each) for each in findings if _number(each) is not None}
     if not counts:
         return
@@ -215,7 +215,7 @@ class _Planting(threading.Thread):
         ended: when the last message was published, monotonic clock.
     """
 
-    def __init__(self, address: Address, kind: Kind, number: int) -> None:
+    def __init__(self, address: Address, kind: LossKind, number: int) -> None:
         super().__init__(daemon=True)
         self.kind, self.number = kind, number
         self.queue = f"ledger.{kind.name.replace(' ', '-').replace(',', '')}"
