@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
+from ackscope.counters import MessageStats
 from ackscope.snapshot import Queue
 from diagnosis.series import count, delta, span, stretch
 from diagnosis.view import View
@@ -26,6 +27,9 @@ from diagnosis.window import Series
 
 SKEW_SECONDS = 6.0
 """Maximum difference in age between two statistics of one answer: the interval of 5 s, and some delay."""
+
+
+_NO_COUNTERS = MessageStats()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +99,16 @@ class Ledger:
 
 
 def levels(queue: Queue) -> Levels | None:
-    """Return the terms of a queue at one reading; None if a length is unknown or the queue is a stream."""
+    """Return the terms of a queue at one reading; None if a length is unknown or the queue is a stream.
+
+    Without any length and counter a queue is new and counts as empty: the broker reports both some seconds late. If it
+    was recovered after a restart, what it holds arrives without a publish and only lowers what is missing.
+    """
+    stats = queue.stats
+    if queue.messages_ready is None and queue.messages_unacked is None and stats == _NO_COUNTERS:
+        return Levels(arrived=0, delivered=0, auto=0, acked=0, ready=0, unacked=0, held=0)
     if queue.messages_ready is None or queue.messages_unacked is None or queue.type == "stream":
         return None
-    stats = queue.stats
     return Levels(
         arrived=count(stats, "publish"),
         delivered=count(stats, "deliver", "get") - count(stats, "redeliver"),
@@ -124,8 +134,7 @@ def ledger(history: Series[Queue], in_flight: int | None = None) -> Ledger | Non
         in_flight: maximum number of messages that its consumers may hold; None if there is no limit.
 
     Returns:
-        The balance since the first reading from which on all lengths are known; the broker reports those of a new queue
-        some seconds late. None with fewer than two such readings.
+        The balance since the first reading from which on all lengths are known; None with fewer than two such readings.
     """
     history = stretch(history, lambda older, newer: levels(older.value) is not None and levels(newer.value) is not None)
     known = [each for seen in history if (each := levels(seen.value)) is not None]

@@ -16,7 +16,13 @@ from diagnosis.rules.queues._shared.message_balance import (
     balance_facts,
     losing_run,
 )
-from diagnosis.rules.queues._shared.queue import certainty, involved_queue, queue_subject, queue_with_policy
+from diagnosis.rules.queues._shared.queue import (
+    certainty,
+    involved_queue,
+    is_full,
+    queue_subject,
+    queue_with_policy,
+)
 from diagnosis.series import span
 from diagnosis.window import Series
 
@@ -31,7 +37,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     for queue in view.queues:
         if not queue.messages_ready or not _limited(queue) or not view.moved(queue, "publish"):
             continue
-        found = losing_run(view, queue, partial(_full, view.limits(queue).queues.full_share))
+        found = losing_run(view, queue, partial(is_full, view.limits(queue).queues.full_share))
         if found is None:
             continue
         exchange = queue.setting("dead-letter-exchange")
@@ -45,13 +51,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 def _limited(queue: Queue) -> bool:
     limited = queue.setting("max-length") is not None or queue.setting("max-length-bytes") is not None
     return limited and queue.setting("overflow") not in REFUSES and queue.type != "stream"
-
-
-def _full(share: float, queue: Queue) -> bool:
-    """Return whether the queue is at its length limit; unacknowledged messages do not count towards it."""
-    length, size = queue.setting("max-length"), queue.setting("max-length-bytes")
-    by_length = isinstance(length, int) and (queue.messages_ready or 0) >= share * length
-    return by_length or (isinstance(size, int) and (queue.message_bytes_ready or 0) >= share * size)
 
 
 def _severity(view: View, queue: Queue, seconds: float) -> Severity:

@@ -49,6 +49,16 @@ def test_what_only_resembles_it_is_no_finding(fields):
     assert [] == of(RULE, shot(**fields))
 
 
+def test_a_queue_at_its_length_limit_was_not_purged():
+    """New messages replaced all old ones."""
+
+    def full(t):
+        counters = stats(publish=int(100 * t))
+        return frame(queue(messages_ready=min(50, int(100 * t)), arguments={"x-max-length": 50}, stats=counters))
+
+    assert [] == of(RULE, look(film(full, until=60)))
+
+
 def test_the_law_does_not_count_the_same_messages_again():
     """They are accounted for."""
     assert [] == of("unexplained-loss", shot())
