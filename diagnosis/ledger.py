@@ -29,6 +29,9 @@ SKEW_SECONDS = 6.0
 """Maximum difference in age between two statistics of one answer: the interval of 5 s, and some delay."""
 
 
+_REFRESHED = 4.5
+"""Seconds after which a statistic is refreshed again: 5 s, and polls are not exactly 5 s apart."""
+
 _NO_COUNTERS = MessageStats()
 
 
@@ -126,12 +129,13 @@ def may_have_lost(queue: Queue) -> bool:
     return now is not None and (now.discarded > 0 or now.vanished > 0)
 
 
-def ledger(history: Series[Queue], in_flight: int | None = None) -> Ledger | None:
+def ledger(history: Series[Queue], in_flight: int | None = None, skew: float = SKEW_SECONDS) -> Ledger | None:
     """Return the balance of a queue over readings without a restart of its counters.
 
     Args:
         history: readings, oldest first.
         in_flight: maximum number of messages that its consumers may hold; None if there is no limit.
+        skew: maximum difference in age between two statistics of one answer, seconds.
 
     Returns:
         The balance since the first reading from which on all lengths are known; None with fewer than two such readings.
@@ -149,38 +153,51 @@ def ledger(history: Series[Queue], in_flight: int | None = None) -> Ledger | Non
     held = max(0, last.held - first.held)
     missing = discarded + vanished - held
     # Deliveries and acks are of one channel, so only messages in flight can be counted at one time and not the other.
-    most = None if in_flight is None else max(in_flight, *(each.unacked for each in known))
-    delay = _moved_within_skew(history, "deliver", "get")
-    flow = _moved_within_skew(history, "publish", "deliver", "get", "deliver_no_ack", "get_no_ack")
+    settling = _moved_within(skew, history, lambda each: each.unacked, "deliver", "get")
+    if in_flight is not None:
+        settling = min(settling, 2 * max(in_flight, *(each.unacked for each in known)))
+    moving = _moved_within(skew, history, lambda each: each.held, "publish")
+    moving += _moved_within(skew, history, lambda each: each.ready, "deliver", "get", "deliver_no_ack", "get_no_ack")
+    # A requeued message is ready again. Either there are fewer ready messages, or it is missing in neither way.
+    not_ready, not_counted = discarded - last.ready - held, min(discarded, missing)
+    proven = max(0, not_ready - settling, not_counted - settling - moving)
+    lost = max(0, not_ready, not_counted)
     return Ledger(
         arrived=last.arrived - first.arrived,
         delivered=last.delivered - first.delivered,
         acked=last.acked - first.acked,
         auto=last.auto - first.auto,
         redelivered=count(history[-1].value.stats, "redeliver") - count(history[0].value.stats, "redeliver"),
-        # A requeued message is ready again: it is missing in neither way. Without ready messages there is none.
-        discarded=max(0, min(discarded, missing), discarded - last.ready - held),
+        discarded=lost,
         vanished=max(0, min(vanished - held, missing)),
-        discarded_error=early_discarded + sum(moved if most is None else min(moved, most) for moved in delay),
-        vanished_error=early_vanished + sum(flow),
+        discarded_error=min(lost, lost - proven + early_discarded),
+        vanished_error=early_vanished + moving,
         stored=(last.ready + last.unacked + last.held) - (first.ready + first.unacked + first.held),
         seconds=span(history),
     )
 
 
-def _moved_within_skew(history: Series[Queue], *counters: str) -> tuple[int, int]:
-    """Return how many messages moved within the delay between counters, at the start and at the end.
+def _moved_within(skew: float, history: Series[Queue], length: Callable[[Levels], int], *counters: str) -> int:
+    """Return how many messages moved within the delay between counters, at the start or at the end.
 
-    Of several counters, those that rise fastest bound the difference: all count the same messages.
+    They are seen in the counters, or in a length that is refreshed before them. The broker refreshes each statistic at
+    equal intervals. So the ages of two of them differ by one of two values that are one interval apart: the balance is
+    wrong by one interval at one end, not at both.
     """
 
     def moved(pair: Series[Queue]) -> int:
+        before, after = levels(pair[0].value), levels(pair[1].value)
+        change = 0 if before is None or after is None else abs(length(after) - length(before))
         # Within a short interval all of it may be one refresh of the counters.
-        share = SKEW_SECONDS / max(span(pair), SKEW_SECONDS)
-        return math.ceil(share * max(delta(pair, counter) for counter in counters))
+        return max(change, math.ceil(skew / max(span(pair), skew) * delta(pair, *counters)))
 
-    pairs = list(pairwise(history))
-    return (max(map(moved, pairs[:2])), max(map(moved, pairs[-2:])))
+    first, last = history[0].at, history[-1].at
+    near = (
+        pair
+        for pair in pairwise(history)
+        if pair[0].at.since(first) < _REFRESHED or last.since(pair[1].at) < _REFRESHED
+    )
+    return max(map(moved, near))
 
 
 def growing_since(history: Series[Queue], term: Callable[[Levels], int]) -> Series[Queue]:
@@ -190,6 +207,18 @@ def growing_since(history: Series[Queue], term: Callable[[Levels], int]) -> Seri
         if before is not None and after is not None and term(after) > term(before):
             return history[place:]
     return history
+
+
+def vanishing(history: Series[Queue], found: Ledger) -> Series[Queue]:
+    """Return the readings between which the messages of a balance vanished.
+
+    From the last one at which no more were missing than at first, to the first one at which all are.
+    """
+    known = [(seen, each) for seen in history if (each := levels(seen.value)) is not None]
+    final = known[-1][1].vanished
+    start = max(i for i, (_, each) in enumerate(known[:-1]) if i == 0 or each.vanished <= final - found.vanished)
+    end = next(i for i, (_, each) in enumerate(known) if i > start and each.vanished >= final)
+    return tuple(seen for seen, _ in known[start : end + 1])
 
 
 def settles_unseen(view: View, queue: Queue) -> bool:

@@ -279,7 +279,7 @@ def lines(document: Document) -> list[str]:
             str(row["planted"]),
             "-" if row["counted"] is None else str(row["counted"]),
             "-" if row["seconds"] is None else f"{row['seconds']:.0f} s",
-            ", ".join(row["rules"]),
+            "yes" if row["right"] else ", ".join(row["rules"])[:20] or "no",
         )
         for row in document["rows"]
     ]

@@ -40,13 +40,14 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 def _emptied(pair: Series[Queue], history: Series[Queue]) -> Ledger | None:
     """Return the balance around a pair of readings in which all ready messages vanished; None otherwise.
 
-    The readings beside the pair are included: the counters and the length of the queue are refreshed at other times.
+    The readings beside the pair are included: the counters and the length of the queue are refreshed at other times. A
+    consumer that took all of it looks the same until its deliveries are counted.
     """
     before, after = levels(pair[0].value), levels(pair[1].value)
     if before is None or after is None or before.ready == 0 or after.vanished <= before.vanished:
         return None
     place = history.index(pair[0])
-    found = ledger(history[max(place - 1, 0) : place + 3])
+    found = ledger(history[max(place - 2, 0) : place + 4])
     if found is None or found.vanished < 0.9 * before.ready - found.vanished_error:
         return None
     # What is ready now came after the purge.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from ackscope.findings import Evidence, Facts, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import View
+from diagnosis.ledger import ledger, may_have_lost, vanishing
 from diagnosis.series import delta, span, steps
 from diagnosis.window import Series
 
@@ -79,27 +80,25 @@ def latest_run(history: Series[Queue], interval: float, holds: Callable[[Series[
 def losing_run(
     view: View, queue: Queue, meanwhile: Callable[[Queue], bool] = lambda _: True
 ) -> tuple[Series[Queue], MessageBalance] | None:
-    """Return the latest stretch in which a queue kept losing messages, and its balance; None if it lost none.
+    """Return the readings between which a queue lost messages before delivery, and their balance; None if it lost none.
 
     Args:
         view: the view that is being judged.
         queue: the queue at its latest reading.
-        meanwhile: condition on the queue that must hold at each reading of the stretch.
+        meanwhile: condition on the queue that must hold at each reading while it lost messages.
     """
-    limits = view.limits(queue)
-
-    def loses(pair: Series[Queue]) -> bool:
-        step = balance(pair)
-        vanished = step is not None and step.lost > limits.queues.loss_share * step.published
-        return vanished and all(meanwhile(seen.value) for seen in pair)
-
-    run = latest_run(view.history(queue), limits.interval, loses)
-    whole = balance(run)
-    if whole is None or whole.seconds < limits.early:
+    limits = view.limits(queue).queues
+    if not may_have_lost(queue):
         return None
-    delay = limits.queues.loss_skew * whole.published / whole.seconds
-    proof = max(limits.queues.loss_least, delay, limits.queues.loss_share * whole.published)
-    return (run, whole) if whole.lost >= proof else None
+    history = view.history(queue)
+    found = ledger(history, skew=limits.loss_skew)
+    if found is None or found.proven_vanished < max(limits.loss_least, limits.loss_share * found.arrived):
+        return None
+    run = vanishing(history, found)
+    whole = balance(run)
+    if whole is None or whole.lost < limits.loss_least or not all(meanwhile(seen.value) for seen in run[1:]):
+        return None
+    return (run, whole)
 
 
 def balance_facts(found: MessageBalance) -> Facts:

@@ -20,7 +20,7 @@ def shot(until, **fields):
 
 def test_it_is_information_first_and_a_warning_after_five_minutes():
     """A burst looks the same."""
-    assert [] == of(RULE, shot(10))
+    assert [] == of(RULE, shot(5))
     assert [("info", "orders")] == of(RULE, shot(20))
     assert [("warning", "orders")] == of(RULE, shot(330))
 
