@@ -5,7 +5,7 @@ Their texts are in `diagnosis/catalogue/shared/clients.yaml` and `clients.jinja`
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Fact, Involved, Unit, source
+from ackscope.findings import Evidence, Fact, Involved, Subject, Unit, source
 from diagnosis.churn_loops import ChurnLoop
 
 MIN_PER_CYCLE = 0.7
@@ -82,3 +82,8 @@ def _activities(closing: ChurnLoop) -> list[Fact]:
         return []
     done = {"declare": closing.declares, "consume": closing.delivered, "publish": closing.published}
     return [what for what, times in done.items() if times >= MIN_PER_CYCLE]
+
+
+def subject_key(subject: Subject) -> tuple[str, str | None, str]:
+    """Return what identifies the subject of a loop, for relations."""
+    return (subject.kind, subject.vhost, subject.name)

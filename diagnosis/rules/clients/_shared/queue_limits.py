@@ -1,0 +1,152 @@
+"""Compares the queue limit of each virtual host with its queues, and finds the clients whose loops fit a refused declare.
+
+Seen on 3.10.8 and 4.3.6: a declare above the limit is refused with 406, which closes the channel, and counts as
+`queue_declared` but not as `queue_created`. The text on the wire holds the name of the queue, and so does the declare:
+both lengths together distinguish it from other errors. A client that closes its whole connection at the error leaves
+no bytes; then only the cluster's counters fit or do not.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+from ackscope.snapshot import Queue
+from ackscope.topology import Limit
+from diagnosis.churn import ChurnRate, churn_rate
+from diagnosis.churn_loops import ChurnLoop, churn_loops, cluster_cycles, text_bytes
+from diagnosis.contract import View
+from diagnosis.loop_bytes import CLOSE, OPEN_OK
+from diagnosis.memo import per_view
+from diagnosis.rules.clients._shared.loops import MIN_PER_CYCLE
+from diagnosis.window import Series
+
+MAX_QUEUES = "max-queues"
+_CLIENT_BYTES = 13 + 20 + 12
+"""Bytes of channel.open, of queue.declare without name and arguments, and of channel.close-ok."""
+_GENERATED_NAME = 30
+"""Bytes of a name that the broker chooses: "amq.gen-" and 22 characters. The declare then has an empty name."""
+_LONGEST_NAME = 255
+_LONGEST_TEXT = 255
+_FEW = 0.3
+"""Messages per cycle that count as none: the broker refreshes its counters at different moments."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueLimitUse:
+    """The queues of a virtual host under its limit.
+
+    Attributes:
+        used: queues of the virtual host; None if unknown, because the user may not see them.
+        growth: queues more than at the first reading of the window.
+        growth_seconds: time of that growth.
+        loops: clients whose loops fit a refused declare here.
+        unlisted: connections that are too brief to be listed and fit; None if there are none.
+    """
+
+    limit: Limit
+    used: int | None
+    growth: int = 0
+    growth_seconds: float = 0.0
+    loops: tuple[ChurnLoop, ...] = ()
+    unlisted: ChurnRate | None = None
+
+    @property
+    def full(self) -> bool:
+        """Whether the next declare is refused."""
+        return self.used is not None and self.used >= self.limit.value
+
+    @property
+    def refuses(self) -> bool:
+        """Whether clients seem to run into the limit."""
+        return bool(self.loops) or self.unlisted is not None
+
+
+def queue_limits(view: View) -> tuple[QueueLimitUse, ...]:
+    """Return the use of every queue limit, by virtual host."""
+    return per_view(view, _queue_limits)
+
+
+def refused_by_limit(view: View, loop: ChurnLoop) -> bool:
+    """Return whether a loop fits the refusals of a queue limit that is used up."""
+    return any(loop in use.loops for use in queue_limits(view))
+
+
+def _queue_limits(view: View) -> tuple[QueueLimitUse, ...]:
+    limits = sorted(
+        (each for each in view.limits_set if each.scope == "vhost" and each.name == MAX_QUEUES and each.value >= 0),
+        key=lambda each: each.subject,
+    )
+    if not limits:
+        return ()
+    readings: Series[tuple[Queue, ...]] = view.window.readings("queues") if view.fresh("queues") else ()
+    counts = [Counter(queue.vhost for queue in seen.value) for seen in (readings[0], readings[-1])] if readings else []
+    uses = [_use(view, limit, counts, readings) for limit in limits]
+    full = [use for use in uses if use.full]
+    return tuple(_with_clients(view, use, only=len(full) == 1) if use.full else use for use in uses)
+
+
+def _use(view: View, limit: Limit, counts: list[Counter[str]], readings: Series[tuple[Queue, ...]]) -> QueueLimitUse:
+    if not counts or not _is_visible(view, limit.subject):
+        return QueueLimitUse(limit=limit, used=None)
+    before, now = (count[limit.subject] for count in counts)
+    return QueueLimitUse(
+        limit=limit,
+        used=now,
+        growth=now - before,
+        growth_seconds=readings[-1].at.since(readings[0].at),
+    )
+
+
+def _is_visible(view: View, vhost: str) -> bool:
+    """Return whether the list of queues holds those of a virtual host: the API leaves out what its user may not see."""
+    latest = view.window.latest
+    hidden = latest.hidden_queues if latest is not None else None
+    return hidden == 0 or any(each.name == vhost for each in view.vhosts)
+
+
+def _with_clients(view: View, use: QueueLimitUse, *, only: bool) -> QueueLimitUse:
+    cycles = cluster_cycles(view)
+    if cycles is None:
+        return use
+    early = view.thresholds.early
+    loops = churn_loops(view)
+    declares = cycles.declares * cycles.rate
+    vain = cycles.declares >= MIN_PER_CYCLE and cycles.messages < _FEW
+    fitting = [
+        loop
+        for loop in loops
+        if loop.lasts >= early
+        and loop.connection.vhost == use.limit.subject
+        and (_is_refused(loop, use.limit, declares) or (vain and _may_be_refused(loop, use.limit)))
+    ]
+    unlisted = churn_rate(view, "connection") if vain and only and not any(loop.whole for loop in loops) else None
+    if unlisted is not None and unlisted.lasts < early:
+        unlisted = None
+    return replace(use, loops=tuple(sorted(fitting, key=lambda loop: (loop.client, loop.connection.name))), unlisted=unlisted)
+
+
+def _is_refused(loop: ChurnLoop, limit: Limit, declares: float) -> bool:
+    """Return whether the bytes of a loop are those of a declare above the limit."""
+    if loop.error is None or loop.received is None or declares < MIN_PER_CYCLE * loop.rate:
+        return False
+    name = loop.error - shortest_text(limit)
+    if not 1 <= name <= _LONGEST_NAME:
+        return False
+    # A text that is cut hides the length of the name.
+    needed = _CLIENT_BYTES + (0 if name == _GENERATED_NAME or loop.error >= _LONGEST_TEXT else name)
+    return loop.received >= needed - 1
+
+
+def _may_be_refused(loop: ChurnLoop, limit: Limit) -> bool:
+    """Return whether a loop declares in vain and nothing that is known of it speaks against a refusal."""
+    if loop.whole:
+        return True
+    if loop.by_broker is False or loop.error is not None or loop.sent is None:
+        return False
+    return loop.sent > OPEN_OK + CLOSE + shortest_text(limit)
+
+
+def shortest_text(limit: Limit) -> int:
+    """Return the length of the broker's error text for a queue without a name."""
+    return text_bytes(
+        f"PRECONDITION_FAILED - cannot declare queue '': queue limit in vhost '{limit.subject}' ({limit.value}) is reached"
+    )
