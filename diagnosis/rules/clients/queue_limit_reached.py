@@ -19,8 +19,9 @@ from ackscope.findings import (
     source,
 )
 from diagnosis.contract import Relation, RuleResult, View
+from diagnosis.rules.clients._shared.limits import raised_limits
 from diagnosis.rules.clients._shared.loops import subject_key
-from diagnosis.rules.clients._shared.queue_limits import MAX_QUEUES, QueueLimitUse, queue_limits
+from diagnosis.rules.clients._shared.queue_limits import QueueLimitUse, queue_limits
 from diagnosis.rules.queues._shared.queue import MAX_NAMED
 
 NAME = "queue-limit-reached"
@@ -99,20 +100,13 @@ def _finding(view: View, use: QueueLimitUse, used: int) -> Finding:
             "until_full_seconds": until_full,
             "near_share": limits.limit_share,
             "warning_within_seconds": limits.queue_limit_within,
-            "raised_limits": _raised(view, use, used),
+            "raised_limits": raised_limits(view, limit, max(2 * limit.value, used + 10)),
         },
         evidence=tuple(evidence),
         involved=_involved(use),
         certainty=Certainty.CERTAIN,
         seen_seconds=since.lasts if since else None,
     )
-
-
-def _raised(view: View, use: QueueLimitUse, used: int) -> dict[str, Fact]:
-    """Return all limits of the virtual host with this one raised, because setting one replaces the others."""
-    vhost = use.limit.subject
-    others = {each.name: each.value for each in view.limits_set if (each.scope, each.subject) == ("vhost", vhost)}
-    return {**others, MAX_QUEUES: max(2 * use.limit.value, used + 10)}
 
 
 def _involved(use: QueueLimitUse) -> Involved:

@@ -11,6 +11,9 @@ from diagnosis.churn_loops import ChurnLoop
 MIN_PER_CYCLE = 0.7
 """Events per cycle that count as one in each cycle, because the cluster's counters are refreshed at different times."""
 
+FEW_MESSAGES = 0.3
+"""Messages per cycle below which there are none, for the same reason."""
+
 
 def loop_facts(closing: ChurnLoop) -> dict[str, Fact]:
     """Return facts about an application that loops, for the macros `loop_client` and `loop_activity`.

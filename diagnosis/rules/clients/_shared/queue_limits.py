@@ -16,7 +16,7 @@ from diagnosis.churn_loops import ChurnLoop, churn_loops, cluster_cycles, text_b
 from diagnosis.contract import View
 from diagnosis.loop_bytes import CLOSE, OPEN_OK
 from diagnosis.memo import per_view
-from diagnosis.rules.clients._shared.loops import MIN_PER_CYCLE
+from diagnosis.rules.clients._shared.loops import FEW_MESSAGES, MIN_PER_CYCLE
 from diagnosis.window import Series
 
 MAX_QUEUES = "max-queues"
@@ -26,8 +26,6 @@ _GENERATED_NAME = 30
 """Bytes of a name that the broker chooses: "amq.gen-" and 22 characters. The declare then has an empty name."""
 _LONGEST_NAME = 255
 _LONGEST_TEXT = 255
-_FEW = 0.3
-"""Messages per cycle that count as none: the broker refreshes its counters at different moments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +83,7 @@ def _queue_limits(view: View) -> tuple[QueueLimitUse, ...]:
 
 
 def _use(view: View, limit: Limit, counts: list[Counter[str]], readings: Series[tuple[Queue, ...]]) -> QueueLimitUse:
-    if not counts or not _is_visible(view, limit.subject):
+    if not counts or not _is_visible(view, counts[-1], limit.subject):
         return QueueLimitUse(limit=limit, used=None)
     before, now = (count[limit.subject] for count in counts)
     return QueueLimitUse(
@@ -96,11 +94,13 @@ def _use(view: View, limit: Limit, counts: list[Counter[str]], readings: Series[
     )
 
 
-def _is_visible(view: View, vhost: str) -> bool:
-    """Return whether the list of queues holds those of a virtual host: the API leaves out what its user may not see."""
+def _is_visible(view: View, count: Counter[str], vhost: str) -> bool:
+    """Return whether the list of queues holds those of a virtual host.
+
+    The API lists virtual hosts and their limits, but not the queues of those for which its user has no permission.
+    """
     latest = view.window.latest
-    hidden = latest.hidden_queues if latest is not None else None
-    return hidden == 0 or any(each.name == vhost for each in view.vhosts)
+    return count[vhost] > 0 or (latest is not None and latest.hidden_queues == 0)
 
 
 def _with_clients(view: View, use: QueueLimitUse, *, only: bool) -> QueueLimitUse:
@@ -110,7 +110,7 @@ def _with_clients(view: View, use: QueueLimitUse, *, only: bool) -> QueueLimitUs
     early = view.thresholds.early
     loops = churn_loops(view)
     declares = cycles.declares * cycles.rate
-    vain = cycles.declares >= MIN_PER_CYCLE and cycles.messages < _FEW
+    vain = cycles.declares >= MIN_PER_CYCLE and cycles.messages < FEW_MESSAGES
     fitting = [
         loop
         for loop in loops
