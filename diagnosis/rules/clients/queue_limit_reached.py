@@ -69,9 +69,7 @@ def _finding(view: View, use: QueueLimitUse, used: int) -> Finding:
         for loop in use.loops
     ]
     evidence = [
-        Evidence(
-            key="used", value=used, source=source("/api/vhost-limits", "value") + source("/api/queues", "vhost")
-        )
+        Evidence(key="used", value=used, source=source("/api/vhost-limits", "value") + source("/api/queues", "vhost"))
     ]
     if use.refuses:
         evidence.append(

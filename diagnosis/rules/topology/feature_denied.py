@@ -40,10 +40,9 @@ class RefusedClients:
     unlisted: ChurnRate | None
 
     @property
-    def rates(self) -> list[tuple[float, float]]:
-        """Rate and duration of each loop."""
-        every = [*self.loops, *([self.unlisted] if self.unlisted else [])]
-        return [(each.rate, each.lasts) for each in every]
+    def all(self) -> tuple[ChurnLoop | ChurnRate, ...]:
+        """Listed clients, and the others as one."""
+        return (*self.loops, self.unlisted) if self.unlisted is not None else self.loops
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -54,7 +53,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         return
     denied = sorted((each for each in denied if each.state == "denied"), key=lambda each: each.name)
     clients = per_view(view, _refused)
-    if denied and clients.rates:
+    if denied and clients.all:
         yield _finding(view, denied, clients)
 
 
@@ -85,13 +84,12 @@ def _is_known(view: View, denied: list[Feature]) -> bool:
 
 def _finding(view: View, denied: list[Feature], clients: RefusedClients) -> Finding:
     limits = view.thresholds.topology
-    rate, seconds = sum(rate for rate, _ in clients.rates), max(lasts for _, lasts in clients.rates)
+    rate, seconds = sum(each.rate for each in clients.all), max(each.lasts for each in clients.all)
     known = _is_known(view, denied)
     steady = rate >= limits.denied_rate and seconds >= limits.denied_for
     severity = Severity.WARNING if known or steady else Severity.INFO
     waits = severity is Severity.INFO and rate >= limits.denied_rate
-    # The first loop began before all others.
-    begin = min((*clients.loops, *([clients.unlisted] if clients.unlisted else [])), key=lambda each: each.since.mono)
+    first = min(clients.all, key=lambda each: each.since.mono)
     listed: list[Fact] = [
         {"client": loop.client, "peer": loop.peer, "user": loop.connection.user, "cycle_rate": loop.rate}
         for loop in clients.loops[:MAX_NAMED]
@@ -100,7 +98,7 @@ def _finding(view: View, denied: list[Feature], clients: RefusedClients) -> Find
         rule=NAME,
         severity=severity,
         subject=Subject(kind="cluster", name=view.window.cluster),
-        since=begin.since.iso(),
+        since=first.since.iso(),
         facts={
             "features": [each.name for each in denied],
             "denies_transient": any(each.name == _TRANSIENT for each in denied),
@@ -135,7 +133,9 @@ def _finding(view: View, denied: list[Feature], clients: RefusedClients) -> Find
             ),
         ),
         involved=Involved(
-            clients=tuple(sorted({each.connection.client_name for each in clients.loops if each.connection.client_name}))
+            clients=tuple(
+                sorted({each.connection.client_name for each in clients.loops if each.connection.client_name})
+            )
         ),
     )
 

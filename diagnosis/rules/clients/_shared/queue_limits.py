@@ -1,4 +1,4 @@
-"""Compares the queue limit of each virtual host with its queues, and finds the clients whose loops fit a refused declare.
+"""Compares the limit of queues of each virtual host with its queues, and finds the clients that run into it.
 
 Seen on 3.10.8 and 4.3.6: a declare above the limit is refused with 406, which closes the channel, and counts as
 `queue_declared` but not as `queue_created`. The text on the wire holds the name of the queue, and so does the declare:
@@ -121,7 +121,9 @@ def _with_clients(view: View, use: QueueLimitUse, *, only: bool) -> QueueLimitUs
     unlisted = churn_rate(view, "connection") if vain and only and not any(loop.whole for loop in loops) else None
     if unlisted is not None and unlisted.lasts < early:
         unlisted = None
-    return replace(use, loops=tuple(sorted(fitting, key=lambda loop: (loop.client, loop.connection.name))), unlisted=unlisted)
+    return replace(
+        use, loops=tuple(sorted(fitting, key=lambda loop: (loop.client, loop.connection.name))), unlisted=unlisted
+    )
 
 
 def _is_refused(loop: ChurnLoop, limit: Limit, declares: float) -> bool:
@@ -147,6 +149,5 @@ def _may_be_refused(loop: ChurnLoop, limit: Limit) -> bool:
 
 def shortest_text(limit: Limit) -> int:
     """Return the length of the broker's error text for a queue without a name."""
-    return text_bytes(
-        f"PRECONDITION_FAILED - cannot declare queue '': queue limit in vhost '{limit.subject}' ({limit.value}) is reached"
-    )
+    why = f"queue limit in vhost '{limit.subject}' ({limit.value}) is reached"
+    return text_bytes(f"PRECONDITION_FAILED - cannot declare queue '': {why}")
