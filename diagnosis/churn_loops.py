@@ -319,13 +319,13 @@ def _channels(view: View, overviews: Series[Overview], rate: float, seconds: flo
 
 
 def _is_over(history: Series[Connection]) -> bool:
-    """Return whether a connection was quiet for more than half of its history, as after a burst of declarations.
+    """Return whether a connection was quiet in the latter half of its history, as after a burst of declarations.
 
     One packet is a heartbeat.
     """
     busy = [newer.at for older, newer in pairwise(history) if increase(older.value, newer.value)[0] > 1]
     latest = busy[-1] if busy else history[0].at
-    return 2 * history[-1].at.since(latest) > history[-1].at.since(history[0].at)
+    return 2 * history[-1].at.since(latest) >= history[-1].at.since(history[0].at)
 
 
 def _loop_of(

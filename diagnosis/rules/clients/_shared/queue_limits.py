@@ -17,11 +17,13 @@ from diagnosis.contract import View
 from diagnosis.loop_bytes import CLOSE, OPEN_OK
 from diagnosis.memo import per_view
 from diagnosis.rules.clients._shared.loops import FEW_MESSAGES, MIN_PER_CYCLE
+from diagnosis.series import last
 from diagnosis.window import Series
 
 MAX_QUEUES = "max-queues"
 _CLIENT_BYTES = 13 + 20 + 12
 """Bytes of channel.open, of queue.declare without name and arguments, and of channel.close-ok."""
+_GROWTH_SECONDS = 120.0
 _GENERATED_NAME = 30
 """Bytes of a name that the broker chooses: "amq.gen-" and 22 characters. The declare then has an empty name."""
 _LONGEST_NAME = 255
@@ -34,7 +36,7 @@ class QueueLimitUse:
 
     Attributes:
         used: queues of the virtual host; None if unknown, because the user may not see them.
-        growth: queues more than at the first reading of the window.
+        growth: queues more than two minutes ago, if their number still grows; a burst that is over is none.
         growth_seconds: time of that growth.
         loops: clients whose loops fit a refused declare here.
         unlisted: connections that are too brief to be listed and fit; None if there are none.
@@ -76,7 +78,10 @@ def _queue_limits(view: View) -> tuple[QueueLimitUse, ...]:
     if not limits:
         return ()
     readings: Series[tuple[Queue, ...]] = view.window.readings("queues") if view.fresh("queues") else ()
-    counts = [Counter(queue.vhost for queue in seen.value) for seen in (readings[0], readings[-1])] if readings else []
+    readings = last(readings, _GROWTH_SECONDS)
+    # Two halves: what grew in the first one only has ended.
+    marks = (readings[0], readings[len(readings) // 2], readings[-1]) if readings else ()
+    counts = [Counter(queue.vhost for queue in seen.value) for seen in marks]
     uses = [_use(view, limit, counts, readings) for limit in limits]
     full = [use for use in uses if use.full]
     return tuple(_with_clients(view, use, only=len(full) == 1) if use.full else use for use in uses)
@@ -85,11 +90,12 @@ def _queue_limits(view: View) -> tuple[QueueLimitUse, ...]:
 def _use(view: View, limit: Limit, counts: list[Counter[str]], readings: Series[tuple[Queue, ...]]) -> QueueLimitUse:
     if not counts or not _is_visible(view, counts[-1], limit.subject):
         return QueueLimitUse(limit=limit, used=None)
-    before, now = (count[limit.subject] for count in counts)
+    before, between, now = (count[limit.subject] for count in counts)
+    growth = now - before if before < between < now else 0
     return QueueLimitUse(
         limit=limit,
         used=now,
-        growth=now - before,
+        growth=growth,
         growth_seconds=readings[-1].at.since(readings[0].at),
     )
 

@@ -169,6 +169,13 @@ def test_a_vhost_that_grows_towards_its_limit_is_a_warning():
     assert ("warning", pytest.approx(60.0, rel=0.3)) == (finding.severity, finding.facts["until_full_seconds"])
 
 
+def test_a_vhost_that_was_filled_in_one_burst_is_only_near_its_limit():
+    """A deployment declares its queues at once."""
+    finding = of_limit(look(film(lambda t: limited(value=20, used=18 if t > 10 else 2), until=100)))
+
+    assert ("info", None) == (finding.severity, finding.facts["until_full_seconds"])
+
+
 def test_a_limit_of_zero_is_closed_on_purpose_until_a_client_runs_into_it():
     """Nobody declares anything."""
     verdict = look(film(lambda _: limited(value=0, used=0), until=20))
