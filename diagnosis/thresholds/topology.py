@@ -13,7 +13,6 @@ class TopologyThresholds(Settings):
     unreplicated_nodes: int = Field(default=3, ge=2)
     binding_lost: int = Field(default=1, ge=1)
     denied_for: Seconds = 45.0
-    denied_rate: float = Field(default=0.2, gt=0.0)
     usual_features: tuple[str, ...] = ("management_metrics_collection",)
 
     @classmethod

@@ -83,12 +83,12 @@ def _is_known(view: View, denied: list[Feature]) -> bool:
 
 
 def _finding(view: View, denied: list[Feature], clients: RefusedClients) -> Finding:
-    limits = view.thresholds.topology
+    vain_rate, denied_for = view.thresholds.clients.vain_rate, view.thresholds.topology.denied_for
     rate, seconds = sum(each.rate for each in clients.all), max(each.lasts for each in clients.all)
     known = _is_known(view, denied)
-    steady = rate >= limits.denied_rate and seconds >= limits.denied_for
+    steady = rate >= vain_rate and seconds >= denied_for
     severity = Severity.WARNING if known or steady else Severity.INFO
-    waits = severity is Severity.INFO and rate >= limits.denied_rate
+    waits = severity is Severity.INFO and rate >= vain_rate
     first = min(clients.all, key=lambda each: each.since.mono)
     listed: list[Fact] = [
         {"client": loop.client, "peer": loop.peer, "user": loop.connection.user, "cycle_rate": loop.rate}
@@ -107,8 +107,8 @@ def _finding(view: View, denied: list[Feature], clients: RefusedClients) -> Find
             "client_count": len(clients.loops),
             "cycle_rate": rate,
             "known": known,
-            "warning_after_seconds": limits.denied_for if waits else None,
-            "warning_rate": limits.denied_rate,
+            "warning_after_seconds": denied_for if waits else None,
+            "warning_rate": vain_rate,
         },
         certainty=Certainty.EARLY if waits else Certainty.LIKELY,
         seen_seconds=seconds,

@@ -125,7 +125,7 @@ def _with_clients(view: View, use: QueueLimitUse, *, only: bool) -> QueueLimitUs
         and (_is_refused(loop, use.limit, declares) or (vain and _may_be_refused(loop, use.limit)))
     ]
     unlisted = churn_rate(view, "connection") if vain and only and not any(loop.whole for loop in loops) else None
-    if unlisted is not None and unlisted.lasts < early:
+    if unlisted is not None and (unlisted.lasts < early or unlisted.rate < view.thresholds.clients.vain_rate):
         unlisted = None
     return replace(
         use, loops=tuple(sorted(fitting, key=lambda loop: (loop.client, loop.connection.name))), unlisted=unlisted

@@ -116,6 +116,16 @@ def test_connections_too_brief_to_be_listed_are_told_of():
     assert "too brief to be listed" in text(finding).summary
 
 
+def test_slow_connections_that_are_not_listed_may_be_checks():
+    """A check that connects, declares passively and disconnects does so every few seconds."""
+
+    def frame(t):
+        done = int(t / 6)
+        return {**declaring(t, listed=False), "overview": churning(t, channels=done, connections=done, declares=done)}
+
+    assert None is of_limit(look(film(frame, until=100))).facts["unlisted_rate"]
+
+
 @pytest.mark.parametrize(
     "frame",
     [
