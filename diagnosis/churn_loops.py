@@ -32,6 +32,7 @@ as connections of one name that come and go. The broker does not report the byte
 """
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from ackscope.clock import Instant
 from ackscope.findings import Subject
@@ -137,25 +138,48 @@ def text_bytes(text: str) -> int:
     return min(len(text.encode()), 255)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterCycles:
+    """What an average cycle does, over all loops of the cluster: those of listed clients and of connections too brief.
+
+    Attributes:
+        rate: cycles per second.
+        channels: channels opened per connection, where connections come and go; None where none do.
+        declares: as in `ChurnLoop`.
+        messages: publishes, deliveries, gets of an empty queue and acknowledgements per cycle.
+    """
+
+    rate: float
+    channels: float | None
+    declares: float
+    messages: float
+
+
 def churn_loops(view: View) -> tuple[ChurnLoop, ...]:
     """Return the applications that open and close channels or connections in a loop, fastest first.
 
     Needs at least two readings of each of overview, connections and channels.
     """
-    return per_view(view, _closings)
+    return per_view(view, _closings)[0]
 
 
-def _closings(view: View) -> tuple[ChurnLoop, ...]:
+def cluster_cycles(view: View) -> ClusterCycles | None:
+    """Return what an average cycle of the cluster does; None if nothing loops."""
+    return per_view(view, _closings)[1]
+
+
+def _closings(view: View) -> tuple[tuple[ChurnLoop, ...], ClusterCycles | None]:
     overviews: Series[Overview] = view.window.readings("overview")
     ends = churn_window(view, overviews)
     if ends is None:
-        return ()
+        return (), None
     first, latest = ends
     seconds = latest.at.since(first.at)
     found: list[ChurnLoop] = []
     closed = churn_increase(first.value, latest.value, "channel_closed")
     ended = churn_increase(first.value, latest.value, "connection_closed")
     began = churn_increase(first.value, latest.value, "connection_created")
+    opened = churn_increase(first.value, latest.value, "channel_created")
     # Our probes close channels on purpose, and the cluster's counters include those; connections have names.
     own = probe_traffic(view)
     slowest = OWN_RATE if _probed(view) else 0.0
@@ -166,8 +190,8 @@ def _closings(view: View) -> tuple[ChurnLoop, ...]:
         loops = _channels(view, overviews, cycles / seconds, seconds)
         sure = closed - ended >= slowest * seconds
         found += [each for each in loops if sure or each.error is not None]
-    if not found:
-        return ()
+    if not found and min(ended, began) < FEWEST:
+        return (), None
     turns = max(1.0, closed - own.closes * seconds, min(ended, began))
     per_cycle = messages_per_cycle(view, first.at, turns / seconds, own)
     # A declaration that created a lasting queue is not part of a loop (seen: `queue-leak` on 3.10.8).
@@ -189,7 +213,16 @@ def _closings(view: View) -> tuple[ChurnLoop, ...]:
         )
         for each in found
     ]
-    return tuple(sorted(whole, key=lambda each: (-each.rate, each.connection.name)))
+    briefly = min(ended, began)
+    others = sum(each.rate for each in whole if not each.whole) * seconds
+    channels = max(0.0, opened - own.closes * seconds - others) / briefly if briefly >= FEWEST else None
+    average = ClusterCycles(
+        rate=turns / seconds,
+        channels=channels,
+        declares=max(0.0, declares),
+        messages=sum(per_cycle[counter] for counter in ("publish", "deliver_get", "get_empty", "ack")),
+    )
+    return tuple(sorted(whole, key=lambda each: (-each.rate, each.connection.name))), average
 
 
 def _connections(view: View, overviews: Series[Overview], rate: float) -> list[ChurnLoop]:
@@ -254,7 +287,7 @@ def _channels(view: View, overviews: Series[Overview], rate: float, seconds: flo
     weak: list[tuple[Series[Connection], int]] = []
     for connection in view.connections:
         history = watched(view, connection.name)
-        if len(history) < 2:
+        if len(history) < 2 or _is_over(history):
             continue
         new = history[-1].at.since(history[0].at) <= OPENS_WITHIN
         unsure = connection.name in listed and connection.name not in staying
@@ -283,6 +316,16 @@ def _channels(view: View, overviews: Series[Overview], rate: float, seconds: flo
         for history, unexplained in suspects
         if rate * seconds * unexplained / total >= FEWEST
     ]
+
+
+def _is_over(history: Series[Connection]) -> bool:
+    """Return whether a connection was quiet in the latter half of its history, as after a burst of declarations.
+
+    One packet is a heartbeat.
+    """
+    busy = [newer.at for older, newer in pairwise(history) if increase(older.value, newer.value)[0] > 1]
+    latest = busy[-1] if busy else history[0].at
+    return 2 * history[-1].at.since(latest) >= history[-1].at.since(history[0].at)
 
 
 def _loop_of(

@@ -19,7 +19,7 @@ from diagnosis.window import Series, Timestamped
 
 ANSWERS = ("deliver_get", "get_empty", "confirm", "return_unroutable")
 """Counters of answers of the broker on a channel; each answer is one packet."""
-COUNTERS = ("publish", "deliver_get", "ack", "redeliver")
+COUNTERS = ("publish", "deliver_get", "get_empty", "ack", "redeliver")
 OPENS_WITHIN = 10.0
 """Seconds within which a new connection opens its channels: two readings."""
 _MIN_READINGS = 3

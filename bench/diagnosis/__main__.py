@@ -3,9 +3,9 @@
 import sys
 
 from bench.bench import run_all
-from bench.diagnosis import decoys, faults, ledger, size
+from bench.diagnosis import age, decoys, faults, ledger, mixtures, size
 
-BENCHES = (size.BENCH, decoys.BENCH, ledger.BENCH, faults.BENCH)
+BENCHES = (size.BENCH, age.BENCH, decoys.BENCH, ledger.BENCH, faults.BENCH, mixtures.BENCH)
 
 
 if __name__ == "__main__":

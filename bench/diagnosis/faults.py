@@ -117,7 +117,7 @@ def _group(broker: str, group: list[FaultSpec], args: argparse.Namespace) -> lis
             with scene(broker, group[0].nodes, group[0].extra, compare=args.compare) as stage:
                 for batch in left:
                     done += 1
-                    found, well = _batch(stage, group[0].nodes, batch)
+                    found, well = hold(stage, group[0].nodes, batch)
                     rows += found
                     if not well:
                         break
@@ -130,8 +130,8 @@ def _group(broker: str, group: list[FaultSpec], args: argparse.Namespace) -> lis
     return rows
 
 
-def _batch(stage: Scene, nodes: int, batch: list[FaultSpec]) -> tuple[list[Row], bool]:
-    """Inject faults, diagnose, revert them, diagnose again.
+def hold(stage: Scene, nodes: int, batch: Sequence[FaultSpec]) -> tuple[list[Row], bool]:
+    """Inject faults, diagnose until all are named or the time is over, revert them, diagnose again.
 
     Returns the rows, and whether the broker recovered.
     """

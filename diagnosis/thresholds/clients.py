@@ -24,6 +24,8 @@ class ClientThresholds(Settings):
     connections_growth: int = Field(default=15, ge=1)
     connections_many: int = Field(default=200, ge=1)
     limit_share: float = Field(default=0.9, gt=0.0, le=1.0)
+    queue_limit_within: Seconds = 3600.0
+    vain_rate: float = Field(default=0.25, gt=0.0)
     auth_failures: int = Field(default=3, ge=1)
     auth_share: float = Field(default=0.2, ge=0.0, lt=1.0)
     auth_failures_many: int = Field(default=5, ge=1)

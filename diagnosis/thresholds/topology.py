@@ -4,7 +4,7 @@ from typing import Self
 
 from pydantic import Field
 
-from ackscope.settings import Settings
+from ackscope.settings import Seconds, Settings
 
 
 class TopologyThresholds(Settings):
@@ -12,9 +12,10 @@ class TopologyThresholds(Settings):
 
     unreplicated_nodes: int = Field(default=3, ge=2)
     binding_lost: int = Field(default=1, ge=1)
+    denied_for: Seconds = 45.0
     usual_features: tuple[str, ...] = ("management_metrics_collection",)
 
     @classmethod
     def one_shot(cls) -> Self:
         """For two polls 6 to 10 s apart."""
-        return cls()
+        return cls(denied_for=4.0)

@@ -5,12 +5,13 @@ reached the negotiated channel_max (N)".
 Source: https://www.rabbitmq.com/docs/channels#channel-leaks
 """
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
 
 from ackscope.findings import Certainty, Evidence, Finding, Severity, Subject, source
 from ackscope.snapshot import Connection
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import client_name
+from diagnosis.relations import both
 from diagnosis.rules.clients._shared.connections import involved_connections
 from diagnosis.series import span, stretch
 from diagnosis.window import Series, Timestamped
@@ -52,8 +53,9 @@ def _finding(view: View, connection: Connection, growing: Series[Connection], gr
         severity = Severity.WARNING
     if _share(connection) >= CRITICAL_SHARE:
         severity = Severity.CRITICAL
+    reached = bool(connection.channel_max) and channels >= (connection.channel_max or 0)
     until_limit = None
-    if growth and connection.channel_max and seconds > 0:
+    if growth and not reached and connection.channel_max and seconds > 0:
         until_limit = (connection.channel_max - channels) * seconds / growth
     return Finding(
         rule=NAME,
@@ -63,8 +65,10 @@ def _finding(view: View, connection: Connection, growing: Series[Connection], gr
         facts={
             "client": client_name(connection),
             "connection": connection.name,
+            "vhost": connection.vhost,
             "channels": channels,
             "channel_max": connection.channel_max or None,
+            "limit_reached": reached,
             "growth": growth,
             "growth_seconds": seconds,
             "until_limit_seconds": until_limit,
@@ -78,3 +82,13 @@ def _finding(view: View, connection: Connection, growing: Series[Connection], gr
         certainty=Certainty.EARLY if severity is Severity.INFO else Certainty.LIKELY,
         seen_seconds=seconds,
     )
+
+
+def _client(_view: View, finding: Finding) -> Iterable[Hashable]:
+    client = finding.facts.get("client")
+    return () if client is None else ((client, finding.facts.get("vhost")),)
+
+
+SAME_CLIENT = both(_client)
+"""Both are about the same application in the same virtual host: it leaks channels on several connections, or is cut off
+at the limit of its channels and reconnects."""

@@ -5,15 +5,32 @@ Source: https://www.rabbitmq.com/docs/vhosts#limits, https://www.rabbitmq.com/do
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass
 
-from ackscope.findings import Certainty, Evidence, Finding, Severity, Subject, Suppressed, source
+from ackscope.findings import (
+    Certainty,
+    Evidence,
+    Fact,
+    Finding,
+    Inconclusive,
+    Severity,
+    Subject,
+    Suppressed,
+    Unit,
+    source,
+)
 from ackscope.snapshot import Connection
 from ackscope.topology import Limit
-from diagnosis.contract import RuleResult, View
+from diagnosis.churn import ChurnRate, churn_rate
+from diagnosis.churn_loops import ChurnLoop, churn_loops, cluster_cycles
+from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import client_name
+from diagnosis.memo import per_view
 from diagnosis.rules.clients._shared.connections import involved_connections
+from diagnosis.rules.clients._shared.limits import raised_limits
 from diagnosis.rules.clients._shared.logins import refused_connections
+from diagnosis.rules.clients._shared.loops import subject_key
 
 NAME = "connection-limit-reached"
 
@@ -21,20 +38,74 @@ CONNECTIONS, CHANNELS = "max-connections", "max-channels"
 _NODE_CHECK = "below-node-connection-limit"
 
 
+_NO_CHANNEL = 0.3
+"""Channels per connection that count as none: a refused channel is not counted as opened."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitUse:
+    """The use of one limit.
+
+    Attributes:
+        used: connections or channels, whichever the limit counts.
+        partial: whether some counts are missing, so that it is a minimum.
+        loops: clients that reconnect and never get a channel.
+        unlisted: such connections that are too brief to be listed; None if there are none.
+    """
+
+    limit: Limit
+    used: int
+    partial: bool
+    loops: tuple[ChurnLoop, ...] = ()
+    unlisted: ChurnRate | None = None
+
+    @property
+    def full(self) -> bool:
+        """Whether the next connection or channel is refused."""
+        return self.used >= self.limit.value
+
+
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Compare every limit with its use; nodes have a health check for theirs (since 4.1)."""
-    for limit in view.limits_set:
-        if limit.name not in {CONNECTIONS, CHANNELS} or limit.value < 0:
-            continue
-        used = sum(_holders(view, limit).values())
-        refused = refused_connections(view)
-        if limit.value == 0 and not (refused and refused.count):
+    for use in per_view(view, _uses):
+        limit = use.limit
+        refused = refused_connections(view) if limit.name == CONNECTIONS else None
+        nobody = not (refused and refused.count) and not use.loops and use.unlisted is None
+        if limit.value == 0 and nobody:
             yield Suppressed(rule=NAME, subject=_subject(limit), reason="closed_on_purpose")
-        elif used >= view.thresholds.clients.limit_share * limit.value:
-            yield _finding(view, limit, used)
+        elif use.used >= view.thresholds.clients.limit_share * limit.value:
+            yield _finding(view, use)
+        elif use.partial:
+            facts: dict[str, Fact] = {"scope": limit.scope, "of": limit.subject, "limit_name": limit.name}
+            yield Inconclusive(rule=NAME, reason="counts_missing", facts=facts)
     check = view.checks.get(_NODE_CHECK)
     if check is not None and check.ok is False:
         yield _node_finding(view, check.reason or "")
+
+
+def _uses(view: View) -> tuple[LimitUse, ...]:
+    limits = [each for each in view.limits_set if each.name in {CONNECTIONS, CHANNELS} and each.value >= 0]
+    uses = [_use(view, limit) for limit in limits]
+    full = [use.limit for use in uses if use.limit.name == CHANNELS and use.full]
+    return tuple(_with_clients(view, use, only=len(full) == 1) if use.limit in full else use for use in uses)
+
+
+def _use(view: View, limit: Limit) -> LimitUse:
+    partial = limit.name == CHANNELS and any(each.channels is None for each in _counted(view, limit))
+    return LimitUse(limit=limit, used=sum(_holders(view, limit).values()), partial=partial)
+
+
+def _with_clients(view: View, use: LimitUse, *, only: bool) -> LimitUse:
+    """Return the use of a limit of channels with the clients that connect again and again and never get a channel."""
+    cycles = cluster_cycles(view)
+    if cycles is None or cycles.channels is None or cycles.channels > _NO_CHANNEL:
+        return use
+    early, reconnecting = view.thresholds.early, [loop for loop in churn_loops(view) if loop.whole]
+    loops = tuple(loop for loop in reconnecting if loop.lasts >= early and loop.connection.user == use.limit.subject)
+    unlisted = churn_rate(view, "connection") if only and not reconnecting else None
+    if unlisted is not None and unlisted.lasts < early:
+        unlisted = None
+    return LimitUse(limit=use.limit, used=use.used, partial=use.partial, loops=loops, unlisted=unlisted)
 
 
 def _counted(view: View, limit: Limit) -> list[Connection]:
@@ -57,31 +128,15 @@ def _subject(limit: Limit) -> Subject:
     return Subject(kind="connection", name=f"user {limit.subject}")
 
 
-def _finding(view: View, limit: Limit, used: int) -> Finding:
-    full = used >= limit.value
+def _finding(view: View, use: LimitUse) -> Finding:
+    limit = use.limit
+    # A pool of exactly the size of the limit is harmless.
     refused = refused_connections(view)
-    # A connection pool of exactly the size of the limit is harmless.
-    harms = full and (refused is None or refused.count > 0)
+    if limit.name == CONNECTIONS:
+        harms = use.full and (refused is None or refused.count > 0)
+    else:
+        harms = bool(use.loops) or use.unlisted is not None
     holders = sorted(_holders(view, limit).items(), key=lambda item: (-item[1], item[0]))
-    evidence = [
-        Evidence(
-            key="used",
-            value=used,
-            source=source(f"/api/{limit.scope}-limits", "value") + source("/api/connections"),
-        )
-    ]
-    if holders:
-        evidence.append(Evidence(key="holders", source=source("/api/connections", "client_properties.connection_name")))
-    if full and refused is not None and refused.count > 0:
-        evidence.append(
-            Evidence(
-                key="refused",
-                value=refused.count,
-                source=source("/api/auth/attempts", "auth_attempts_succeeded")
-                + source("/api/overview", "churn_rates.connection_created", "churn_rates.connection_closed"),
-                facts={"refused_seconds": refused.seconds},
-            )
-        )
     return Finding(
         rule=NAME,
         severity=Severity.CRITICAL if harms else Severity.WARNING,
@@ -91,16 +146,62 @@ def _finding(view: View, limit: Limit, used: int) -> Finding:
             "of": limit.subject,
             "limit_name": limit.name,
             "limit": limit.value,
-            "used": used,
-            "full": full,
+            "used": use.used,
+            "full": use.full,
             "warning_share": view.thresholds.clients.limit_share,
             "holders": [{"client": name, "used": number} for name, number in holders],
-            "raised_limits": {limit.name: max(limit.value * 2, 10)},
+            "clients": [{"client": loop.client, "cycle_rate": loop.rate} for loop in use.loops],
+            "raised_limits": raised_limits(view, limit, max(limit.value * 2, 10)),
         },
-        evidence=tuple(evidence),
-        involved=involved_connections(_counted(view, limit)),
+        evidence=tuple(_evidence(view, use, has_holders=bool(holders))),
+        involved=involved_connections([*_counted(view, limit), *(loop.connection for loop in use.loops)]),
         certainty=Certainty.CERTAIN,
     )
+
+
+def _evidence(view: View, use: LimitUse, *, has_holders: bool) -> Iterator[Evidence]:
+    yield Evidence(
+        key="used",
+        value=use.used,
+        source=source(f"/api/{use.limit.scope}-limits", "value") + source("/api/connections"),
+    )
+    if has_holders:
+        yield Evidence(key="holders", source=source("/api/connections", "client_properties.connection_name"))
+    refused = refused_connections(view)
+    if use.limit.name == CONNECTIONS and use.full and refused is not None and refused.count > 0:
+        yield Evidence(
+            key="refused",
+            value=refused.count,
+            source=source("/api/auth/attempts", "auth_attempts_succeeded")
+            + source("/api/overview", "churn_rates.connection_created", "churn_rates.connection_closed"),
+            facts={"refused_seconds": refused.seconds},
+        )
+    rate = use.unlisted.rate if use.unlisted else sum(loop.rate for loop in use.loops)
+    if rate:
+        lasts = use.unlisted.lasts if use.unlisted else max(loop.lasts for loop in use.loops)
+        yield Evidence(
+            key="no_channel",
+            value=rate,
+            unit=Unit.PER_SECOND,
+            source=source("/api/overview", "churn_rates.connection_created", "churn_rates.channel_created"),
+            facts={"refused_seconds": lasts},
+        )
+
+
+def _loops_of(view: View, finding: Finding) -> Iterable[Hashable]:
+    for use in per_view(view, _uses):
+        if _subject(use.limit) == finding.subject:
+            yield from (subject_key(loop.subject) for loop in use.loops)
+            if use.unlisted is not None:
+                yield subject_key(Subject(kind="cluster", name=view.window.cluster))
+
+
+def _subject_of(_view: View, finding: Finding) -> Iterable[Hashable]:
+    return (subject_key(finding.subject),)
+
+
+LOOPS_REFUSED_HERE = Relation(_loops_of, _subject_of)
+"""The cause is a limit of channels; the consequence is about clients that reconnect because they get no channel."""
 
 
 def _node_finding(view: View, reason: str) -> Finding:

@@ -2,8 +2,9 @@
 
 The broker answers 406 PRECONDITION_FAILED "inequivalent arg ..." and closes the channel; the application never gets to
 consume or publish. The cluster's churn counts refused declarations too. So a loop with one declaration per
-cycle that the broker ends with an error is this, or a locked exclusive queue (405), which has its own rule. A
-client that closes its whole connection at the error shows as connection-churn.
+cycle that the broker ends with an error is this, unless the error is that of a locked exclusive queue (405) or of a
+limit of queues (406), which have rules of their own. A client that closes its whole connection at the error shows as
+connection-churn.
 Source: https://www.rabbitmq.com/docs/queues#property-equivalence
 """
 
@@ -13,6 +14,7 @@ from ackscope.findings import Finding, Severity
 from diagnosis.churn_loops import ChurnLoop, churn_loops
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.clients._shared.loops import MIN_PER_CYCLE, loop_evidence, loop_facts, loop_involved
+from diagnosis.rules.clients._shared.queue_limits import refused_by_limit
 from diagnosis.rules.queues._shared.queue import certainty
 from diagnosis.rules.topology.exclusive_name_locked import locked_queues
 
@@ -29,7 +31,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if closing.whole or closing.error is None or closing.lasts < view.thresholds.early:
             continue
         declares = closing.alone and closing.declares >= MIN_PER_CYCLE
-        if declares and closing.error >= MIN_TEXT_BYTES and not locked_queues(view, closing):
+        known = locked_queues(view, closing) or refused_by_limit(view, closing)
+        if declares and closing.error >= MIN_TEXT_BYTES and not known:
             yield _finding(view, closing)
 
 

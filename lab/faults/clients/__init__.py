@@ -5,11 +5,13 @@ from lab.faults.clients import (
     auth_failures,
     channel_churn,
     channel_leak,
+    channel_limit_reached,
     connection_churn,
     connection_leak,
     connection_limit_reached,
     heartbeat_extreme,
     heartbeat_loss,
+    queue_limit_reached,
 )
 from lab.faults.fault import FaultSpec
 
@@ -18,9 +20,11 @@ FAULTS: tuple[FaultSpec, ...] = (
     auth_failures.SPEC,
     channel_churn.SPEC,
     channel_leak.SPEC,
+    channel_limit_reached.SPEC,
     connection_churn.SPEC,
     connection_leak.SPEC,
     connection_limit_reached.SPEC,
     heartbeat_extreme.SPEC,
     heartbeat_loss.SPEC,
+    queue_limit_reached.SPEC,
 )

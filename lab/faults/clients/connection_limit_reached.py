@@ -6,6 +6,7 @@ from ackscope.errors import BrokerError, Refused, Unreachable
 from ackscope.findings import Subject
 from lab.amqp import connect
 from lab.faults.clients.again import PROOF
+from lab.faults.clients.limited import limited_vhost
 from lab.faults.fault import Fault, FaultSpec
 
 VHOST = "fault.connection-limit-reached"
@@ -14,11 +15,7 @@ _EVERY = 1.0
 
 def inject(fault: Fault) -> None:
     """Create such a virtual host, open a connection, and try to open another one once a second."""
-    user = fault.address.username
-    fault.ask("PUT", f"/api/vhosts/{VHOST}", {})
-    fault.later(lambda: fault.ask("DELETE", f"/api/vhosts/{VHOST}"))
-    fault.ask("PUT", f"/api/permissions/{VHOST}/{user}", {"configure": ".*", "write": ".*", "read": ".*"})
-    fault.ask("PUT", f"/api/vhost-limits/{VHOST}/max-connections", {"value": 1})
+    limited_vhost(fault, VHOST, "max-connections", 1)
     inside = replace(fault.address, vhost=VHOST)
     fault.connect("fault-connection-limit-reached", virtual_host=VHOST).channel()
     for times, _ in enumerate(fault.ticks(_EVERY), start=1):

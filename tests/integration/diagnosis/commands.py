@@ -152,6 +152,8 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         facts |= {"exchange": "dead & gone", "new_type": "direct", "new_queue": "dead letters", "new_key": "it's new"}
     if command.rule == "connection-limit-reached":
         facts["raised_limits"] = {"max-connections": 100}
+    if command.rule == "queue-limit-reached":
+        facts["raised_limits"] = {"max-connections": 100, "max-queues": 100}
     if command.place == "connection-limit-reached:7":
         facts |= {"scope": "user", "of": names.user}
     return facts

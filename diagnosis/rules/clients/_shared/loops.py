@@ -5,11 +5,14 @@ Their texts are in `diagnosis/catalogue/shared/clients.yaml` and `clients.jinja`
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Fact, Involved, Unit, source
+from ackscope.findings import Evidence, Fact, Involved, Subject, Unit, source
 from diagnosis.churn_loops import ChurnLoop
 
 MIN_PER_CYCLE = 0.7
 """Events per cycle that count as one in each cycle, because the cluster's counters are refreshed at different times."""
+
+FEW_MESSAGES = 0.3
+"""Messages per cycle below which there are none, for the same reason."""
 
 
 def loop_facts(closing: ChurnLoop) -> dict[str, Fact]:
@@ -82,3 +85,8 @@ def _activities(closing: ChurnLoop) -> list[Fact]:
         return []
     done = {"declare": closing.declares, "consume": closing.delivered, "publish": closing.published}
     return [what for what, times in done.items() if times >= MIN_PER_CYCLE]
+
+
+def subject_key(subject: Subject) -> tuple[str, str | None, str]:
+    """Return what identifies the subject of a loop, for relations."""
+    return (subject.kind, subject.vhost, subject.name)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from diagnosis.thresholds import Thresholds
@@ -50,3 +52,18 @@ def test_two_snapshots_are_enough():
     window = film(lambda t: leaking(t, rate=5), until=6, every=6)
 
     assert [("channel-leak", "info", PEER)] == found(look(window, thresholds=Thresholds.one_shot()))
+
+
+def test_several_connections_of_one_client_are_one_finding():
+    """Each reaches its limit; a connection of another client is a finding of its own."""
+
+    def frame(t):
+        (first,) = leaking(t, rate=0, start=20, channel_max=20)["connections"]
+        others = [replace(first, name=f"10.0.0.8:{port} -> 10.0.0.1:5672") for port in (50001, 50002)]
+        return {"connections": (first, others[0], replace(others[1], client_name="mailer"))}
+
+    verdict = look(film(frame, until=30))
+
+    assert 2 == len(verdict.findings)
+    assert {0, 1} == {len(each.consequences) for each in verdict.findings}
+    assert {(True, None)} == {(it.facts["limit_reached"], it.facts["until_limit_seconds"]) for it in verdict.findings}

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from ackscope.snapshot import HealthCheck
@@ -53,11 +55,59 @@ def test_nine_tenths_are_a_warning(value, connections, severity):
     assert ([severity] if severity else []) == [finding.severity for finding in verdict.findings]
 
 
-def test_limits_of_users_and_of_channels_count_as_well():
-    """Nine channels of nine."""
-    frame = lambda t: limited(t, value=9, connections=3, scope="user", subject="app", name="max-channels", refused=1.0)  # noqa: E731
+def reconnecting(t, *, opens=False, listed=True, user="app", **fields):
+    """Nine channels of nine, and a client that reconnects twice a second and gets no channel."""
+    done = int(2 * t)
+    late = connection(
+        f"10.0.0.8:{40000 + done} -> 10.0.0.1:5672", client_name="late", user=user, vhost="/", channels=0,
+        peer_host="10.0.0.8", peer_port=40000 + done,
+    )  # fmt: skip
+    frame = limited(t, value=9, connections=3, scope="user", subject="app", name="max-channels", **fields)
+    there = frame["connections"] + ((late,) if listed else ())
+    overview = churning(t, connections=done, channels=done if opens else 0)
+    return {**frame, "overview": overview, "connections": there, "channels": ()}
 
-    assert [("connection-limit-reached", "critical", "user app")] == found(look(film(frame, until=20)))
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_a_client_that_gets_no_channel_makes_a_limit_of_channels_critical(listed):
+    """Its reconnections are a consequence; connections too brief to be listed fit as well."""
+    verdict = look(film(lambda t: reconnecting(t, listed=listed), until=30))
+    finding = next(each for each in verdict.findings if each.rule == "connection-limit-reached")
+
+    assert ("critical", "user app", 9) == (finding.severity, finding.subject.name, finding.facts["used"])
+    assert [("connection-limit-reached", "critical", "user app")] == found(verdict)
+    assert ["connection-churn"] == [each.rule for each in finding.consequences]
+    assert (["late"] if listed else []) == [each["client"] for each in finding.facts["clients"]]
+    assert pytest.approx(2.0, rel=0.1) == evidence(finding, "no_channel").value
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        lambda t: reconnecting(t, opens=True),
+        lambda t: reconnecting(t, user="other"),
+        lambda t: limited(t, value=9, connections=3, scope="user", subject="app", name="max-channels", refused=1.0),
+    ],
+    ids=["it gets its channel", "another user", "refused logins are no refused channels"],
+)
+def test_a_limit_of_channels_that_refuses_nobody_is_a_warning(frame):
+    """The churn is a finding of its own."""
+    severities = {each.rule: each.severity for each in look(film(frame, until=30)).findings}
+
+    assert "warning" == severities["connection-limit-reached"]
+
+
+def test_channels_that_are_not_reported_are_unknown():
+    """Absent is not zero."""
+
+    def frame(t):
+        shown = limited(t, value=9, connections=3, scope="user", subject="app", name="max-channels")
+        return {**shown, "connections": tuple(replace(each, channels=None) for each in shown["connections"])}
+
+    verdict = look(film(frame, until=20))
+
+    assert [] == found(verdict)
+    assert ("connection-limit-reached", "counts_missing") in [(each.rule, each.reason) for each in verdict.inconclusive]
 
 
 def test_a_limit_of_zero_is_suppressed_until_somebody_is_refused():

@@ -1,0 +1,155 @@
+"""feature-denied (G13): clients reconnect in a loop because the broker denies a deprecated feature that they declare.
+
+Seen on 4.3.6: a declare that needs a denied feature is counted, creates no queue, and ends the whole connection with
+541 INTERNAL_ERROR "Feature `...` is deprecated". The broker reports since 4.1 which features it denies.
+Source: https://www.rabbitmq.com/docs/deprecated-features
+"""
+
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass
+
+from ackscope.findings import Certainty, Evidence, Fact, Finding, Inconclusive, Involved, Severity, Subject, source
+from ackscope.topology import Feature
+from diagnosis.churn import ChurnRate, churn_rate
+from diagnosis.churn_loops import ChurnLoop, churn_loops, cluster_cycles
+from diagnosis.contract import Relation, RuleResult, View
+from diagnosis.memo import per_view
+from diagnosis.rules.clients._shared.loops import FEW_MESSAGES, MIN_PER_CYCLE, subject_key
+from diagnosis.rules.clients._shared.queue_limits import queue_limits
+from diagnosis.rules.queues._shared.queue import MAX_NAMED
+
+NAME = "feature-denied"
+
+REPORTED_FROM = (4, 1)
+_TRANSIENT, _LOCATOR = "transient_nonexcl_queues", "queue_master_locator"
+REFUSES_DECLARES = (_TRANSIENT, _LOCATOR)
+"""Features whose denial ends the connection that declares a queue with them."""
+_DENIED_BY_DEFAULT = "denied_by_default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedClients:
+    """Clients whose connections end after a declare that creates no queue.
+
+    Attributes:
+        loops: listed clients.
+        unlisted: such connections that are too brief to be listed; None if there are none.
+    """
+
+    loops: tuple[ChurnLoop, ...]
+    unlisted: ChurnRate | None
+
+    @property
+    def all(self) -> tuple[ChurnLoop | ChurnRate, ...]:
+        """Listed clients, and the others as one."""
+        return (*self.loops, self.unlisted) if self.unlisted is not None else self.loops
+
+
+def evaluate(view: View) -> Iterator[RuleResult]:
+    """Compare the denied features with the clients that declare in vain and lose their connection."""
+    denied = [each for each in view.features if each.deprecated and each.name in REFUSES_DECLARES]
+    if denied and all(each.state is None for each in denied):
+        yield Inconclusive(rule=NAME, reason="state_not_reported", permanent=True)
+        return
+    denied = sorted((each for each in denied if each.state == "denied"), key=lambda each: each.name)
+    clients = per_view(view, _refused)
+    if denied and clients.all:
+        yield _finding(view, denied, clients)
+
+
+def _refused(view: View) -> RefusedClients:
+    cycles = cluster_cycles(view)
+    nobody = RefusedClients(loops=(), unlisted=None)
+    if cycles is None or cycles.channels is None or cycles.channels < MIN_PER_CYCLE:
+        return nobody
+    if cycles.declares < MIN_PER_CYCLE or cycles.messages >= FEW_MESSAGES:
+        return nobody
+    early, limits = view.thresholds.early, queue_limits(view)
+    reconnecting = [loop for loop in churn_loops(view) if loop.whole]
+    loops = [loop for loop in reconnecting if loop.lasts >= early and not any(loop in use.loops for use in limits)]
+    unlisted = None if reconnecting or any(use.unlisted for use in limits) else churn_rate(view, "connection")
+    if unlisted is not None and unlisted.lasts < early:
+        unlisted = None
+    return RefusedClients(loops=tuple(sorted(loops, key=lambda loop: loop.client)), unlisted=unlisted)
+
+
+def _is_known(view: View, denied: list[Feature]) -> bool:
+    """Return whether more than the loop points to a feature: the operator denied it, or queues and policies use it."""
+    if any(each.stage != _DENIED_BY_DEFAULT for each in denied):
+        return True
+    return any("x-queue-master-locator" in queue.arguments for queue in view.all_queues) or any(
+        "queue-master-locator" in policy.definition for policy in view.policies
+    )
+
+
+def _finding(view: View, denied: list[Feature], clients: RefusedClients) -> Finding:
+    vain_rate, denied_for = view.thresholds.clients.vain_rate, view.thresholds.topology.denied_for
+    rate, seconds = sum(each.rate for each in clients.all), max(each.lasts for each in clients.all)
+    known = _is_known(view, denied)
+    steady = rate >= vain_rate and seconds >= denied_for
+    severity = Severity.WARNING if known or steady else Severity.INFO
+    waits = severity is Severity.INFO and rate >= vain_rate
+    first = min(clients.all, key=lambda each: each.since.mono)
+    listed: list[Fact] = [
+        {"client": loop.client, "peer": loop.peer, "user": loop.connection.user, "cycle_rate": loop.rate}
+        for loop in clients.loops[:MAX_NAMED]
+    ]
+    return Finding(
+        rule=NAME,
+        severity=severity,
+        subject=Subject(kind="cluster", name=view.window.cluster),
+        since=first.since.iso(),
+        facts={
+            "features": [each.name for each in denied],
+            "denies_transient": any(each.name == _TRANSIENT for each in denied),
+            "denies_locator": any(each.name == _LOCATOR for each in denied),
+            "clients": listed,
+            "client_count": len(clients.loops),
+            "cycle_rate": rate,
+            "known": known,
+            "warning_after_seconds": denied_for if waits else None,
+            "warning_rate": vain_rate,
+        },
+        certainty=Certainty.EARLY if waits else Certainty.LIKELY,
+        seen_seconds=seconds,
+        evidence=(
+            *(
+                Evidence(
+                    key="denied",
+                    value=each.name,
+                    source=source("/api/deprecated-features", "state"),
+                    facts={"stage": each.stage},
+                )
+                for each in denied
+            ),
+            Evidence(
+                key="vain",
+                source=source(
+                    "/api/overview",
+                    "churn_rates.connection_closed",
+                    "churn_rates.queue_declared",
+                    "churn_rates.queue_created",
+                ),
+            ),
+        ),
+        involved=Involved(
+            clients=tuple(
+                sorted({each.connection.client_name for each in clients.loops if each.connection.client_name})
+            )
+        ),
+    )
+
+
+def _loops_of(view: View, _finding: Finding) -> Iterable[Hashable]:
+    clients = per_view(view, _refused)
+    yield from (subject_key(loop.subject) for loop in clients.loops)
+    if clients.unlisted is not None:
+        yield subject_key(Subject(kind="cluster", name=view.window.cluster))
+
+
+def _subject_of(_view: View, finding: Finding) -> Iterable[Hashable]:
+    return (subject_key(finding.subject),)
+
+
+LOOPS_REFUSED_HERE = Relation(_loops_of, _subject_of)
+"""The cause is a denied feature; the consequence is about a client that reconnects because of it."""

@@ -1,0 +1,114 @@
+import pytest
+
+from ackscope.topology import Feature, Limit, Policy
+from diagnosis.thresholds import Thresholds
+from tests.unit.diagnosis.clients.loops import churning, reconnecting, turns
+from tests.unit.diagnosis.pictures import film, found, look, queue, stats, text
+
+LOCATOR = Feature(name="queue_master_locator", deprecated=True, state="denied", stage="denied_by_default")
+TRANSIENT = Feature(name="transient_nonexcl_queues", deprecated=True, state="denied", stage="permitted_by_default")
+ALLOWED = Feature(name="transient_nonexcl_queues", deprecated=True, state="permitted", stage="permitted_by_default")
+QOS = Feature(name="global_qos", deprecated=True, state="denied", stage="denied_by_default")
+
+
+def refused(t, *, features=(LOCATOR,), declares=1, channels=1, every=1.0, listed=True, counters=None, **fields):
+    """A client whose connection ends at each declare."""
+    shown = reconnecting(t, every=every)
+    done = turns(t, 1 / every, 0)
+    known = counters or stats(deliver_get=int(10 * t), ack=int(10 * t))
+    overview = churning(t, channels=channels * done, connections=done, declares=declares * done, stats=known)
+    there = shown["connections"] if listed else shown["connections"][:1]
+    return {**shown, "overview": overview, "connections": there, "features": features, **fields}
+
+
+def of_feature(verdict):
+    """The finding of this rule; None without one."""
+    return next((each for each in verdict.findings if each.rule == "feature-denied"), None)
+
+
+def test_a_feature_that_the_operator_denied_is_a_warning_at_once():
+    """It names the feature and the client; the churn is a consequence."""
+    verdict = look(film(lambda t: refused(t, features=(TRANSIENT,)), until=20))
+    finding = of_feature(verdict)
+
+    assert [("feature-denied", "warning", "shop")] == found(verdict)
+    assert ["connection-churn"] == [each.rule for each in finding.consequences]
+    assert (["transient_nonexcl_queues"], ["billing"]) == (
+        finding.facts["features"], [each["client"] for each in finding.facts["clients"]],
+    )  # fmt: skip
+    assert "transient_nonexcl_queues" in text(finding).summary
+
+
+def test_a_default_denial_becomes_a_warning_when_the_loop_lasts():
+    """Other refused declares look the same at first."""
+    early, late = (of_feature(look(film(refused, until=until))) for until in (25, 60))
+
+    assert (("info", "early"), ("warning", "likely")) == (
+        (early.severity, early.certainty), (late.severity, late.certainty),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"queues": (queue(arguments={"x-queue-master-locator": "min-masters"}),)},
+        {"policies": (Policy(vhost="/", name="old", pattern=".*", definition={"queue-master-locator": "random"}),)},
+    ],
+    ids=["a queue", "a policy"],
+)
+def test_what_still_uses_the_feature_confirms_it(parts):
+    """A broker that was upgraded."""
+    assert "warning" == of_feature(look(film(lambda t: refused(t, **parts), until=20))).severity
+
+
+def test_a_slow_loop_stays_information():
+    """A check that connects, declares passively and disconnects looks the same."""
+    assert "info" == of_feature(look(film(lambda t: refused(t, every=8.0), until=120))).severity
+
+
+def test_connections_too_brief_to_be_listed_are_told_of():
+    """Their number is known."""
+    finding = of_feature(look(film(lambda t: refused(t, listed=False), until=60)))
+
+    assert (0, pytest.approx(1.0, rel=0.1)) == (finding.facts["client_count"], finding.facts["cycle_rate"])
+    assert ["connection-churn"] == [each.rule for each in finding.consequences]
+
+
+def test_two_polls_are_enough():
+    """Six seconds apart."""
+    window = film(lambda t: refused(t, listed=False), until=12, every=6, start=6)
+
+    assert "warning" == of_feature(look(window, thresholds=Thresholds.one_shot())).severity
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        lambda t: refused(t, declares=0),
+        lambda t: refused(t, channels=0),
+        lambda t: refused(t, features=(ALLOWED,)),
+        lambda t: refused(t, features=(QOS,)),
+        lambda t: refused(t, counters=stats(deliver_get=int(10 * t), ack=int(10 * t), publish=int(t))),
+    ],
+    ids=["it only reconnects", "it opens no channel", "permitted", "refuses no declare", "it declares and publishes"],
+)
+def test_a_client_whose_loop_does_not_fit_is_not_named(frame):
+    """Its churn is a finding of its own."""
+    assert [("connection-churn", "info", "billing")] == found(look(film(frame, until=60)))
+
+
+def test_a_limit_of_queues_that_is_used_up_explains_it_first():
+    """Its refused declares look the same."""
+    limit = Limit(scope="vhost", subject="/", name="max-queues", value=1)
+    verdict = look(film(lambda t: refused(t, limits=(limit,), queues=(queue(),)), until=60))
+
+    assert [("queue-limit-reached", "warning", "/")] == found(verdict)
+
+
+def test_a_broker_that_does_not_report_what_it_denies_is_inconclusive():
+    """Before 4.1."""
+    feature = Feature(name="transient_nonexcl_queues", deprecated=True, stage="permitted_by_default")
+    verdict = look(film(lambda t: refused(t, features=(feature,)), until=60))
+
+    assert None is of_feature(verdict)
+    assert ("feature-denied", "state_not_reported") in [(each.rule, each.reason) for each in verdict.inconclusive]
