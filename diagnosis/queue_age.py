@@ -124,7 +124,7 @@ class QueueAges:
         if part.value is None or part.at is None or part.at.mono == self._at:
             return self._ages
         statistics = snapshot.overview.value is None or snapshot.overview.value.statistics is not False
-        before, at = self._at, part.at.mono
+        before, self._at = self._at, part.at.mono
         queues: dict[QueueKey, _Followed] = {}
         ages: dict[QueueKey, QueueAge] = {}
         for queue in part.value:
@@ -135,16 +135,20 @@ class QueueAges:
             elif queue.type == "stream" or not statistics or queue.messages is None:
                 ages[key] = QueueAge(reasons=(STREAM if queue.type == "stream" else NO_STATISTICS,))
             else:
-                queues[key] = _followed(queue, known, at, before)
+                queues[key] = _followed(queue, known, read_at(queue, part.at).mono, before)
                 ages[key] = _age(queues[key], self._ages.get(key, UNKNOWN))
-        self._queues, self._ages, self._at = queues, ages, at
+        self._queues, self._ages = queues, ages
         return ages
 
 
+def read_at(queue: Queue, at: Instant) -> Instant:
+    """Return when the counters of a queue were read, from the time at which the list was."""
+    return at if queue.details_at is None else queue.details_at
+
+
 def _followed(queue: Queue, known: _Followed | None, at: float, before: float | None) -> _Followed:
-    """Add a reading of one queue; `before` is the time of the previous reading of all queues."""
+    """Add a reading of one queue at `at`; `before` is the time of the previous reading of all queues."""
     apart = queue.details_at is not None
-    at = at if queue.details_at is None else queue.details_at.mono
     if known is None:
         # Statistics that are read apart from the list may be read long after the queue was declared.
         return _Followed(queue, QueueFlow(at, queue, None if apart else before), FIRST_MINUTES)
