@@ -43,6 +43,10 @@ _JITTER, _DRIFT = 0.3, 0.004
 """Seconds by which the time from a refresh of the statistics to a poll varies, and by how much more in each second."""
 
 
+_COUNT_OLDER, _SKEW = 4.8, 0.05
+"""Seconds by which the message count may be older than the counters, and share of the flow in between as reserve."""
+
+
 class Reading(NamedTuple):
     """Counters of a queue at one time: cumulative arrivals, and departures that the broker counted."""
 
@@ -99,12 +103,12 @@ class QueueFlow:
         self._extra = 0.0 if absent_at is None else max(0.0, messages + left - arrived)
         arrived += self._extra
         self._delay = REFRESH
-        # Messages gone are departures + an offset between these bounds.
-        self._gone = (arrived - left - messages,) * 2
+        # Messages gone are departures + an offset between these bounds; 0 if the counters tell of all messages.
+        self._gone = (arrived - left - messages,) * 2 if absent_at is None else (0.0, 0.0)
         self._at, self._arrived = array("d", [at]), array("d", [arrived])
         if absent_at is not None:
             self._at.insert(0, absent_at)
-            self._arrived.insert(0, min(arrived, left + self._gone[0]))
+            self._arrived.insert(0, 0.0)
         self._redelivered = count(queue.stats, "redeliver")
         self.readings: tuple[Reading, ...] = (Reading(at, arrived, left),)
         self.uncounted_at: float | None = None
@@ -175,17 +179,21 @@ class QueueFlow:
     def _balance(self, now: Reading, messages: int) -> float:
         """Reconcile the message count with the counters. Returns the cumulative arrivals.
 
-        The count was true at some time since the reading before the previous one.
+        The count was true at some time since the reading that is one refresh older.
         """
-        lately = (*self.readings[-2:], now)
+        index = len(self.readings) - 1
+        while index > 0 and now.at - self.readings[index].at < _COUNT_OLDER:
+            index -= 1
+        lately = (*self.readings[index:], now)
         nets = [it.arrived - it.left - messages for it in lately]
-        skew = 0.02 * max(now.arrived - lately[0].arrived, now.left - lately[0].left)
-        low, high = min(nets) - skew, max(nets) + skew
+        moved = max(now.arrived - lately[0].arrived, now.left - lately[0].left)
+        low, high = min(nets) - _SKEW * moved, max(nets) + _SKEW * moved
         mine = self._gone
-        if len(self.readings) < 2:
-            self._gone = (low, high)
+        if len(self.readings) == 1 and mine != (0.0, 0.0):
+            # Counters since the queue was declared balance with its messages, unless they restarted.
+            self._gone = (0.0, 0.0) if low <= 0 <= high and now.arrived > 0 else (low, high)
             return now.arrived
-        tolerance = _UNCOUNTED + _UNCOUNTED_SHARE * max(now.arrived - lately[0].arrived, now.left - lately[0].left)
+        tolerance = _UNCOUNTED + _UNCOUNTED_SHARE * moved
         if low > mine[1] + tolerance or (messages == 0 and low > mine[1] + 1):
             # More is gone than was counted.
             self.uncounted_at, self._gone = now.at, (low, high)
@@ -194,7 +202,6 @@ class QueueFlow:
             more = round((sum(mine) - low - high) / 2)
             self._extra += more
             self._delay = 2 * REFRESH
-            self._gone = (min(mine[0], low + more), max(mine[1], high + more))
             return now.arrived + more
         elif low > mine[1]:
             self._gone = (mine[1], low)
@@ -233,19 +240,25 @@ class QueueFlow:
         if place == 0:
             return None, times[0]
         start, end, base = times[place - 1], times[place], amounts[place - 1]
-        first, end_of_few = max(1, place - _NEIGHBOURS), min(len(times), place + _NEIGHBOURS + 1)
-        if end_of_few - first <= _NEIGHBOURS:
+        # A flow that began in the first interval did not fill it.
+        began = place == 1 and base == 0
+        first, end_of_few = max(1, place - _NEIGHBOURS) + began, min(len(times), place + _NEIGHBOURS + 1)
+        if end_of_few - first < _NEIGHBOURS:
             return start, end
-        arrived, span = amounts[place] - base, end - start
-        share = min(1.0, max(0.0, (number - base - 0.5) / arrived))
         spread = spreads.get(place)
         if spread is None:
             few = range(first, end_of_few)
             spread = _dispersion([(amounts[it] - amounts[it - 1], times[it] - times[it - 1]) for it in few])
             spreads[place] = spread
+        arrived, span = amounts[place] - base, end - start
+        if began:
+            last = end_of_few - 1
+            span = min(span, arrived * (times[last] - end) / max(1.0, amounts[last] - amounts[place]))
+        share = min(1.0, max(0.0, (number - base - 0.5) / arrived))
+        middle = end - (1 - share) * span
         apart = _JITTER + _DRIFT * (self.readings[-1].at - start)
-        apart += _DEVIATIONS * span * sqrt(spread * share * (1 - share) / (arrived + 1))
-        return max(start, start + share * span - apart), min(end, start + share * span + apart)
+        apart += _DEVIATIONS * span * sqrt(spread * (1 - share) * (1 if began else share) / (arrived + 1))
+        return max(start, middle - apart), min(end, middle + apart)
 
     def _to_come(self, number: float) -> tuple[float, float]:
         """Return when a message arrives that was not counted yet, from the present rate."""

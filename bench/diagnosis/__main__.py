@@ -3,9 +3,9 @@
 import sys
 
 from bench.bench import run_all
-from bench.diagnosis import decoys, faults, size
+from bench.diagnosis import age, decoys, faults, size
 
-BENCHES = (size.BENCH, decoys.BENCH, faults.BENCH)
+BENCHES = (size.BENCH, age.BENCH, decoys.BENCH, faults.BENCH)
 
 
 if __name__ == "__main__":

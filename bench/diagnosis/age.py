@@ -4,6 +4,7 @@ import argparse
 import re
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from ackscope.errors import BrokerError
@@ -53,13 +54,17 @@ def measure(args: argparse.Namespace) -> Document:
         with start_lab(broker) as lab, exporting(lab.nodes[0], probes=False) as exporter:
             queues = stamped_queues(args.types, args.rates)
             progress(f"{lab.broker}: {len(queues)} queues for {args.seconds:g} s")
-            wait_for(lambda exporter=exporter: exporter.get("/-/ready").ok, "the first poll")
+            wait_for(partial(_is_ready, exporter), "the first poll")
             with traffic(parse_lab_address(lab.nodes[0].amqp), queues, args.seed):
                 readings = _readings(exporter, args.seconds)
             results += [_compared(lab.broker, queue, readings) for queue in queues]
     if not any(result["readings"] for result in results):
         raise BrokerError("the exporter gave no age of any queue")
     return {"seed": args.seed, "results": results, "goals": [goal.as_dict() for goal in _goals(results)]}
+
+
+def _is_ready(exporter: Exporter) -> bool:
+    return exporter.get("/-/ready").ok
 
 
 def _readings(exporter: Exporter, seconds: float) -> list[Reading]:
