@@ -1,4 +1,4 @@
-"""Age of every queue: of its oldest message, and of the messages that left it lately. Needs no timestamps.
+"""Age of every queue: of its oldest message, and of the messages that left it recently. Needs no timestamps.
 
 `QueueAges` follows the queues of one cluster over its snapshots; `diagnosis.queue_flow` does the arithmetic. Bounds
 assume that messages leave in the order in which they came. Where that is not so, the lower bound still holds, and the
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ackscope.clock import Instant
 from ackscope.snapshot import Queue, Snapshot
-from diagnosis.queue_flow import REFRESH, Head, QueueFlow
+from diagnosis.queue_flow import REFRESH, HeadArrival, QueueFlow
 
 QueueKey = tuple[str, str]
 
@@ -24,13 +24,13 @@ PRIORITIES = "priorities"
 REDELIVERED = "redelivered"
 """Messages were redelivered after the oldest one by count arrived, so an older one may be left."""
 EXPIRED = "expired"
-"""Messages may have left by expiry lately, which is not processing."""
+"""Messages may have left by expiry recently, which is not processing."""
 FIRST_MINUTES = "first_minutes"
 """The oldest message arrived before the first reading."""
 RESTARTED = "counters_restarted"
 """The oldest message arrived before a counter restarted."""
 
-LATELY = 60.0
+RECENT_SECONDS = 60.0
 """Seconds over which the sojourn times of messages that left are taken."""
 
 _SETTLED = 3
@@ -65,11 +65,11 @@ class QueueAge(NamedTuple):
     Attributes:
         head: when its oldest message arrived; None if the queue is empty, or if that is unknown.
         drain_seconds: time until it is empty at the present rate, as of the reading; None if it does not drain.
-        departed: what left lately, oldest first.
+        departed: what left recently, oldest first.
         reasons: why a bound is unknown, or what it does not include.
     """
 
-    head: Head | None = None
+    head: HeadArrival | None = None
     drain_seconds: float | None = None
     departed: tuple[Departed, ...] = ()
     reasons: tuple[str, ...] = ()
@@ -83,10 +83,10 @@ class QueueAge(NamedTuple):
 
     def sojourn(self, share: float, at: Instant) -> Bounds:
         """Return a quantile of the time from publish to departure of messages that left in the last minute."""
-        lately = [it for it in self.departed if at.mono - it.at <= LATELY]
+        recently = [it for it in self.departed if at.mono - it.at <= RECENT_SECONDS]
         unknown = float("inf")
-        lower = _quantile([(it.shortest, it.messages) for it in lately], share)
-        upper = _quantile([(unknown if it.longest is None else it.longest, it.messages) for it in lately], share)
+        lower = _quantile([(it.shortest, it.messages) for it in recently], share)
+        upper = _quantile([(unknown if it.longest is None else it.longest, it.messages) for it in recently], share)
         return Bounds(lower, None if upper == unknown else upper)
 
 
@@ -182,13 +182,13 @@ def _age(followed: _Followed, last: QueueAge) -> QueueAge:
     if redelivered is not None and (head.after is None or head.after < redelivered):
         reasons.append(REDELIVERED)
         head = head._replace(after=None)
-    if flow.uncounted_at is not None and now.at - flow.uncounted_at <= LATELY and queue.setting("message-ttl"):
+    if flow.uncounted_at is not None and now.at - flow.uncounted_at <= RECENT_SECONDS and queue.setting("message-ttl"):
         reasons.append(EXPIRED)
     return QueueAge(head, flow.drain_seconds(), _departed(flow, head, last), tuple(reasons))
 
 
-def _departed(flow: QueueFlow, head: Head | None, last: QueueAge) -> tuple[Departed, ...]:
-    """Return what left lately. The message that leaves is the oldest: its sojourn time is the age that it had.
+def _departed(flow: QueueFlow, head: HeadArrival | None, last: QueueAge) -> tuple[Departed, ...]:
+    """Return what left recently. The message that leaves is the oldest: its sojourn time is the age that it had.
 
     Args:
         flow: with its latest reading.
@@ -198,7 +198,7 @@ def _departed(flow: QueueFlow, head: Head | None, last: QueueAge) -> tuple[Depar
     if len(flow.readings) < 2:
         return ()
     before, now = flow.readings[-2:]
-    recent = tuple(it for it in last.departed if now.at - it.at < LATELY)
+    recent = tuple(it for it in last.departed if now.at - it.at < RECENT_SECONDS)
     if now.left <= before.left or (recent and recent[-1].at == now.at):
         return recent
     if last.head is None:

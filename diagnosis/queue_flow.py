@@ -34,6 +34,9 @@ _UNCOUNTED, _UNCOUNTED_SHARE = 3.0, 0.1
 _DEVIATIONS = 1.5
 """Standard deviations that a message may be off its place in the flow."""
 
+_CHANGE = 0.15
+"""Share by which the rate of departures may have changed since the latest refresh."""
+
 _LEAST_DISPERSION = 0.2
 
 _NEIGHBOURS = 2
@@ -47,7 +50,7 @@ _COUNT_OLDER, _SKEW = 4.8, 0.05
 """Seconds by which the message count may be older than the counters, and share of the flow in between as reserve."""
 
 
-class Reading(NamedTuple):
+class FlowReading(NamedTuple):
     """Counters of a queue at one time: cumulative arrivals, and departures that the broker counted."""
 
     at: float
@@ -55,7 +58,7 @@ class Reading(NamedTuple):
     left: int
 
 
-class Head(NamedTuple):
+class HeadArrival(NamedTuple):
     """When the oldest message arrived, in seconds of the monotonic clock.
 
     Attributes:
@@ -110,7 +113,7 @@ class QueueFlow:
             self._at.insert(0, absent_at)
             self._arrived.insert(0, 0.0)
         self._redelivered = count(queue.stats, "redeliver")
-        self.readings: tuple[Reading, ...] = (Reading(at, arrived, left),)
+        self.readings: tuple[FlowReading, ...] = (FlowReading(at, arrived, left),)
         self.uncounted_at: float | None = None
         self.redelivered_at: float | None = None
 
@@ -129,8 +132,8 @@ class QueueFlow:
         if redelivered > self._redelivered:
             self._redelivered, self.redelivered_at = redelivered, at
         if queue.messages is not None:
-            arrived = self._balance(Reading(at, arrived, left), queue.messages)
-        self._put(Reading(at, arrived, left))
+            arrived = self._balance(FlowReading(at, arrived, left), queue.messages)
+        self._put(FlowReading(at, arrived, left))
         return True
 
     def backlog(self) -> tuple[float, float]:
@@ -147,7 +150,7 @@ class QueueFlow:
             return None
         return backlog * (last.at - first.at) / fallen
 
-    def head(self) -> Head:
+    def head(self) -> HeadArrival:
         """Return when the oldest message arrived, as of the latest reading, provided that there is one."""
         last, (low, high) = self.readings[-1], self._gone
         slow, fast, spread = self._departing()
@@ -156,16 +159,16 @@ class QueueFlow:
         spreads: dict[int, float] = {}
         # The counters are up to one refresh old. What has left since then is estimated from the rate.
         for stale in (0.0, self._delay):
-            least, most = slow * stale, fast * stale
+            least, most = (1 - _CHANGE) * slow * stale, (1 + _CHANGE) * fast * stale
             least -= min(least, _DEVIATIONS * sqrt(spread * least))
             most += _DEVIATIONS * sqrt(spread * most)
             first, _ = self._arrival(last.left + low + 1 + least, spreads)
             _, second = self._arrival(last.left + high + 1 + most, spreads)
             after = None if after is None or first is None else min(after, first - stale)
             before = max(before, second - stale)
-        return Head(after, min(before, last.at))
+        return HeadArrival(after, min(before, last.at))
 
-    def _put(self, reading: Reading) -> None:
+    def _put(self, reading: FlowReading) -> None:
         self.readings = (*self.readings[1 - _READINGS :], reading)
         times, amounts = self._at, self._arrived
         if len(times) > 1 and amounts[-1] == amounts[-2] == reading.arrived:
@@ -176,7 +179,7 @@ class QueueFlow:
             if len(times) > POINTS:
                 self._thin()
 
-    def _balance(self, now: Reading, messages: int) -> float:
+    def _balance(self, now: FlowReading, messages: int) -> float:
         """Reconcile the message count with the counters. Returns the cumulative arrivals.
 
         The count was true at some time since the reading that is one refresh older.
@@ -184,9 +187,9 @@ class QueueFlow:
         index = len(self.readings) - 1
         while index > 0 and now.at - self.readings[index].at < _COUNT_OLDER:
             index -= 1
-        lately = (*self.readings[index:], now)
-        nets = [it.arrived - it.left - messages for it in lately]
-        moved = max(now.arrived - lately[0].arrived, now.left - lately[0].left)
+        recent = (*self.readings[index:], now)
+        nets = [it.arrived - it.left - messages for it in recent]
+        moved = max(now.arrived - recent[0].arrived, now.left - recent[0].left)
         low, high = min(nets) - _SKEW * moved, max(nets) + _SKEW * moved
         mine = self._gone
         if len(self.readings) == 1 and mine != (0.0, 0.0):
@@ -197,7 +200,7 @@ class QueueFlow:
         if low > mine[1] + tolerance or (messages == 0 and low > mine[1] + 1):
             # More is gone than was counted.
             self.uncounted_at, self._gone = now.at, (low, high)
-        elif high < mine[0] - tolerance:
+        elif high < mine[0] - (tolerance if now.arrived > recent[0].arrived else 0):
             # More came than was published to the queue by clients: dead letters, for example.
             more = round((sum(mine) - low - high) / 2)
             self._extra += more

@@ -13,7 +13,7 @@ from bench.diagnosis.stamped import TYPES, StampedQueue, stamped_queues, traffic
 from bench.exporter.goals import Goal
 from bench.exporting import Exporter, exporting, wait_for
 from bench.tables import median, percent, quantile, table
-from diagnosis.queue_age import LATELY
+from diagnosis.queue_age import RECENT_SECONDS
 from lab.amqp import parse_lab_address
 from lab.brokers import SUITES
 from lab.cluster import start_lab
@@ -25,12 +25,12 @@ _EXACT = 0.02
 """Seconds within which the time of a poll is known."""
 _HEAD = re.compile(r'ackscope_queue_head_age_seconds\{.*queue="(stamped[^"]+)",bound="(\w+)"\} (\S+)')
 _SOJOURN = re.compile(
-    r'ackscope_queue_sojourn_seconds\{.*queue="(stamped[^"]+)",quantile="([\d.]+)",bound="(\w+)"\} (\S+)'
+    r'ackscope_queue_sojourn_seconds\{.*queue="(stamped[^"]+)",percentile="(\d+)",bound="(\w+)"\} (\S+)'
 )
 _POLLED = re.compile(r'ackscope_poll_age_seconds\{.*family="queues"\} (\S+)')
 
 
-class Reading(NamedTuple):
+class AgeReading(NamedTuple):
     """One reading of the metrics: when the broker was polled, and queue or (queue, quantile) -> bound -> seconds."""
 
     at: float
@@ -67,25 +67,25 @@ def _is_ready(exporter: Exporter) -> bool:
     return exporter.get("/-/ready").ok
 
 
-def _readings(exporter: Exporter, seconds: float) -> list[Reading]:
+def _readings(exporter: Exporter, seconds: float) -> list[AgeReading]:
     """Read the metrics after every poll of the exporter."""
-    found: list[Reading] = []
+    found: list[AgeReading] = []
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         text, now = exporter.get("/metrics").text, time.time()
         polled = _POLLED.search(text)
         if polled is not None and (not found or now - float(polled[1]) > found[-1].at + _LOOK):
-            reading = Reading(now - float(polled[1]), {}, {})
+            reading = AgeReading(now - float(polled[1]), {}, {})
             for name, bound, value in _HEAD.findall(text):
                 reading.ages.setdefault(name, {})[bound] = float(value)
             for name, share, bound, value in _SOJOURN.findall(text):
-                reading.sojourns.setdefault((name, float(share)), {})[bound] = float(value)
+                reading.sojourns.setdefault((name, int(share) / 100), {})[bound] = float(value)
             found.append(reading)
         time.sleep(_LOOK)
     return found
 
 
-def _compared(broker: str, queue: StampedQueue, readings: Sequence[Reading]) -> Document:
+def _compared(broker: str, queue: StampedQueue, readings: Sequence[AgeReading]) -> Document:
     """Compare the readings of one queue. A bound that is unknown is never narrow."""
     inside, widths, sojourns, missed = 0, [], [], []
     for reading in readings:
@@ -96,11 +96,11 @@ def _compared(broker: str, queue: StampedQueue, readings: Sequence[Reading]) -> 
             widths.append(bounds["upper"] - bounds["lower"] if "upper" in bounds else float("inf"))
             if not held:
                 missed.append({"true": true, **bounds})
-        left = queue.sojourns(reading.at - LATELY, reading.at)
+        left = queue.sojourns(reading.at - RECENT_SECONDS, reading.at)
         for share in (0.5, 0.99):
-            told, real = reading.sojourns.get((queue.name, share)), quantile(left, share)
-            if told is not None and real is not None:
-                sojourns.append(_holds(told, real))
+            reported, real = reading.sojourns.get((queue.name, share)), quantile(left, share)
+            if reported is not None and real is not None:
+                sojourns.append(_holds(reported, real))
     return {
         "broker": broker,
         "kind": queue.kind,

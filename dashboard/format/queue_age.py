@@ -12,7 +12,7 @@ _REASONS: Mapping[str, str] = {
     queue_age.REFUSED: "the broker counts messages that the queue refused at its limit as published",
     queue_age.PRIORITIES: "the queue has priorities, so an older message may be left",
     queue_age.REDELIVERED: "messages were redelivered, so an older one may be left",
-    queue_age.EXPIRED: "messages expired lately",
+    queue_age.EXPIRED: "messages expired recently",
     queue_age.FIRST_MINUTES: "it was there before ackscope saw the queue first",
     queue_age.RESTARTED: "the counters of the broker restarted",
 }

@@ -91,8 +91,12 @@ def _list(context: PageContext, text: str, sort: str, *, own: bool) -> None:
     if listed.problem:
         elements.plain("queues-problem", f"The latest poll failed: {listed.problem}. Showing the previous data.")
     shown = ordered.assign(
-        oldest_text=[queue_age.oldest(*it) for it in zip(ordered["oldest"], ordered["oldest_at_most"], strict=True)],
-        empties_text=[queue_age.empties(it) for it in ordered["empties"]],
+        oldest_text=pd.Series(
+            [queue_age.oldest(*it) for it in zip(ordered["oldest"], ordered["oldest_at_most"], strict=True)],
+            index=ordered.index,
+            dtype=object,
+        ),
+        empties_text=pd.Series([queue_age.empties(it) for it in ordered["empties"]], index=ordered.index, dtype=object),
         **{name: ordered[name].map(lambda value: visible(str(value or ""))) for name in ("queue", "vhost", "finding")},
     )
     selection = st.dataframe(

@@ -25,11 +25,11 @@ HEAD_AGE = gauge(
 )
 SOJOURN = gauge(
     "ackscope_queue_sojourn_seconds",
-    "Time from arrival to departure of the messages that left in the last minute, as a quantile (0.5, 0.99) with its "
+    "Time from arrival to departure of the messages that left in the last minute, as a percentile (50, 99) with its "
     "bounds (lower, upper; missing if unknown).",
     _SOURCE,
     *_LABELS,
-    "quantile",
+    "percentile",
     "bound",
 )
 TIME_TO_EMPTY = gauge(
@@ -40,7 +40,7 @@ TIME_TO_EMPTY = gauge(
 )
 
 SPECS = (HEAD_AGE, SOJOURN, TIME_TO_EMPTY)
-QUANTILES = (0.5, 0.99)
+_PERCENTILES = (50, 99)
 
 
 def collect(states: Mapping[str, ClusterState], selection: Selection) -> list[Metric]:
@@ -54,8 +54,9 @@ def collect(states: Mapping[str, ClusterState], selection: Selection) -> list[Me
             age = state.queue_ages.get(queue.key, UNKNOWN)
             labels, at = {"cluster": cluster, "vhost": queue.vhost, "queue": queue.name}, read_at(queue, part.at)
             _bounds(families, HEAD_AGE, labels, age.head_age(at))
-            for share in QUANTILES if age.departed else ():
-                _bounds(families, SOJOURN, {**labels, "quantile": f"{share:g}"}, age.sojourn(share, at))
+            for percentile in _PERCENTILES if age.departed else ():
+                named = {**labels, "percentile": str(percentile)}
+                _bounds(families, SOJOURN, named, age.sojourn(percentile / 100, at))
             families.add(TIME_TO_EMPTY, labels, age.drain_seconds)
     return families.result()
 

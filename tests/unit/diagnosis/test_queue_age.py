@@ -54,10 +54,12 @@ def watched(model, until, every=5.0, ages=None, **fields):
 
 
 def holds(bounds, true):
+    """Return whether the true age is within the bounds."""
     return bounds.lower - 0.01 <= true and (bounds.upper is None or true <= bounds.upper + 0.01)
 
 
 def flow(rate, seconds):
+    """Return the times of messages that come evenly."""
     return [number / rate for number in range(int(rate * seconds))]
 
 
@@ -105,7 +107,7 @@ def test_the_lower_bound_holds_in_whatever_order_messages_leave(gaps, hold, chan
     order = chance.sample(range(len(published)), len(published) // 2)
     left = sorted(published[-1] + 1.0 + hold * 0.01 * place for place in range(len(order)))
     age, _, at = watched(Model(published, left), published[-1] + 90)[-1]
-    oldest = at.mono - moment(min((published[it] for it in range(len(published)) if it not in order))).mono
+    oldest = at.mono - moment(min(published[it] for it in range(len(published)) if it not in order)).mono
 
     bounds = age.head_age(at)
     assert bounds.lower is None or bounds.lower - 0.01 <= oldest
