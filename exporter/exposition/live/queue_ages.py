@@ -6,7 +6,7 @@ from prometheus_client.core import Metric
 
 from diagnosis.queue_age import UNKNOWN, Bounds, read_at
 from exporter.exposition.cardinality.selection import Selection
-from exporter.exposition.specs import MetricFamilies, Spec, gauge
+from exporter.exposition.specs import MetricFamilies, Spec, gauge, untested_because
 from exporter.runtime.state import ClusterState
 
 _LABELS = ("cluster", "vhost", "queue")
@@ -32,11 +32,14 @@ SOJOURN = gauge(
     "percentile",
     "bound",
 )
-TIME_TO_EMPTY = gauge(
-    "ackscope_queue_time_to_empty_seconds",
-    "Time until the queue is empty at the rate of the latest polls; missing if it does not drain.",
-    _SOURCE,
-    *_LABELS,
+TIME_TO_EMPTY = untested_because(
+    gauge(
+        "ackscope_queue_time_to_empty_seconds",
+        "Time until the queue is empty at the rate of the latest polls; missing if it does not drain.",
+        _SOURCE,
+        *_LABELS,
+    ),
+    "needs a backlog that drains over several polls",
 )
 
 SPECS = (HEAD_AGE, SOJOURN, TIME_TO_EMPTY)
