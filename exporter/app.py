@@ -17,7 +17,17 @@ from exporter.exposition.cardinality.top_k import TopK
 from exporter.exposition.collectors.contract import Collector
 from exporter.exposition.compat.select import collectors_for
 from exporter.exposition.execute import Source
-from exporter.exposition.live import confirming, findings, history, landing, outcomes, polls, process, reloads
+from exporter.exposition.live import (
+    confirming,
+    findings,
+    history,
+    landing,
+    outcomes,
+    polls,
+    process,
+    queue_ages,
+    reloads,
+)
 from exporter.exposition.page_cache import PageCache
 from exporter.exposition.render_thread import RenderThread
 from exporter.history.baseline_cache import BaselineCache
@@ -81,7 +91,13 @@ class App:
         self._reloader = Reloader(reread or _nothing_to_read, self._change, clock)
         top_k, collectors = TopK(settings.metrics), _collectors(settings)
         self._page_cache = PageCache(
-            self._state, top_k, self._live_sources(), clock, collectors, **self._polling_sources()
+            self._state,
+            top_k,
+            self._live_sources(),
+            clock,
+            collectors,
+            per_selection={"queue_ages": lambda selection: queue_ages.collect(self._state.clusters(), selection)},
+            **self._polling_sources(),
         )
         self._render_thread = RenderThread(self._page_cache.refresh, clock, self._page_cache.tick)
         self._targets = TargetPage(settings.modules, settings.metrics, clock)

@@ -155,7 +155,8 @@ def _columns(context: RouteContext, request: Request) -> Response:
         if chunks:
             raise UsageError(f"list: choose one of {', '.join(LISTS)}")  # noqa: TRY301  one place answers for all
         requested = request.query.get("columns")
-        return Response(documents.as_json(columns(states[name].window, listed, requested, context.clock.now())), JSON)
+        known, now = states[name], context.clock.now()
+        return Response(documents.as_json(columns(known.window, listed, requested, now, known.queue_ages)), JSON)
     except UsageError as error:
         return _text(HTTPStatus.BAD_REQUEST, str(error))
 

@@ -26,6 +26,10 @@ COLUMNS = (
     "lately.messages_ready",
     "lately.messages_unacked",
     "details_age",
+    "head_age_lower",
+    "head_age_upper",
+    "time_to_empty",
+    "age_reasons",
 )
 """Columns of `/api/v1/columns` that the table is built from."""
 
@@ -33,6 +37,7 @@ SORTS = {
     "hurts": "Most urgent",
     "ready": "Ready",
     "unacked": "Unacked",
+    "oldest": "Oldest message",
     "growing": "Growing",
     "redelivered": "Redelivered",
     "published": "Published",
@@ -49,6 +54,9 @@ _NUMBERS = {
     "acked": "lately.ack",
     "redelivered": "lately.redeliver",
     "seen": "details_age",
+    "oldest": "head_age_lower",
+    "oldest_at_most": "head_age_upper",
+    "empties": "time_to_empty",
 }
 
 
@@ -68,7 +76,8 @@ def queue_rows(listed: pd.DataFrame, findings: Iterable[FindingReport]) -> pd.Da
     Columns: `finding` (rules, "" if none), `urgency` (0 critical, 3 none), `vhost`, `queue`, `type`, `state`, `node`,
     `ready`, `unacked`, `share` (percent of all messages), `consumers`, `published`, `delivered`, `acked`, `redelivered`
     (per second), `growing` (growth of ready and unacked messages, per second), `seen` (age of the statistics, seconds),
-    `own` (a queue of ackscope's own probes).
+    `oldest`, `oldest_at_most` (bounds of the age of the oldest message, seconds), `oldest_reasons` (codes why the upper
+    one is unknown), `empties` (seconds until it is empty), `own` (a queue of ackscope's own probes).
     """
     rows = pd.DataFrame(
         {
@@ -80,6 +89,7 @@ def queue_rows(listed: pd.DataFrame, findings: Iterable[FindingReport]) -> pd.Da
             **{name: _number(listed, source) for name, source in _NUMBERS.items()},
         }
     )
+    rows["oldest_reasons"] = [tuple(codes or ()) for codes in listed["age_reasons"]]
     rows["own"] = rows["queue"].map(is_own)
     rows["growing"] = _number(listed, "lately.messages_ready") + _number(listed, "lately.messages_unacked")
     messages = rows["ready"].fillna(0) + rows["unacked"].fillna(0)

@@ -7,7 +7,7 @@ from ackscope import format as fmt
 from ackscope.clock import SystemClock
 from ackscope.reports import FindingReport, flat_reports
 from dashboard.data.model import ClusterFindings
-from dashboard.format import readable
+from dashboard.format import queue_age, readable
 from dashboard.format.escape import literal
 from dashboard.frames import queue_rows
 from dashboard.ui import cache, consumer_table, elements, finding_cards
@@ -74,9 +74,21 @@ def _metrics(row: pd.Series) -> None:
                 absent = pd.isna(value)
                 rate = what.endswith("/s")
                 st.metric(what, fmt.ABSENT if absent else f"{value:,.1f}" if rate else readable.count(value))
+    _age(row)
     statistics = "not polled yet" if pd.isna(row["seen"]) else f"{readable.duration(row['seen'])} old"
     words = [str(row[name]) for name in ("type", "state", "node") if row[name]]
     elements.plain("queue-facts", ", ".join([*words, f"statistics {statistics}"]))
+
+
+def _age(row: pd.Series) -> None:
+    """How old the oldest message is, and when the queue will be empty."""
+    age, empties = queue_age.oldest(row["oldest"], row["oldest_at_most"]), queue_age.empties(row["empties"])
+    said = [] if age is None else [f"oldest message {age} old"]
+    said += [] if empties is None else [f"empty in {empties} at the present rate"]
+    why = queue_age.reasons(row["oldest_reasons"])
+    text = ", ".join(said) or ("age of the oldest message unknown" if why else "")
+    if text:
+        elements.plain("queue-age", f"{text} ({why})" if why else text)
 
 
 def _consumers(context: PageContext, vhost: str, name: str) -> None:

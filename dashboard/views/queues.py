@@ -5,7 +5,7 @@ import streamlit as st
 
 from ackscope import format as fmt
 from ackscope.clock import SystemClock
-from dashboard.format import readable
+from dashboard.format import queue_age, readable
 from dashboard.format.escape import visible
 from dashboard.frames import queue_rows
 from dashboard.ui import cache, elements
@@ -23,6 +23,12 @@ _FORMAT = {
     "ready": st.column_config.NumberColumn("Ready", help="messages not delivered to a consumer", format="localized"),
     "unacked": st.column_config.NumberColumn(
         "Unacked", help="messages delivered to a consumer, not acknowledged yet", format="localized"
+    ),
+    "oldest_text": st.column_config.TextColumn(
+        "Oldest message", help="age of the oldest message, from the flow of messages; sort by it above", width="small"
+    ),
+    "empties_text": st.column_config.TextColumn(
+        "Time to empty", help="time until the queue is empty at the present rate", width="small"
     ),
     "consumers": st.column_config.NumberColumn("Consumers", format="localized"),
     "published": st.column_config.NumberColumn("In /s", help="messages published per second", format="%.1f"),
@@ -85,7 +91,13 @@ def _list(context: PageContext, text: str, sort: str, *, own: bool) -> None:
     if listed.problem:
         elements.plain("queues-problem", f"The latest poll failed: {listed.problem}. Showing the previous data.")
     shown = ordered.assign(
-        **{name: ordered[name].map(lambda value: visible(str(value or ""))) for name in ("queue", "vhost", "finding")}
+        oldest_text=pd.Series(
+            [queue_age.oldest(*it) for it in zip(ordered["oldest"], ordered["oldest_at_most"], strict=True)],
+            index=ordered.index,
+            dtype=object,
+        ),
+        empties_text=pd.Series([queue_age.empties(it) for it in ordered["empties"]], index=ordered.index, dtype=object),
+        **{name: ordered[name].map(lambda value: visible(str(value or ""))) for name in ("queue", "vhost", "finding")},
     )
     selection = st.dataframe(
         shown,

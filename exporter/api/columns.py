@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any
 
 from ackscope.clock import Instant
@@ -12,6 +13,7 @@ from ackscope.topology import Binding, Exchange
 from diagnosis.series import last
 from diagnosis.window import Window
 from exporter.api.query_params import parse_names
+from exporter.api.queue_age_columns import AGE_COLUMNS, QueueAges, age_column
 from exporter.api.sparkline_series import counter_value
 
 Document = dict[str, Any]
@@ -32,6 +34,7 @@ class _List:
         objects: value of the part -> objects.
         key: identifies an object across readings; None if there are no `lately.*` columns.
         levels: gauges that also have a `lately.*` column.
+        more: columns that are not fields of the objects.
     """
 
     family: str
@@ -39,6 +42,7 @@ class _List:
     objects: Callable[[Any], Sequence[Any] | None] = lambda value: value
     key: Callable[[Any], Any] | None = None
     levels: tuple[str, ...] = ()
+    more: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -47,11 +51,17 @@ class _List:
         has = {field.name for field in fields(self.kind)}
         counters = tuple(f"stats.{name}" for name in _COUNTERS) if "stats" in has else ()
         recent = tuple(f"lately.{name}" for name in (*_COUNTERS, *self.levels)) if self.key else ()
-        return (*own, *counters, *recent, *(("details_age",) if "details_at" in has else ()))
+        return (*own, *counters, *recent, *(("details_age",) if "details_at" in has else ()), *self.more)
 
 
 LISTS: Mapping[str, _List] = {
-    "queues": _List("queues", Queue, key=attrgetter("vhost", "name"), levels=("messages_ready", "messages_unacked")),
+    "queues": _List(
+        "queues",
+        Queue,
+        key=attrgetter("vhost", "name"),
+        levels=("messages_ready", "messages_unacked"),
+        more=AGE_COLUMNS,
+    ),
     "consumers": _List("consumers", Consumer),
     "channels": _List("channels", Channel, key=attrgetter("name")),
     "connections": _List("connections", Connection),
@@ -61,7 +71,9 @@ LISTS: Mapping[str, _List] = {
 }
 
 
-def columns(window: Window, name: str, requested: str | None, now: Instant) -> Document:
+def columns(
+    window: Window, name: str, requested: str | None, now: Instant, ages: QueueAges = MappingProxyType({})
+) -> Document:
     """Return one list of one cluster as columns.
 
     Args:
@@ -69,6 +81,7 @@ def columns(window: Window, name: str, requested: str | None, now: Instant) -> D
         name: one of `LISTS`.
         requested: comma-separated column names; None means all.
         now: time that ages are relative to.
+        ages: age of each queue, for `AGE_COLUMNS`. They are as of the list, not of `now`.
 
     Returns:
         `{"now", "cluster", "list", "age_seconds", "error", "rows", "columns": {name: [value, ...]}}`. `rows` is null
@@ -92,7 +105,12 @@ def columns(window: Window, name: str, requested: str | None, now: Instant) -> D
         "age_seconds": part.age(now) if part else None,
         "error": part.error if part else None,
         "rows": None if value is None else len(objects),
-        "columns": {column: _column(objects, column, at, now, before) for column in names},
+        "columns": {
+            column: age_column(objects, column, ages, at)
+            if column in kind.more
+            else _column(objects, column, at, now, before)
+            for column in names
+        },
     }
 
 

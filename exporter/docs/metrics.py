@@ -9,7 +9,17 @@ from exporter.exposition.collectors import COLLECTORS
 from exporter.exposition.compat import detailed
 from exporter.exposition.compat.names import MetricNames
 from exporter.exposition.compat.select import collectors_for
-from exporter.exposition.live import confirming, findings, history, landing, outcomes, polls, process, reloads
+from exporter.exposition.live import (
+    confirming,
+    findings,
+    history,
+    landing,
+    outcomes,
+    polls,
+    process,
+    queue_ages,
+    reloads,
+)
 from exporter.exposition.specs import MetricType, Spec
 from exporter.probes_host import metric_specs, ondemand_metrics
 
@@ -60,6 +70,7 @@ def sections() -> dict[str, tuple[Spec, ...]]:
         "Probes: latency breakdown of confirms": confirming.SPECS,
         "Probes: status": outcomes.SPECS,
         "Diagnosis": findings.SPECS,
+        "Diagnosis: age of queues": queue_ages.SPECS,
         **broker,
         ENDED: ended,
         DETAILED: detailed.SPECS,

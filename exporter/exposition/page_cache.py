@@ -5,9 +5,11 @@ A scrape adds the small part that changes between snapshots (ages, probes, findi
 """
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+
+from prometheus_client.core import Metric
 
 from ackscope.clock import Clock, Instant
 from ackscope.snapshot import Snapshot
@@ -22,6 +24,9 @@ from exporter.exposition.live_cache import LiveMetricsCache
 from exporter.exposition.settings import MetricsSettings
 from exporter.runtime.state import StateStore
 from exporter.web.http import Request, Response
+
+SelectedSource = Callable[[Selection], Iterable[Metric]]
+"""Makes the metrics of the selected objects."""
 
 IDLE_SECONDS = 300.0
 """Seconds without a scrape after which pages are no longer rendered in advance."""
@@ -57,6 +62,7 @@ class PageCache:
         clock: measures the duration of the collectors.
         collectors: name -> collector of snapshot metrics.
         per_snapshot: name -> source of other metrics that change with a snapshot.
+        per_selection: name -> the same, of selected objects only.
         per_scrape: name -> source that runs at every scrape, for ages.
     """
 
@@ -69,9 +75,11 @@ class PageCache:
         collectors: Mapping[str, Collector] = COLLECTORS,
         per_snapshot: Mapping[str, Source] | None = None,
         per_scrape: Mapping[str, Source] | None = None,
+        per_selection: Mapping[str, SelectedSource] | None = None,
     ) -> None:
         self._state, self._top_k, self._clock = state, top_k, clock
         self._collectors, self._per_snapshot = collectors, per_snapshot or {}
+        self._per_selection = per_selection or {}
         self._lock = threading.Lock()
         self._page: _SnapshotPage | None = None
         self._clusters: dict[str, tuple[Snapshot, CollectorRun]] = {}
@@ -169,7 +177,8 @@ class PageCache:
                 cached = (snapshot, self._execute([snapshot], selection))
             self._clusters[snapshot.cluster] = cached
         runs = [run for _, run in self._clusters.values()] or [self._execute([], selection)]
-        run = merge_runs([*runs, execute(self._per_snapshot, self._clock)])
+        chosen: dict[str, Source] = {name: partial(source, selection) for name, source in self._per_selection.items()}
+        run = merge_runs([*runs, execute({**self._per_snapshot, **chosen}, self._clock)])
         return _SnapshotPage(generation, run, encode(report_metrics(run.reports)))
 
     def _execute(self, snapshots: Sequence[Snapshot], selection: Selection) -> CollectorRun:

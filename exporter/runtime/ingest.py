@@ -8,6 +8,7 @@ from ackscope.clock import Clock
 from ackscope.log import get_logger
 from ackscope.snapshot import Snapshot
 from diagnosis.engine import diagnose
+from diagnosis.queue_age import QueueAges
 from exporter.probes_host.metrics import ProbeMetrics
 from exporter.probes_host.nodes import QueueNodes, assign_nodes, assign_outcome_nodes, probe_nodes
 from exporter.runtime.state import ClusterState, StateStore
@@ -48,6 +49,7 @@ class Ingest:
         self._state, self._probe_metrics, self._landing, self._clock = state, probe_metrics, landing, clock
         self._nodes: dict[str, QueueNodes] = {}
         self._capped: set[str] = set()
+        self._queue_ages: dict[str, QueueAges] = {}
         self.apply(settings)
 
     def apply(self, settings: ExporterSettings) -> None:
@@ -60,6 +62,7 @@ class Ingest:
         }
         for name in self._nodes.keys() - settings.clusters.keys():
             del self._nodes[name]
+            self._queue_ages.pop(name, None)
         if self._landing is not None:
             self._landing.apply(settings.landing, self._thresholds.own_prefixes, settings.clusters)
 
@@ -70,6 +73,7 @@ class Ingest:
             return
         addressed = self._addressed.get(snapshot.cluster, ())
         self._nodes[snapshot.cluster] = probe_nodes(snapshot, self._prefix, addressed)
+        self._age(snapshot.cluster, known)
         self._diagnose(snapshot.cluster, known)
         self._land(snapshot)
         queues = len(snapshot.queues.value or ())
@@ -98,6 +102,20 @@ class Ingest:
         self._state.put_outcomes(batch.cluster, outcomes, self._clock.now())
         if self._landing is not None:
             self._landing.records(batch.cluster, messages, bursts, steps)
+
+    def _age(self, cluster: str, known: ClusterState) -> None:
+        """Follow the flow of every queue. A window with one snapshot is that of a new or replaced broker."""
+        latest = known.snapshot
+        if latest is None:
+            return
+        if len(known.window.snapshots) == 1 or cluster not in self._queue_ages:
+            self._queue_ages[cluster] = QueueAges()
+        try:
+            ages = self._queue_ages[cluster].add(latest)
+        except Exception:  # Boundary: as in `_diagnose`.
+            log.exception("the age of queues is unknown until the next poll", cluster=cluster)
+            ages, self._queue_ages[cluster] = {}, QueueAges()
+        self._state.put_queue_ages(cluster, ages)
 
     def _diagnose(self, cluster: str, known: ClusterState) -> None:
         started = self._clock.now()

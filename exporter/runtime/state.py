@@ -4,7 +4,7 @@ Values are immutable and replaced as a whole, so a reader never sees a partial u
 """
 
 import threading
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from ackscope.clock import Instant
 from ackscope.findings import DiagnosisResult
 from ackscope.records import ProbeOutcome
 from ackscope.snapshot import Snapshot
+from diagnosis.queue_age import QueueAge, QueueKey
 from diagnosis.window import Window
 from exporter.runtime.window_limits import limit_window
 
@@ -35,6 +36,7 @@ class ClusterState:
         diagnosis_errors: how often diagnosis raised, which is a bug of ackscope.
         readings_dropped: number of older readings of single queues that were dropped to bound memory
             (`exporter.runtime.window_limits`).
+        queue_ages: (virtual host, name) -> age of the queue at the latest reading.
         outcomes: (probe, stream, queue) -> latest summary; the node instead of the queue if there is none.
     """
 
@@ -43,6 +45,7 @@ class ClusterState:
     diagnosis_seconds: float | None = None
     diagnosis_errors: int = 0
     readings_dropped: int = 0
+    queue_ages: Mapping[QueueKey, QueueAge] = field(default_factory=dict)
     outcomes: dict[tuple[str, str, str], ReceivedOutcome] = field(default_factory=dict)
 
     @property
@@ -115,6 +118,12 @@ class StateStore:
             after = self._change(snapshot.cluster, window=window, readings_dropped=now.readings_dropped + dropped)
             self._generation += 1
             return after
+
+    def put_queue_ages(self, cluster: str, ages: Mapping[QueueKey, QueueAge]) -> None:
+        """Store the age of every queue, derived from the latest snapshot."""
+        with self._lock:
+            self._change(cluster, queue_ages=ages)
+            self._generation += 1
 
     def put_verdict(self, verdict: DiagnosisResult, seconds: float) -> None:
         """Store a diagnosis and its duration in seconds."""

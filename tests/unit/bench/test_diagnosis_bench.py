@@ -1,9 +1,11 @@
 import pytest
 
+from bench.diagnosis import age
 from bench.diagnosis.comparison import page
 from bench.diagnosis.faults import batches, groups
 from bench.diagnosis.figures import goals, rows_table
 from bench.diagnosis.scene import Held, flat
+from bench.diagnosis.stamped import TYPES, StampedQueue, stamped_queues
 from lab.faults import FAULTS
 
 
@@ -104,3 +106,52 @@ def test_the_comparison_counts_in_favour_of_others_and_says_so():
     page_of_rule = "[no-consumer](../diagnosis/catalogue/no-consumer.md)"
     assert f"| {page_of_rule} | 4.3.6, one node | **12 s**, info | - | - | - | **NoConsumer** |" in text
     assert "not named" in text
+
+
+def stamped():
+    """Return a queue with a message a second, each settled 10 s later until second 60."""
+    published = [float(second) for second in range(100)]
+    settled = [second + 10 for second in published[:50]]
+    return StampedQueue("classic", 1.0, 0.0, published, published[:50], settled)
+
+
+def test_the_true_age_is_that_of_the_oldest_message_that_was_not_settled():
+    """And the sojourn time that of what was settled in a period."""
+    queue = stamped()
+
+    assert (9.5, 30.0, None) == (queue.true_age(30.5), queue.true_age(80.0), queue.true_age(-1.0))
+    assert [10.0] * 5 == queue.sojourns(20.0, 25.0)
+
+
+def test_bounds_are_compared_with_the_true_age():
+    """An upper bound that is unknown may hold, and is not narrow."""
+    readings = [
+        age.AgeReading(30.5, {"stamped.classic.1": {"lower": 5.0, "upper": 12.0}}, {}),
+        age.AgeReading(31.5, {"stamped.classic.1": {"lower": 5.0}}, {}),
+        age.AgeReading(32.5, {"stamped.classic.1": {"lower": 9.9, "upper": 12.0}}, {}),
+        age.AgeReading(33.5, {}, {("stamped.classic.1", 0.5): {"lower": 9.0, "upper": 10.0}}),
+    ]
+    found = age._compared("4.3.6", stamped(), readings)
+
+    assert (3, 2, 2) == (found["readings"], found["inside"], found["narrow"])
+    assert [{"true": 9.5, "lower": 9.9, "upper": 12.0}] == found["missed"]
+    assert (1, 1) == (found["sojourns"], found["sojourns_inside"])
+
+
+def test_the_table_of_ages_fits_a_terminal():
+    """The longest names, and a queue without a reading."""
+    results = [age._compared("3.10.8", queue, []) for queue in stamped_queues(list(TYPES), [1, 500])]
+    results.append(age._compared("3.10.8", stamped(), [age.AgeReading(30.5, {"stamped.classic.1": {"lower": 9}}, {})]))
+    document = {"results": results, "goals": [goal.as_dict() for goal in age._goals(results)]}
+
+    assert all(len(line) <= 80 for line in age.lines(document)[:-2])
+    assert [True, False] == [goal.met for goal in age._goals(results)]
+
+
+def test_consumers_grow_drain_and_stand_still():
+    """In turns, and shifted from queue to queue."""
+    one, other = stamped_queues(["classic"], [1, 20])
+
+    assert {0.0, 0.6, 0.8, 1.0, 1.4, 1.5} == {one.speed(second) for second in range(230)}
+    assert one.speed(0) == one.speed(230)
+    assert [one.speed(second + other.shift) for second in range(50)] == [other.speed(second) for second in range(50)]

@@ -6,6 +6,7 @@ from ackscope.clock import Instant
 from ackscope.counters import MessageStats
 from ackscope.errors import UsageError
 from ackscope.snapshot import Part, Queue, Snapshot
+from diagnosis.queue_age import QueueAges
 from diagnosis.window import Window
 from exporter.api.columns import LISTS, columns
 
@@ -107,3 +108,26 @@ def test_a_new_queue_did_not_move():
     readings = window((0, []), (25, [queue(messages_ready=5)]))
 
     assert [None] == columns(readings, "queues", "lately.messages_ready", at(25))["columns"]["lately.messages_ready"]
+
+
+def test_the_age_of_a_queue_is_as_of_the_list():
+    """Not of the request; what is unknown is null, with its reason."""
+    ages, readings = QueueAges(), window((0, []), (5, [queue(messages=2, stats=MessageStats(publish=2))]))
+    for snapshot in readings.snapshots:
+        known = ages.add(snapshot)
+    found = columns(readings, "queues", "head_age_lower,head_age_upper,sojourn_p50_lower", at(60), known)["columns"]
+    [upper] = found["head_age_upper"]
+
+    assert [0.0] == found["head_age_lower"]
+    assert 5 <= upper < 11
+    assert [None] == found["sojourn_p50_lower"]
+
+
+def test_an_age_that_is_unknown_has_its_reason():
+    """A stream has none, and a queue without an age has no reason either."""
+    readings = window((0, [queue(type="stream"), queue("stock")]))
+    known = QueueAges().add(readings.snapshots[-1])
+
+    reasons = columns(readings, "queues", "age_reasons", at(0), known)["columns"]["age_reasons"]
+    assert [("stream",), ("no_statistics",)] == reasons
+    assert [(), ()] == columns(readings, "queues", "age_reasons", at(0))["columns"]["age_reasons"]

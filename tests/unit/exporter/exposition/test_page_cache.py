@@ -429,3 +429,20 @@ def test_a_collector_that_fails_leaves_the_page_without_its_metrics():
     assert 'ackscope_collector_success{collector="broken"} 0\n' in text
     assert 'ackscope_collector_success{collector="rows"} 1\n' in text
     assert 'ackscope_row{row="999"} 0\n' in text
+
+
+def test_a_source_of_selected_objects_gets_the_selection():
+    """The same as the collectors."""
+    state, seen = StateStore(["shop"]), []
+    state.put_snapshot(small())
+
+    def source(selection):
+        seen.append(len(selection.of("shop").queues.shown))
+        families = MetricFamilies((NOW,))
+        families.add(NOW, {}, 7)
+        return families.result()
+
+    page = PageCache(state, TopK(MetricsSettings()), {}, SetClock(), per_selection={"now": source})
+
+    assert "ackscope_now 7" in page.text()
+    assert [len(small().queues.value)] == seen

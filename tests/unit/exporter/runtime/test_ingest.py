@@ -229,3 +229,30 @@ def test_a_cap_that_bites_is_reported_once(tmp_path, caplog):
     assert 1 == len(logged)
     assert "queues beyond metrics.max_queues have no series of their own" == logged[0]["event"]
     assert ("shop", 2, 1) == (logged[0]["cluster"], logged[0]["count"], logged[0]["limit"])
+
+
+def test_the_age_of_queues_is_known_after_each_snapshot(room, monkeypatch):
+    """A defect costs one poll of ages, and nothing else."""
+    room.intake.on_snapshot(small())
+    queues = {queue.key for queue in small().queues.value}
+    assert queues == set(room.known.queue_ages)
+
+    def fail(*_):
+        raise ValueError
+
+    later = replace(NOW, mono=NOW.mono + 5)
+    monkeypatch.setattr("exporter.runtime.ingest.QueueAges.add", fail)
+    room.intake.on_snapshot(replace(small(), queues=replace(small().queues, at=later)))
+
+    assert {} == room.known.queue_ages
+    assert "no-consumer" in room.known.verdict.checked
+
+
+def test_a_replaced_broker_has_no_ages_of_the_one_before(room):
+    """Its queues have a new history."""
+    room.intake.on_snapshot(small())
+    room.state.set_clusters(["shop"], reset=["shop"])
+    assert {} == room.known.queue_ages
+
+    room.intake.on_snapshot(small())
+    assert room.known.queue_ages
