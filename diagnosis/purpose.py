@@ -1,0 +1,55 @@
+"""What a queue was used for, from its counters: clients took its messages, or they left by expiry.
+
+Counters since the queue (or its node) started show a consumer that left long ago. After a restart of the node they
+begin at 0, and only settings and names are left to judge by.
+"""
+
+from ackscope.snapshot import Queue
+from diagnosis.series import count, delta, span
+from diagnosis.view import View
+from diagnosis.window import Series
+
+CONSUMED = ("ack", "deliver_no_ack", "get_no_ack")
+"""Counters of messages that a client took from a queue for good."""
+
+_POLLED = 0.1
+"""Minimum share of the messages that left which clients polled: a person who looks at a few of them is no consumer."""
+
+
+def was_consumed(queue: Queue) -> bool:
+    """Return whether the queue has or had a consumer, or was polled, since its counters began."""
+    if queue.consumers or count(queue.stats, "deliver", "deliver_no_ack"):
+        return True
+    polled = count(queue.stats, "ack", "get_no_ack")
+    return polled > 0 and polled >= _POLLED * (count(queue.stats, "publish") - (queue.messages or 0))
+
+
+def had_consumer(history: Series[Queue]) -> bool:
+    """Return whether a consumer was seen in one of these readings."""
+    return any(seen.value.consumers for seen in history)
+
+
+def left_unconsumed(view: View, queue: Queue) -> int:
+    """Return a minimum of the messages that left without a client, since the counters began; 0 if none is proven.
+
+    Dead letters that arrive are not counted as published, so for a queue that gets them the minimum is lower.
+    """
+    limits = view.limits(queue).queues
+    history = view.history(queue)
+    most = 0
+    for index, seen in enumerate(history):
+        near = history[max(index - 1, 0) : index + 2]
+        if seen.value.messages is None or len(near) < 2:
+            continue
+        # Counters and the number of messages are refreshed at different times.
+        unsure = max(limits.loss_least - 1, limits.loss_skew * delta(near, "publish") / span(near))
+        gone = count(seen.value.stats, "publish") - count(seen.value.stats, *CONSUMED) - seen.value.messages
+        if gone > unsure:
+            most = max(most, gone)
+    return most
+
+
+def dead_letters_received(queue: Queue) -> int:
+    """Return a minimum of the messages that arrived without a publish since the counters began."""
+    stats = queue.stats
+    return max(0, count(stats, *CONSUMED) + (queue.messages or 0) - count(stats, "publish"))

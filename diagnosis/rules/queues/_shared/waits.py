@@ -1,0 +1,97 @@
+"""How long messages wait in a queue that is drained by expiry alone, from first in, first out.
+
+The oldest of N messages is the N-th last that was published. So the publish counter of earlier readings bounds its age,
+and that of the last message that left. Messages that arrive as dead letters are not counted as published: a queue that
+gets them is not judged.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from ackscope.snapshot import Queue
+from diagnosis.contract import View
+from diagnosis.series import delta, span
+from diagnosis.window import Series, Timestamped
+
+_LEAST = 2
+"""Messages that a balance may be wrong by, however slow the queue is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """A proven wait of an oldest message.
+
+    Attributes:
+        seen: the reading at which it was the oldest one.
+        least: minimum seconds that it had waited by then.
+    """
+
+    seen: Timestamped[Queue]
+    least: float
+
+
+def skew(view: View, queue: Queue, series: Series[Queue]) -> float:
+    """Return how many messages a balance over a series may be wrong by: its parts are refreshed at different times."""
+    seconds = span(series)
+    rate = delta(series, "publish") / seconds if seconds > 0 else 0.0
+    return max(_LEAST, view.limits(queue).queues.loss_skew * rate)
+
+
+def left(series: Series[Queue]) -> int:
+    """Return how many messages left an unconsumed queue; negative if some arrived without a publish."""
+    return delta(series, "publish") - (_ready(series[-1]) - _ready(series[0])) if series else 0
+
+
+def fed_by_publishes(view: View, queue: Queue) -> bool:
+    """Return whether all arrivals within the window were publishes."""
+    history = view.history(queue)
+    return all(left(pair) >= -skew(view, queue, pair) for pair in pairwise(history))
+
+
+def standstill(view: View, queue: Queue) -> Series[Queue]:
+    """Return the latest stretch in which messages were published to an unconsumed queue and none left."""
+    history = view.history(queue)
+    start = len(history) - 1
+    while start > 0:
+        older, newer = history[start - 1], history[start]
+        tail = history[start - 1 :]
+        if not _ready(older) or _ready(older) > _ready(newer) or left(tail) > skew(view, queue, tail):
+            break
+        start -= 1
+    run = history[start:]
+    return run if delta(run, "publish") >= 2 * skew(view, queue, run) else ()
+
+
+def longest_wait(view: View, queue: Queue) -> Wait | None:
+    """Return the longest proven wait of an oldest message; None if the last one is longer ago than it lasted."""
+    history = view.history(queue)
+    best: Wait | None = None
+    for index, seen in enumerate(history):
+        for older in history[:index]:
+            between = (older, seen)
+            if delta(between, "publish") + skew(view, queue, between) < _ready(seen):
+                least = seen.at.since(older.at)
+                if view.now.since(seen.at) <= least and (best is None or least >= best.least):
+                    best = Wait(seen=seen, least=least)
+                break
+    return best
+
+
+def shortest_wait(view: View, queue: Queue) -> float | None:
+    """Return the shortest time that a message which left has waited, at most; None if none was seen to leave."""
+    history = view.history(queue)
+    found: list[float] = []
+    for index in range(1, len(history)):
+        if left(history[index - 1 : index + 1]) <= skew(view, queue, history[index - 1 : index + 1]):
+            continue
+        seen = history[index]
+        for older in reversed(history[:index]):
+            between = (older, seen)
+            if delta(between, "publish") > _ready(seen) + skew(view, queue, between):
+                found.append(seen.at.since(older.at))
+                break
+    return min(found, default=None)
+
+
+def _ready(seen: Timestamped[Queue]) -> int:
+    return seen.value.messages_ready or 0

@@ -1,0 +1,191 @@
+import pytest
+
+from diagnosis.thresholds import Thresholds
+from tests.unit.diagnosis.pictures import (
+    CHANNEL,
+    WALL,
+    channel,
+    consumer,
+    film,
+    look,
+    queue,
+    stats,
+    text,
+)
+from tests.unit.diagnosis.queues.films import frame, of, one
+
+RULE = "delay-queue-blocked"
+DELAY = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "due"}
+
+
+def delays(t, arrivals, *, name="wait", before=0, **fields):
+    """A delay queue at second t; `arrivals` are pairs of second and TTL, in order."""
+    gone, free = 0, 0.0
+    published = [each for each in arrivals if each[0] <= t]
+    for at, ttl in published:
+        free = max(free, at + ttl)
+        gone += free <= t
+    counters = stats(publish=before + len(published))
+    merged = {"consumers": 0, "arguments": DELAY, **fields}
+    return queue(name, messages_ready=len(published) - gone, stats=counters, **merged), gone
+
+
+def shop(arrivals, *, until, every=5.0, start=0.0, before=0, idle_since=None, **fields):
+    """A delay queue in front of queue `due`, whose consumer acknowledges what arrives at once."""
+
+    def at(t):
+        waiting, gone = delays(t, arrivals, before=before, **fields)
+        done = before + gone
+        due = queue("due", stats=stats(ack=done, deliver=done, deliver_get=done))
+        return {
+            **frame(waiting, due),
+            "consumers": (consumer("due"),),
+            "channels": (channel(CHANNEL, idle_since=None if idle_since is None else WALL + idle_since),),
+        }
+
+    return film(at, until=until, every=every, start=start)
+
+
+def steady(ttl, *, rate=10, start=0.0, until=600.0):
+    """Messages at a constant rate with the same TTL."""
+    return [(start + number / rate, ttl) for number in range(int((until - start) * rate))]
+
+
+def jammed(ttl, *, at, rate=10, long=3600.0):
+    """The same with one message of a long TTL at second `at`."""
+    return sorted([*steady(ttl, rate=rate), (at, long)])
+
+
+@pytest.mark.parametrize("name", ["wait", "a.b1", "orders.delay", "retry"])
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+def test_a_head_that_waits_much_longer_than_others_did_is_a_warning(name, kind):
+    """Its name and type do not matter."""
+    verdict = look(shop(jammed(3, at=60), until=120, name=name, type=kind))
+
+    assert [("warning", name)] == of(RULE, verdict)
+    facts = one(RULE, verdict).facts
+    assert (["due"], True, True) == (facts["targets"], facts["stopped"], facts["target_starves"])
+    assert 40 <= facts["waited_seconds"] <= 60
+    assert facts["usual_seconds"] <= 20
+
+
+@pytest.mark.parametrize("rate", [0.5, 2, 50])
+def test_the_rate_does_not_matter(rate):
+    """Messages are compared, not rates."""
+    assert [("warning", "wait")] == of(RULE, look(shop(jammed(3, at=100, rate=rate), until=180)))
+
+
+def test_a_message_ttl_of_the_queue_does_not_matter_if_messages_left_sooner():
+    """The setting is a maximum; what was seen counts."""
+    window = shop(jammed(3, at=60), until=120, arguments={**DELAY, "x-message-ttl": 3_600_000})
+
+    assert [("warning", "wait")] == of(RULE, look(window))
+
+
+def test_messages_that_are_held_back_for_a_minute_at_times():
+    """A retry with growing delays in one queue: it is not blocked at present."""
+    arrivals = sorted([*steady(3), (60, 60.0), (130, 60.0), (200, 60.0)])
+
+    assert not one(RULE, look(shop(arrivals, until=270))).facts["stopped"]
+
+
+@pytest.mark.parametrize("ttl", [1, 5, 30, 100, 250])
+def test_messages_that_all_wait_equally_long_are_healthy(ttl):
+    """However long that is."""
+    assert [] == of(RULE, look(shop(steady(ttl), until=590)))
+
+
+@pytest.mark.parametrize("ttl", [5, 30, 100])
+@pytest.mark.parametrize("period", [20, 60, 150])
+def test_bursts_and_pauses_are_healthy(ttl, period):
+    """In a pause before, nothing was published that could leave now."""
+    bursts = [(start + number / 50, ttl) for start in range(0, 600, period) for number in range(50)]
+
+    for until in range(300, 590, 35):
+        assert [] == of(RULE, look(shop(bursts, until=until)))
+
+
+def test_the_first_hour_of_a_long_delay_is_healthy():
+    """Nothing left yet."""
+    assert [] == of(RULE, look(shop(steady(3600), until=590)))
+
+
+def test_dead_letters_that_arrive_in_it_are_not_counted_as_published():
+    """Such a queue is not judged."""
+
+    def at(t):
+        flood = 500 if t > 100 else 0
+        waiting, _ = delays(t, steady(20))
+        more = queue(
+            "wait",
+            messages_ready=waiting.messages_ready + flood,
+            stats=waiting.stats,
+            consumers=0,
+            arguments=DELAY,
+        )
+        return frame(more, queue("due"))
+
+    assert [] == of(RULE, look(film(at, until=160)))
+
+
+def two_looks(**fields):
+    """Two readings, as `ackscope diagnose` takes: the long message came at second 60."""
+    return look(
+        shop(jammed(3, at=60), start=150, until=157, every=7, **fields),
+        thresholds=Thresholds.one_shot(),
+    )
+
+
+def test_two_polls_find_it():
+    """The counters show that messages left before."""
+    verdict = two_looks()
+
+    assert [("warning", "wait")] == of(RULE, verdict)
+    assert one(RULE, verdict).facts["usual_seconds"] is None
+
+
+def test_the_idle_time_of_the_consumers_behind_it_decides_for_a_queue_with_a_ttl():
+    """They became idle when messages began to pile up; after a pause of the publishers they are idle for longer."""
+    with_ttl = {"arguments": {**DELAY, "x-message-ttl": 3_600_000}}
+
+    assert [("warning", "wait")] == of(RULE, two_looks(idle_since=63, **with_ttl))
+    assert [] == of(RULE, two_looks(idle_since=-600, **with_ttl))
+    assert [] == of(RULE, two_looks(**with_ttl))
+
+
+def test_after_a_pause_the_ttl_decides_and_the_result_says_so():
+    """Nothing was seen to leave, and the setting explains it."""
+    verdict = two_looks(arguments={**DELAY, "x-message-ttl": 3_600_000})
+
+    assert ["may_not_be_due"] == [each.reason for each in verdict.suppressed if each.rule == RULE]
+
+
+def test_the_advice_keeps_consumers_and_purges_away():
+    """Both lose messages or hurry them."""
+    report = text(one(RULE, look(shop(jammed(3, at=60), until=120))))
+    commands = " ".join(step.command or "" for step in report.steps)
+
+    assert "purge_queue" not in commands
+    assert '"x-message-ttl": 5000' in commands
+
+
+def test_nothing_else_is_reported():
+    """Least of all that it has no consumer."""
+    verdict = look(shop(jammed(3, at=60), until=300))
+
+    assert [RULE] == [each.rule for each in verdict.findings]
+
+
+def test_one_of_two_delay_queues_into_one_target():
+    """The other one goes on."""
+
+    def at(t):
+        waiting, gone = delays(t, jammed(3, at=60))
+        other, more = delays(t, steady(5), name="other")
+        done = gone + more
+        return frame(waiting, other, queue("due", stats=stats(ack=done, deliver=done, deliver_get=done)))
+
+    verdict = look(film(at, until=150))
+
+    assert [("warning", "wait")] == of(RULE, verdict)
+    assert not one(RULE, verdict).facts["target_starves"]
