@@ -72,7 +72,9 @@ def _ready(seen: Timestamped[Queue]) -> int:
 def _intended(view: View, queue: Queue) -> tuple[str, Facts] | None:
     """Return the reason to suppress a queue that is meant to have no consumer, with its facts; None if it is not."""
     if is_delay(view, queue):
-        return "delay_queue", {"expired": left_unconsumed(view, queue)}
+        expired = left_unconsumed(view, queue)
+        by_setting = not expired and queue.setting("message-ttl") is not None
+        return "delay_queue", {"expired": expired, "by_setting": by_setting}
     if queue.key in dead_letter_targets(view) and not _is_work_queue(view, queue):
         return "dead_letter_queue", {}
     if queue.type == "stream":

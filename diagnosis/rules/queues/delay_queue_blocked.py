@@ -34,7 +34,7 @@ _IDLE_SLACK = 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class _Blocked:
     """What holds a delay queue up.
 
     Attributes:
@@ -67,21 +67,21 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         places = sorted(dead_letters_to(view, queue) or ())
         targets = tuple(each for place in places if (each := view.queue(*place)) is not None and each.key != queue.key)
         gone = max((left_unconsumed(view, queue), *map(dead_letters_received, targets)))
-        block = Block(run=run, waited=waited, usual=usual, gone=gone, targets=targets, idle=_idle(view, targets))
+        block = _Blocked(run=run, waited=waited, usual=usual, gone=gone, targets=targets, idle=_idle(view, targets))
         if usual is not None and waited >= max(limits.delay_blocked_for, limits.delay_blocked_factor * usual):
             yield _finding(view, queue, block)
         elif usual is None and gone >= limits.loss_least and span(run) >= limits.delay_blocked_unseen_for:
             yield from _unseen(view, queue, block)
 
 
-def _unseen(view: View, queue: Queue, block: Block) -> Iterator[RuleResult]:
+def _unseen(view: View, queue: Queue, block: _Blocked) -> Iterator[RuleResult]:
     """Judge a queue that messages left before the window began."""
     piled = _piled_seconds(queue, block)
     if piled < view.limits(queue).queues.delay_blocked_for:
         return
     ttl = queue.setting("message-ttl")
     # If all messages waited equally long, the last one left long before or after the present ones began to arrive.
-    fits = block.idle is not None and piled / 2 <= block.idle + _IDLE_SLACK and block.idle <= 1.2 * piled + _IDLE_SLACK
+    fits = block.idle is not None and piled / 1.5 - _IDLE_SLACK <= block.idle <= 1.5 * piled + _IDLE_SLACK
     if fits or (block.idle is None and ttl is None):
         yield _finding(view, queue, block)
     else:
@@ -89,9 +89,10 @@ def _unseen(view: View, queue: Queue, block: Block) -> Iterator[RuleResult]:
         yield Suppressed(rule=NAME, subject=queue_subject(queue), reason="may_not_be_due", facts=facts)
 
 
-def _piled_seconds(queue: Queue, block: Block) -> float:
+def _piled_seconds(queue: Queue, block: _Blocked) -> float:
     """Return how long the messages in the queue took to arrive, at the present rate."""
-    rate = delta(block.run, "publish") / span(block.run)
+    # Over a short time, the broker's own rate is more exact than two readings of a counter.
+    rate = queue.rates.get("publish") or delta(block.run, "publish") / span(block.run)
     return (queue.messages_ready or 0) / rate if rate > 0 else 0.0
 
 
@@ -103,7 +104,7 @@ def _idle(view: View, targets: tuple[Queue, ...]) -> float | None:
     return max(0.0, view.now.wall - max(each for each in since if each is not None))
 
 
-def _since(view: View, block: Block) -> Instant:
+def _since(view: View, block: _Blocked) -> Instant:
     begun = block.run[0].at if block.run else view.now
     seconds = max(view.now.since(begun), block.waited)
     if block.usual is None and block.idle is not None:
@@ -118,7 +119,7 @@ def _delay_arguments(queue: Queue) -> dict[str, Fact]:
     return {"x-queue-type": queue.type or "classic", **known}
 
 
-def _finding(view: View, queue: Queue, block: Block) -> Finding:
+def _finding(view: View, queue: Queue, block: _Blocked) -> Finding:
     run = block.run or view.history(queue)
     arrived = sum(max(0, -found.missing) for each in block.targets if (found := _flow(view, each, run)) is not None)
     ttl = queue.setting("message-ttl")
@@ -154,7 +155,7 @@ def _flow(view: View, target: Queue, run: Series[Queue]) -> MessageBalance | Non
     return balance(tuple(seen for seen in view.history(target) if seen.at.mono >= run[0].at.mono))
 
 
-def _evidence(queue: Queue, block: Block, run: Series[Queue], arrived: int) -> Iterator[Evidence]:
+def _evidence(queue: Queue, block: _Blocked, run: Series[Queue], arrived: int) -> Iterator[Evidence]:
     counters = source("/api/queues", "message_stats.publish", "messages_ready")
     yield Evidence(key="waited", value=block.waited, unit=Unit.SECONDS, source=counters)
     if block.usual is not None:

@@ -38,8 +38,15 @@ def skew(view: View, queue: Queue, series: Series[Queue]) -> float:
 
 
 def left(series: Series[Queue]) -> int:
-    """Return how many messages left an unconsumed queue; negative if some arrived without a publish."""
+    """Return how many messages expired in an unconsumed queue; negative if some arrived without a publish."""
     return delta(series, "publish") - (_ready(series[-1]) - _ready(series[0])) if series else 0
+
+
+def gone(series: Series[Queue]) -> int:
+    """Return how many messages left an unconsumed queue; what it stores after expiry (at-least-once) is still there."""
+    if not series:
+        return 0
+    return delta(series, "publish") - ((series[-1].value.messages or 0) - (series[0].value.messages or 0))
 
 
 def fed_by_publishes(view: View, queue: Queue) -> bool:
