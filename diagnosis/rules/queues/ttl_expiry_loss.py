@@ -62,8 +62,9 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             continue
         if not _may_expire(queue) or is_delay(view, queue) or _at_length_limit(view, queue):
             continue
-        found = losing_run(view, queue)
-        if found is not None and (queue.setting("message-ttl") is not None or _drains_evenly(found[0])):
+        has_ttl = queue.setting("message-ttl") is not None
+        found = losing_run(view, queue) if has_ttl else losing_run(view, queue, meanwhile=_is_unconsumed)
+        if found is not None and (has_ttl or _drains_evenly(found[0])):
             yield _finding(view, queue, _expiry(view, queue, *found))
 
 
@@ -74,10 +75,12 @@ def _may_expire(queue: Queue) -> bool:
     return queue.consumers == 0 and all(queue.setting(name) is None for name in _LENGTH_LIMITS)
 
 
+def _is_unconsumed(queue: Queue) -> bool:
+    return queue.consumers == 0
+
+
 def _drains_evenly(run: Series[Queue]) -> bool:
     """Return whether the queue was never emptied at once, as a purge does."""
-    if any(seen.value.consumers for seen in run):
-        return False
     levels = [seen.value.messages_ready or 0 for seen in run]
     return all(newer >= older / 2 for older, newer in pairwise(levels))
 

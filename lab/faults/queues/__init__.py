@@ -4,6 +4,9 @@ from lab.faults.fault import FaultSpec
 from lab.faults.queues import (
     classic_queue_node_down,
     dead_letter_cycle,
+    delay_queue_blocked,
+    delay_queue_cycle,
+    delay_target_full,
     dlq_filling,
     dlx_missing,
     hot_queue,
@@ -16,6 +19,7 @@ from lab.faults.queues import (
     queue_overload,
     stale_head,
     ttl_expiry_loss,
+    work_queue_expires,
 )
 
 FAULTS: tuple[FaultSpec, ...] = (
@@ -33,4 +37,8 @@ FAULTS: tuple[FaultSpec, ...] = (
     classic_queue_node_down.SPEC,
     large_messages.SPEC,
     qq_segment_growth.SPEC,
+    delay_queue_blocked.SPEC,
+    delay_queue_cycle.SPEC,
+    delay_target_full.SPEC,
+    work_queue_expires.SPEC,
 )

@@ -52,7 +52,9 @@ def gone(series: Series[Queue]) -> int:
 def fed_by_publishes(view: View, queue: Queue) -> bool:
     """Return whether all arrivals within the window were publishes."""
     history = view.history(queue)
-    return all(left(pair) >= -skew(view, queue, pair) for pair in pairwise(history))
+    # A publish counter that is late shows more arrivals than publishes for one reading, and the reverse in the next.
+    wide = (*zip(history, history[2:], strict=False), history[-2:])
+    return all(left(pair) >= -skew(view, queue, pair) for pair in wide)
 
 
 def standstill(view: View, queue: Queue) -> Series[Queue]:
@@ -73,9 +75,10 @@ def longest_wait(view: View, queue: Queue) -> Wait | None:
     """Return the longest proven wait of an oldest message; None if the last one is longer ago than it lasted."""
     history = view.history(queue)
     best: Wait | None = None
-    for index, seen in enumerate(history):
+    # The publish counter may be late, so that of the next reading is the maximum for this one.
+    for index, (seen, following) in enumerate(pairwise(history)):
         for older in history[:index]:
-            between = (older, seen)
+            between = (older, following)
             if delta(between, "publish") + skew(view, queue, between) < _ready(seen):
                 least = seen.at.since(older.at)
                 if view.now.since(seen.at) <= least and (best is None or least >= best.least):
@@ -85,13 +88,13 @@ def longest_wait(view: View, queue: Queue) -> Wait | None:
 
 
 def shortest_wait(view: View, queue: Queue) -> float | None:
-    """Return the shortest time that a message which left has waited, at most; None if none was seen to leave."""
+    """Return the shortest time that a message which left has waited, at most; None if none was seen to leave.
+
+    Of all messages but the latest N, N being those that are in the queue, each has left.
+    """
     history = view.history(queue)
     found: list[float] = []
-    for index in range(1, len(history)):
-        if left(history[index - 1 : index + 1]) <= skew(view, queue, history[index - 1 : index + 1]):
-            continue
-        seen = history[index]
+    for index, seen in enumerate(history):
         for older in reversed(history[:index]):
             between = (older, seen)
             if delta(between, "publish") > _ready(seen) + skew(view, queue, between):
