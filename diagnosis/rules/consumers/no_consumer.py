@@ -77,6 +77,8 @@ def _intended(view: View, queue: Queue) -> tuple[str, Facts] | None:
         return "delay_queue", {"expired": expired, "by_setting": by_setting}
     if queue.key in dead_letter_targets(view) and not _is_work_queue(view, queue):
         return "dead_letter_queue", {}
+    if _expires_unread(queue) and left_unconsumed(view, queue):
+        return "expires_unread", {"expires_after_seconds": queue.setting("message-ttl") / 1000}
     if queue.type == "stream":
         return "stream", {}
     if queue.exclusive is True:

@@ -15,6 +15,7 @@ from lab.faults.queues import (
     orphan_queue,
     qq_segment_growth,
     queue_crashed,
+    queue_expired,
     queue_leak,
     queue_overload,
     stale_head,
@@ -41,4 +42,5 @@ FAULTS: tuple[FaultSpec, ...] = (
     delay_queue_cycle.SPEC,
     delay_target_full.SPEC,
     work_queue_expires.SPEC,
+    queue_expired.SPEC,
 )
