@@ -13,7 +13,7 @@ CONSUMED = ("ack", "deliver_no_ack", "get_no_ack")
 """Counters of messages that a client took from a queue for good."""
 
 _POLLED = 0.1
-"""Minimum share of the messages that left which clients polled: a person who looks at a few of them is no consumer."""
+"""Minimum share of the published messages that clients polled: a person who looks at a few of them is no consumer."""
 
 
 def was_consumed(queue: Queue) -> bool:
@@ -21,7 +21,7 @@ def was_consumed(queue: Queue) -> bool:
     if queue.consumers or count(queue.stats, "deliver", "deliver_no_ack"):
         return True
     polled = count(queue.stats, "ack", "get_no_ack")
-    return polled > 0 and polled >= _POLLED * (count(queue.stats, "publish") - (queue.messages or 0))
+    return polled > 0 and polled >= _POLLED * count(queue.stats, "publish")
 
 
 def had_consumer(history: Series[Queue]) -> bool:

@@ -24,9 +24,9 @@ class QueueThresholds(Settings):
     expiry_for: Seconds = 300.0
     expiry_much_for: Seconds = 60.0
     expiry_much_share: float = Field(default=0.1, gt=0.0, le=1.0)
-    delay_blocked_for: Seconds = 30.0
+    delay_blocked_for: Seconds = 20.0
     delay_blocked_unseen_for: Seconds = 60.0
-    delay_blocked_factor: float = Field(default=2.0, gt=1.0)
+    delay_blocked_factor: float = Field(default=1.5, gt=1.0)
     dead_letters_for: Seconds = 300.0
     dead_letters_least: int = Field(default=10, ge=1)
     dlx_for: Seconds = 60.0

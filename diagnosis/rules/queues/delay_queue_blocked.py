@@ -62,7 +62,9 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if not fed_by_publishes(view, queue):
             continue
         run, usual, longest = standstill(view, queue), shortest_wait(view, queue), longest_wait(view, queue)
-        waited = max(span(run), longest.least if longest is not None else 0.0)
+        flows_in = delta(run, "publish") >= 2 * skew(view, queue, run)
+        waited = max(span(run) if flows_in else 0.0, longest.least if longest is not None else 0.0)
+        run = run if span(run) >= view.thresholds.interval else ()
         limits = view.limits(queue).queues
         places = sorted(dead_letters_to(view, queue) or ())
         targets = tuple(each for place in places if (each := view.queue(*place)) is not None and each.key != queue.key)
@@ -70,7 +72,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         block = _Blocked(run=run, waited=waited, usual=usual, gone=gone, targets=targets, idle=_idle(view, targets))
         if usual is not None and waited >= max(limits.delay_blocked_for, limits.delay_blocked_factor * usual):
             yield _finding(view, queue, block)
-        elif usual is None and gone >= limits.loss_least and span(run) >= limits.delay_blocked_unseen_for:
+        elif usual is None and flows_in and gone >= limits.loss_least and span(run) >= limits.delay_blocked_unseen_for:
             yield from _unseen(view, queue, block)
 
 

@@ -58,7 +58,7 @@ def fed_by_publishes(view: View, queue: Queue) -> bool:
 
 
 def standstill(view: View, queue: Queue) -> Series[Queue]:
-    """Return the latest stretch in which messages were published to an unconsumed queue and none left."""
+    """Return the latest stretch in which an unconsumed queue had messages and none left."""
     history = view.history(queue)
     start = len(history) - 1
     while start > 0:
@@ -67,8 +67,7 @@ def standstill(view: View, queue: Queue) -> Series[Queue]:
         if not _ready(older) or _ready(older) > _ready(newer) or left(tail) > skew(view, queue, tail):
             break
         start -= 1
-    run = history[start:]
-    return run if delta(run, "publish") >= 2 * skew(view, queue, run) else ()
+    return history[start:]
 
 
 def longest_wait(view: View, queue: Queue) -> Wait | None:

@@ -88,6 +88,21 @@ def test_a_message_ttl_of_the_queue_does_not_matter_if_messages_left_sooner():
     assert [("warning", "wait")] == of(RULE, look(window))
 
 
+def test_it_stays_when_the_publishers_stop():
+    """The messages are still held back."""
+    window = shop([each for each in jammed(3, at=60) if each[0] < 100], until=140)
+
+    assert [("warning", "wait")] == of(RULE, look(window))
+    assert one(RULE, look(window)).facts["stopped"]
+
+
+def test_a_long_message_that_waits_alone_holds_nothing_back():
+    """Nothing is behind it."""
+    arrivals = [*[each for each in steady(3) if each[0] < 60], (60, 3600.0)]
+
+    assert [] == of(RULE, look(shop(arrivals, until=180)))
+
+
 def test_messages_that_are_held_back_for_a_minute_at_times():
     """A retry with growing delays in one queue: it is not blocked at present."""
     arrivals = sorted([*steady(3), (60, 60.0), (130, 60.0), (200, 60.0)])
