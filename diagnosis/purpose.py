@@ -4,6 +4,8 @@ Counters since the queue (or its node) started show a consumer that left long ag
 begin at 0, and only settings and names are left to judge by.
 """
 
+import math
+
 from ackscope.snapshot import Queue
 from diagnosis.series import count, delta, span
 from diagnosis.view import View
@@ -11,6 +13,9 @@ from diagnosis.window import Series
 
 CONSUMED = ("ack", "deliver_no_ack", "get_no_ack")
 """Counters of messages that a client took from a queue for good."""
+
+_REFRESH = 5.0
+"""Seconds by which a counter may be newer than the number of messages."""
 
 _POLLED = 0.1
 """Minimum share of the published messages that clients polled: a person who looks at a few of them is no consumer."""
@@ -41,11 +46,11 @@ def left_unconsumed(view: View, queue: Queue) -> int:
         near = history[max(index - 1, 0) : index + 2]
         if seen.value.messages is None or len(near) < 2:
             continue
-        # Counters and the number of messages are refreshed at different times.
-        unsure = max(limits.loss_least - 1, limits.loss_skew * delta(near, "publish") / span(near))
+        # The counter may be newer than the number of messages.
+        rate = max(delta(near, "publish") / span(near), seen.value.rates.get("publish", 0.0))
+        unsure = max(limits.loss_least - 1, math.ceil(max(limits.loss_skew, _REFRESH) * rate))
         gone = count(seen.value.stats, "publish") - count(seen.value.stats, *CONSUMED) - seen.value.messages
-        if gone > unsure:
-            most = max(most, gone)
+        most = max(most, gone if rate == 0 and gone > unsure else gone - unsure)
     return most
 
 

@@ -32,5 +32,5 @@ SPEC = FaultSpec(
     summary="messages expire from a delay queue into a full queue, which drops them",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
-    also=("slow-consumer", "prefetch-too-small"),
+    also=("pub-nacked-overflow", "slow-consumer", "prefetch-too-small"),
 )

@@ -42,5 +42,5 @@ SPEC = FaultSpec(
     summary="the consumer of a queue with a TTL and a dead-letter exchange left, and its messages expire unprocessed",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
-    also=("dlq-filling",),
+    also=("dlq-filling", "zombie-connection"),
 )

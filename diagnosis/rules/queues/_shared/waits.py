@@ -16,6 +16,9 @@ from diagnosis.window import Series, Timestamped
 _LEAST = 2
 """Messages that a balance may be wrong by, however slow the queue is."""
 
+_TWO_REFRESHES, _HALF = 10.0, 0.55
+"""Over fewer seconds, one of two numbers may have been refreshed twice and the other one once."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
@@ -54,7 +57,7 @@ def fed_by_publishes(view: View, queue: Queue) -> bool:
     history = view.history(queue)
     # A publish counter that is late shows more arrivals than publishes for one reading, and the reverse in the next.
     wide = (*zip(history, history[2:], strict=False), history[-2:])
-    return all(left(pair) >= -skew(view, queue, pair) for pair in wide)
+    return all(left(pair) >= -_unsure(view, queue, pair, share=1.0) for pair in wide)
 
 
 def standstill(view: View, queue: Queue) -> Series[Queue]:
@@ -64,10 +67,16 @@ def standstill(view: View, queue: Queue) -> Series[Queue]:
     while start > 0:
         older, newer = history[start - 1], history[start]
         tail = history[start - 1 :]
-        if not _ready(older) or _ready(older) > _ready(newer) or left(tail) > skew(view, queue, tail):
+        if not _ready(older) or _ready(older) > _ready(newer) or left(tail) > _unsure(view, queue, tail, share=_HALF):
             break
         start -= 1
     return history[start:]
+
+
+def _unsure(view: View, queue: Queue, series: Series[Queue], share: float) -> float:
+    """Return how many messages a balance may be wrong by; over a short time, at least a share of what was published."""
+    short = span(series) < _TWO_REFRESHES
+    return max(skew(view, queue, series), share * delta(series, "publish") if short else 0.0)
 
 
 def longest_wait(view: View, queue: Queue) -> Wait | None:

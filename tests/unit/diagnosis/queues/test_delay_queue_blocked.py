@@ -213,3 +213,20 @@ def test_one_of_two_delay_queues_into_one_target():
 
     assert [("warning", "wait")] == of(RULE, verdict)
     assert not one(RULE, verdict).facts["target_starves"]
+
+
+@pytest.mark.parametrize(("publish", "ready"), [((1000, 1098), (970, 1019)), ((1000, 1049), (921, 1019))])
+def test_two_polls_between_refreshes_find_it(publish, ready):
+    """One of the two numbers was refreshed twice, the other one once."""
+
+    def at(t):
+        last = int(t > 0)
+        waiting = queue(
+            "wait", messages_ready=ready[last], consumers=0, arguments=DELAY, stats=stats(publish=publish[last])
+        )
+        return frame(waiting, queue("due", stats=stats(ack=30, deliver=30, deliver_get=30)))
+
+    verdict = look(film(at, until=6, every=6), thresholds=Thresholds.one_shot())
+
+    assert [("warning", "wait")] == of(RULE, verdict)
+    assert 30 == one(RULE, verdict).facts["left_before"]
