@@ -222,7 +222,12 @@ def test_two_polls_between_refreshes_find_it(publish, ready):
     def at(t):
         last = int(t > 0)
         waiting = queue(
-            "wait", messages_ready=ready[last], consumers=0, arguments=DELAY, stats=stats(publish=publish[last])
+            "wait",
+            messages_ready=ready[last],
+            consumers=0,
+            arguments=DELAY,
+            stats=stats(publish=publish[last]),
+            rates={"publish": 9.8},
         )
         return frame(waiting, queue("due", stats=stats(ack=30, deliver=30, deliver_get=30)))
 
