@@ -93,8 +93,12 @@ class _Routes:
             return False
         if queue.setting("message-ttl") is not None:
             return True
-        if queue.setting("max-length") is not None or queue.setting("max-length-bytes") is not None:
-            return False
+        length, size = queue.setting("max-length"), queue.setting("max-length-bytes")
+        if length is not None or size is not None:
+            # Messages that left may have exceeded the limit.
+            share = self._view.limits(queue).queues.full_share
+            below = isinstance(length, int) and size is None and (queue.messages_ready or 0) < share * length
+            return below and self._fed_another(queue)
         return left_unconsumed(self._view, queue) > 0 or self._fed_another(queue)
 
     def _fed_another(self, queue: Queue) -> bool:

@@ -9,12 +9,13 @@ DELAY = {"x-message-ttl": 3000, "x-dead-letter-exchange": "", "x-dead-letter-rou
 LIMIT = {"x-max-length": 50, "x-overflow": "reject-publish"}
 
 
-def shop(t, *, published=8.0, acked=1.0, ready=50, arguments=None, **fields):
+def shop(t, *, published=8.0, acked=1.0, ready=50, arguments=None, direct=0.0, **fields):
     """A delay queue that messages leave at the rate of publishing, in front of a full queue with a slow consumer."""
     waiting = queue(
         "wait", messages_ready=24, consumers=0, stats=stats(publish=int(100 + published * t)), arguments=DELAY
     )
-    counters = stats(ack=int(acked * t), deliver=int(acked * t), deliver_get=int(acked * t))
+    done = int(acked * t)
+    counters = stats(publish=int(direct * t), ack=done, deliver=done, deliver_get=done)
     limit = LIMIT if arguments is None else arguments
     return frame(waiting, queue("due", **{"messages_ready": ready, "stats": counters, "arguments": limit, **fields}))
 
@@ -60,8 +61,9 @@ def test_a_limit_by_policy_can_be_raised_at_once():
         {"ready": 10},
         {"arguments": {}},
         {"arguments": {**LIMIT, "x-dead-letter-exchange": "more"}},
+        {"direct": 5.0},
     ],
-    ids=["keeps up", "not full", "no limit", "dead-letters further"],
+    ids=["keeps up", "not full", "no limit", "dead-letters further", "publishers use it as well"],
 )
 def test_other_targets_are_not_reported(fields):
     """Each differs in one thing only."""
