@@ -7,7 +7,7 @@ begin at 0, and only settings and names are left to judge by.
 import math
 
 from ackscope.snapshot import Queue
-from diagnosis.series import count, delta, span
+from diagnosis.series import count
 from diagnosis.view import View
 from diagnosis.window import Series
 
@@ -41,15 +41,17 @@ def left_unconsumed(view: View, queue: Queue) -> int:
     """
     limits = view.limits(queue).queues
     history = view.history(queue)
+    published = [seen.value.stats.publish or 0 for seen in history]
     most = 0
     for index, seen in enumerate(history):
-        near = history[max(index - 1, 0) : index + 2]
-        if seen.value.messages is None or len(near) < 2:
+        if seen.value.messages is None or len(history) < 2:
             continue
+        first, end = max(index - 1, 0), min(index + 1, len(history) - 1)
         # The counter may be newer than the number of messages.
-        rate = max(delta(near, "publish") / span(near), seen.value.rates.get("publish", 0.0))
+        rate = (published[end] - published[first]) / history[end].at.since(history[first].at)
+        rate = max(rate, seen.value.rates.get("publish", 0.0))
         unsure = max(limits.loss_least - 1, math.ceil(max(limits.loss_skew, _REFRESH) * rate))
-        gone = count(seen.value.stats, "publish") - count(seen.value.stats, *CONSUMED) - seen.value.messages
+        gone = published[index] - count(seen.value.stats, *CONSUMED) - seen.value.messages
         most = max(most, gone if rate == 0 and gone > unsure else gone - unsure)
     return most
 

@@ -17,13 +17,7 @@ from diagnosis.purpose import dead_letters_received, left_unconsumed
 from diagnosis.routes import dead_letters_to, is_delay
 from diagnosis.rules.queues._shared.message_balance import MessageBalance, balance
 from diagnosis.rules.queues._shared.queue import involved_queue, queue_subject, queue_with_policy
-from diagnosis.rules.queues._shared.waits import (
-    fed_by_publishes,
-    longest_wait,
-    shortest_wait,
-    skew,
-    standstill,
-)
+from diagnosis.rules.queues._shared.waits import Flow, skew
 from diagnosis.series import delta, span
 from diagnosis.window import Series
 
@@ -59,21 +53,34 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     for queue in view.queues:
         if not queue.messages_ready or not queue.stats.publish or not is_delay(view, queue):
             continue
-        if not fed_by_publishes(view, queue):
+        flow, limits = Flow.of(view, queue), view.limits(queue).queues
+        start = flow.standstill()
+        stopped = flow.at[-1] - flow.at[start]
+        flows_in = flow.flows_in(start)
+        waited = max(stopped if flows_in else 0.0, flow.longest_wait(limits.delay_blocked_for) or 0.0)
+        unseen = flows_in and stopped >= limits.delay_blocked_unseen_for
+        if (waited < limits.delay_blocked_for and not unseen) or not flow.fed_by_publishes():
             continue
-        run, usual, longest = standstill(view, queue), shortest_wait(view, queue), longest_wait(view, queue)
-        flows_in = delta(run, "publish") >= 2 * skew(view, queue, run)
-        waited = max(span(run) if flows_in else 0.0, longest.least if longest is not None else 0.0)
-        run = run if span(run) >= view.thresholds.interval else ()
-        limits = view.limits(queue).queues
-        places = sorted(dead_letters_to(view, queue) or ())
-        targets = tuple(each for place in places if (each := view.queue(*place)) is not None and each.key != queue.key)
-        gone = max((left_unconsumed(view, queue), *map(dead_letters_received, targets)))
-        block = _Blocked(run=run, waited=waited, usual=usual, gone=gone, targets=targets, idle=_idle(view, targets))
-        if usual is not None and waited >= max(limits.delay_blocked_for, limits.delay_blocked_factor * usual):
+        run = view.history(queue)[start:] if stopped >= view.thresholds.interval else ()
+        block = _blocked(view, queue, run, waited, flow.shortest_wait())
+        if block.usual is None:
+            if unseen and block.gone >= limits.loss_least:
+                yield from _unseen(view, queue, block)
+        elif waited >= max(limits.delay_blocked_for, limits.delay_blocked_factor * block.usual):
             yield _finding(view, queue, block)
-        elif usual is None and flows_in and gone >= limits.loss_least and span(run) >= limits.delay_blocked_unseen_for:
-            yield from _unseen(view, queue, block)
+
+
+def _blocked(view: View, queue: Queue, run: Series[Queue], waited: float, usual: float | None) -> _Blocked:
+    places = sorted(dead_letters_to(view, queue) or ())
+    targets = tuple(each for place in places if (each := view.queue(*place)) is not None and each.key != queue.key)
+    return _Blocked(
+        run=run,
+        waited=waited,
+        usual=usual,
+        gone=max((left_unconsumed(view, queue), *map(dead_letters_received, targets))),
+        targets=targets,
+        idle=_idle(view, targets),
+    )
 
 
 def _unseen(view: View, queue: Queue, block: _Blocked) -> Iterator[RuleResult]:

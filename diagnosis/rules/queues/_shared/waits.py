@@ -6,31 +6,17 @@ gets them is not judged.
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 from ackscope.snapshot import Queue
 from diagnosis.contract import View
 from diagnosis.series import delta, span
-from diagnosis.window import Series, Timestamped
+from diagnosis.window import Series
 
 _LEAST = 2
 """Messages that a balance may be wrong by, however slow the queue is."""
 
 _TWO_REFRESHES, _HALF = 10.0, 0.55
 """Over fewer seconds, one of two numbers may have been refreshed twice and the other one once."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wait:
-    """A proven wait of an oldest message.
-
-    Attributes:
-        seen: the reading at which it was the oldest one.
-        least: minimum seconds that it had waited by then.
-    """
-
-    seen: Timestamped[Queue]
-    least: float
 
 
 def skew(view: View, queue: Queue, series: Series[Queue]) -> float:
@@ -40,11 +26,6 @@ def skew(view: View, queue: Queue, series: Series[Queue]) -> float:
     return max(_LEAST, view.limits(queue).queues.loss_skew * rate)
 
 
-def left(series: Series[Queue]) -> int:
-    """Return how many messages expired in an unconsumed queue; negative if some arrived without a publish."""
-    return delta(series, "publish") - (_ready(series[-1]) - _ready(series[0])) if series else 0
-
-
 def gone(series: Series[Queue]) -> int:
     """Return how many messages left an unconsumed queue; what it stores after expiry (at-least-once) is still there."""
     if not series:
@@ -52,64 +33,99 @@ def gone(series: Series[Queue]) -> int:
     return delta(series, "publish") - ((series[-1].value.messages or 0) - (series[0].value.messages or 0))
 
 
-def fed_by_publishes(view: View, queue: Queue) -> bool:
-    """Return whether all arrivals within the window were publishes."""
-    history = view.history(queue)
-    # A publish counter that is late shows more arrivals than publishes for one reading, and the reverse in the next.
-    wide = (*zip(history, history[2:], strict=False), history[-2:])
-    return all(left(pair) >= -_unsure(view, queue, pair, share=1.0) for pair in wide)
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """The readings of one unconsumed queue as numbers, oldest first. Methods take indexes of readings.
 
-
-def standstill(view: View, queue: Queue) -> Series[Queue]:
-    """Return the latest stretch in which an unconsumed queue had messages and none left."""
-    history = view.history(queue)
-    start = len(history) - 1
-    while start > 0:
-        older, newer = history[start - 1], history[start]
-        tail = history[start - 1 :]
-        if not _ready(older) or _ready(older) > _ready(newer) or left(tail) > _unsure(view, queue, tail, share=_HALF):
-            break
-        start -= 1
-    return history[start:]
-
-
-def _unsure(view: View, queue: Queue, series: Series[Queue], share: float) -> float:
-    """Return how many messages a balance may be wrong by; over a short time, at least a share of what was published."""
-    short = span(series) < _TWO_REFRESHES
-    return max(skew(view, queue, series), share * delta(series, "publish") if short else 0.0)
-
-
-def longest_wait(view: View, queue: Queue) -> Wait | None:
-    """Return the longest proven wait of an oldest message; None if the last one is longer ago than it lasted."""
-    history = view.history(queue)
-    best: Wait | None = None
-    # The publish counter may be late, so that of the next reading is the maximum for this one.
-    for index, (seen, following) in enumerate(pairwise(history)):
-        for older in history[:index]:
-            between = (older, following)
-            if delta(between, "publish") + skew(view, queue, between) < _ready(seen):
-                least = seen.at.since(older.at)
-                if view.now.since(seen.at) <= least and (best is None or least >= best.least):
-                    best = Wait(seen=seen, least=least)
-                break
-    return best
-
-
-def shortest_wait(view: View, queue: Queue) -> float | None:
-    """Return the shortest time that a message which left has waited, at most; None if none was seen to leave.
-
-    Of all messages but the latest N, N being those that are in the queue, each has left.
+    Attributes:
+        at: seconds by the monotonic clock.
+        published: messages published since the counters began.
+        ready: messages in the queue that have not expired.
+        seconds: how far apart in time the two numbers may be.
     """
-    history = view.history(queue)
-    found: list[float] = []
-    for index, seen in enumerate(history):
-        for older in reversed(history[:index]):
-            between = (older, seen)
-            if delta(between, "publish") > _ready(seen) + skew(view, queue, between):
-                found.append(seen.at.since(older.at))
+
+    at: tuple[float, ...]
+    published: tuple[int, ...]
+    ready: tuple[int, ...]
+    seconds: float
+
+    @classmethod
+    def of(cls, view: View, queue: Queue) -> "Flow":
+        """Return the flow of a queue over its history."""
+        history = view.history(queue)
+        return cls(
+            at=tuple(seen.at.mono for seen in history),
+            published=tuple(seen.value.stats.publish or 0 for seen in history),
+            ready=tuple(seen.value.messages_ready or 0 for seen in history),
+            seconds=view.limits(queue).queues.loss_skew,
+        )
+
+    def fed_by_publishes(self) -> bool:
+        """Return whether all arrivals within the window were publishes."""
+        last = len(self.at) - 1
+        # A publish counter that is late shows too few publishes in one reading, and too many in the next.
+        wide = [*((first, first + 2) for first in range(last - 1)), (max(last - 1, 0), last)]
+        return all(self._left(first, end) >= -self._unsure(first, end, share=1.0) for first, end in wide)
+
+    def standstill(self) -> int:
+        """Return the index at which the latest stretch begins in which the queue had messages and none left."""
+        last = len(self.at) - 1
+        start = last
+        while start > 0:
+            older = start - 1
+            if not 0 < self.ready[older] <= self.ready[start]:
                 break
-    return min(found, default=None)
+            if self._left(older, last) > self._unsure(older, last, share=_HALF):
+                break
+            start = older
+        return start
 
+    def flows_in(self, start: int) -> bool:
+        """Return whether more was published since a reading than the numbers may be wrong by."""
+        last = len(self.at) - 1
+        return self.published[last] - self.published[start] >= 2 * self._skew(start, last)
 
-def _ready(seen: Timestamped[Queue]) -> int:
-    return seen.value.messages_ready or 0
+    def longest_wait(self, least: float) -> float | None:
+        """Return the longest proven wait of an oldest message; None if it is shorter, or longer ago than it lasted."""
+        best: float | None = None
+        # The publish counter may be late, so that of the next reading is the maximum for this one.
+        for end in range(1, len(self.at) - 1):
+            for older in range(end):
+                waited = self.at[end] - self.at[older]
+                if waited < least:
+                    break
+                arrived = self.published[end + 1] - self.published[older] + self._skew(older, end + 1)
+                if arrived < self.ready[end]:
+                    if self.at[-1] - self.at[end] <= waited:
+                        best = max(best or 0.0, waited)
+                    break
+        return best
+
+    def shortest_wait(self) -> float | None:
+        """Return the shortest time that a message which left has waited, at most; None if none was seen to leave.
+
+        Of all messages but the latest N, N being those that are in the queue, each has left.
+        """
+        found: list[float] = []
+        for end in range(1, len(self.at)):
+            for older in range(end - 1, -1, -1):
+                if self.published[end] - self.published[older] > self.ready[end] + self._skew(older, end):
+                    found.append(self.at[end] - self.at[older])
+                    break
+        return min(found, default=None)
+
+    def _left(self, first: int, end: int) -> int:
+        """Return how many messages left between two readings; negative if some arrived without a publish."""
+        return self.published[end] - self.published[first] - self.ready[end] + self.ready[first]
+
+    def _skew(self, first: int, end: int) -> float:
+        seconds = self.at[end] - self.at[first]
+        if seconds <= 0:
+            return _LEAST
+        return max(_LEAST, self.seconds * (self.published[end] - self.published[first]) / seconds)
+
+    def _unsure(self, first: int, end: int, share: float) -> float:
+        """Return how many messages a balance may be wrong by; over a short time, a share of what was published."""
+        short = self.at[end] - self.at[first] < _TWO_REFRESHES
+        published = self.published[end] - self.published[first]
+        return max(self._skew(first, end), share * published if short else 0.0)
