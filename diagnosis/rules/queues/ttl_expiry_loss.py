@@ -13,7 +13,7 @@ from itertools import pairwise
 from ackscope.findings import Evidence, ExchangeRef, Finding, Involved, QueueRef, Severity, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
-from diagnosis.purpose import had_consumer, was_consumed
+from diagnosis.purpose import CONSUMED, had_consumer, was_consumed
 from diagnosis.routes import Place, dead_letters_to, is_delay
 from diagnosis.rules.queues._shared.message_balance import (
     MessageBalance,
@@ -28,7 +28,7 @@ from diagnosis.rules.queues._shared.queue import (
     queue_subject,
     queue_with_policy,
 )
-from diagnosis.series import count, span, stretch
+from diagnosis.series import count, delta, span, stretch
 from diagnosis.window import Series, Timestamped
 
 NAME = "ttl-expiry-loss"
@@ -43,7 +43,7 @@ class Expiry:
     Attributes:
         run: readings in which messages kept expiring.
         balance: its balance over the run.
-        alone: readings without a consumer; empty if it has one.
+        alone: readings in which no client took anything; empty if it has a consumer.
         worked: whether it has or had a consumer, or was polled.
         targets: queues that receive what expires; empty if it is lost, None if unknown.
     """
@@ -91,14 +91,15 @@ def _expiry(view: View, queue: Queue, run: Series[Queue], found: MessageBalance)
     return Expiry(
         run=run,
         balance=found,
-        alone=() if queue.consumers else stretch(history, _without_consumers),
+        alone=() if queue.consumers else stretch(history, _unattended),
         worked=was_consumed(queue) or had_consumer(history),
         targets=dead_letters_to(view, queue) if isinstance(exchange, str) else frozenset(),
     )
 
 
-def _without_consumers(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
-    return older.value.consumers == newer.value.consumers == 0
+def _unattended(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
+    """Return whether the queue had no consumer and was not polled between two readings."""
+    return older.value.consumers == newer.value.consumers == 0 and not delta((older, newer), *CONSUMED)
 
 
 def _at_length_limit(view: View, queue: Queue) -> bool:
@@ -144,7 +145,7 @@ def _finding(view: View, queue: Queue, expiry: Expiry) -> Finding:
             "worked": expiry.worked,
             "consumer_left": consumer_left,
             "without_consumer_seconds": span(expiry.alone),
-            "consumed_total": count(queue.stats, "ack", "deliver_no_ack", "get_no_ack"),
+            "consumed_total": count(queue.stats, *CONSUMED),
             "ttl_seconds": None if ttl is None else ttl / 1000,
             "ttl_is_argument": "x-message-ttl" in queue.arguments,
             "longer_ttl_milliseconds": None if ttl is None else ttl * 10,
