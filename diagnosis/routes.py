@@ -1,4 +1,4 @@
-"""Computes where messages go: the queues that an exchange reaches, and those that receive dead letters.
+"""Computes where messages go: the queues that an exchange reaches, those that receive dead letters, and delay queues.
 
 Supports direct, fanout, topic and the default exchange, bindings between exchanges, and alternate exchanges. The route
 through a headers exchange or an exchange of a plugin cannot be derived from the routing key.
@@ -11,6 +11,7 @@ from functools import cached_property
 from ackscope.snapshot import Queue
 from ackscope.topology import Binding, Exchange
 from diagnosis.memo import per_view
+from diagnosis.purpose import dead_letters_received, had_consumer, left_unconsumed, was_consumed
 from diagnosis.view import View
 
 Place = tuple[str, str]
@@ -36,8 +37,7 @@ def targets(view: View, vhost: str, exchange: str, key: str | None) -> frozenset
 def dead_letter_targets(view: View) -> frozenset[Place]:
     """Return the queues into which other queues dead-letter, according to arguments, policies and bindings.
 
-    Targets of delay queues only (TTL and dead-letter exchange, no consumers) are left out: messages that leave a delay
-    queue are regular work.
+    Targets of delay queues only are left out: messages that leave a delay queue are regular work.
     """
     return per_view(view, _Routes).dead_letter_targets
 
@@ -51,13 +51,13 @@ def dead_letters_to(view: View, queue: Queue) -> frozenset[Place] | None:
     return targets(view, queue.vhost, exchange, key if isinstance(key, str) else None)
 
 
-def is_delay(queue: Queue) -> bool:
-    """Return whether this is a delay queue: messages only wait in it until they expire into another queue."""
-    return (
-        queue.consumers == 0
-        and queue.setting("message-ttl") is not None
-        and queue.setting("dead-letter-exchange") is not None
-    )
+def is_delay(view: View, queue: Queue) -> bool:
+    """Return whether this is a delay queue: messages only wait in it until they expire into another queue.
+
+    It has a dead-letter exchange, and no client ever took a message from it. Its messages were seen to leave without
+    one; where nothing was seen to leave, its message TTL decides.
+    """
+    return per_view(view, _Routes).is_delay(queue)
 
 
 def matches(pattern: str, key: str) -> bool:
@@ -79,6 +79,45 @@ class _Routes:
     def __init__(self, view: View) -> None:
         self._view = view
         self._known: dict[tuple[str, str, str | None], frozenset[Place] | None] = {}
+        self._delays: dict[Place, bool] = {}
+
+    def is_delay(self, queue: Queue) -> bool:
+        if queue.setting("dead-letter-exchange") is None or queue.consumers != 0 or queue.type == "stream":
+            return False
+        if queue.key not in self._delays:
+            self._delays[queue.key] = self._only_delays(queue)
+        return self._delays[queue.key]
+
+    def _only_delays(self, queue: Queue) -> bool:
+        if was_consumed(queue) or (queue.messages and had_consumer(self._view.history(queue))):
+            return False
+        if queue.setting("message-ttl") is not None:
+            return True
+        length, size = queue.setting("max-length"), queue.setting("max-length-bytes")
+        if length is not None or size is not None:
+            # Messages that left may have exceeded the limit.
+            share = self._view.limits(queue).queues.full_share
+            below = isinstance(length, int) and size is None and (queue.messages_ready or 0) < share * length
+            return below and self._fed_another(queue)
+        return left_unconsumed(self._view, queue) > 0 or self._fed_another(queue)
+
+    def _fed_another(self, queue: Queue) -> bool:
+        """Return whether a consumed queue received dead letters that can only be from this one."""
+        for place in dead_letters_to(self._view, queue) or ():
+            target = self._view.queue(*place)
+            least = self._view.limits(queue).queues.loss_least
+            if target is not None and target.key != queue.key and dead_letters_received(target) >= least:
+                return was_consumed(target) and self._sources[place] == [queue.key]
+        return False
+
+    @cached_property
+    def _sources(self) -> dict[Place, list[Place]]:
+        """Queues that dead-letter into each queue."""
+        found: dict[Place, list[Place]] = defaultdict(list)
+        for queue in self._view.queues:
+            for place in dead_letters_to(self._view, queue) or ():
+                found[place].append(queue.key)
+        return found
 
     def targets(self, vhost: str, exchange: str, key: str | None) -> frozenset[Place] | None:
         asked = (vhost, exchange, key)
@@ -90,7 +129,7 @@ class _Routes:
     def dead_letter_targets(self) -> frozenset[Place]:
         found: set[Place] = set()
         for queue in self._view.queues:
-            if queue.setting("dead-letter-exchange") is not None and not is_delay(queue):
+            if queue.setting("dead-letter-exchange") is not None and not self.is_delay(queue):
                 found |= (dead_letters_to(self._view, queue) or frozenset()) - {queue.key}
         return frozenset(found)
 

@@ -22,6 +22,11 @@ class QueueThresholds(Settings):
     full_share: float = Field(default=0.9, gt=0.0, le=1.0)
     maxlen_for: Seconds = 60.0
     expiry_for: Seconds = 300.0
+    expiry_much_for: Seconds = 60.0
+    expiry_much_share: float = Field(default=0.1, gt=0.0, le=1.0)
+    delay_blocked_for: Seconds = 20.0
+    delay_blocked_unseen_for: Seconds = 60.0
+    delay_blocked_factor: float = Field(default=1.5, gt=1.0)
     dead_letters_for: Seconds = 300.0
     dead_letters_least: int = Field(default=10, ge=1)
     dlx_for: Seconds = 60.0
@@ -53,6 +58,8 @@ class QueueThresholds(Settings):
             loss_skew=3.0,
             maxlen_for=4.0,
             expiry_for=4.0,
+            expiry_much_for=4.0,
+            delay_blocked_unseen_for=4.0,
             dead_letters_for=4.0,
             dlx_for=4.0,
             dlx_waiting_for=4.0,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from lab.decoys import (
     burst,
+    delays,
     deploy_restart,
     fanout_alone,
     idle_quorum,
@@ -17,7 +18,5 @@ from lab.decoys import (
 )
 from lab.faults.fault import FaultSpec
 
-DECOYS: Mapping[str, FaultSpec] = {
-    module.SPEC.name: module.SPEC
-    for module in (burst, deploy_restart, polling, fanout_alone, long_jobs, retry_delay, idle_quorum, leader_moves)
-}
+_MODULES = (burst, deploy_restart, polling, fanout_alone, long_jobs, retry_delay, delays, idle_quorum, leader_moves)
+DECOYS: Mapping[str, FaultSpec] = {module.SPEC.name: module.SPEC for module in _MODULES}

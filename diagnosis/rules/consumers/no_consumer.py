@@ -1,4 +1,7 @@
-"""no-consumer (B01): messages are ready in a queue and nobody takes them, neither by consuming nor by polling."""
+"""no-consumer (B01): messages are ready in a queue and nobody takes them, neither by consuming nor by polling.
+
+What a queue is for follows from what was seen of it. A setting or a name decides only if nothing was seen.
+"""
 
 import re
 from collections.abc import Iterator
@@ -7,7 +10,8 @@ from ackscope.findings import Certainty, Evidence, Facts, Finding, Involved, Sev
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts, queue_ref
-from diagnosis.routes import dead_letter_targets
+from diagnosis.purpose import dead_letters_received, had_consumer, left_unconsumed, was_consumed
+from diagnosis.routes import dead_letter_targets, is_delay
 from diagnosis.rules.consumers._shared.objects import queue_subject
 from diagnosis.series import delta, last, span, stretch
 from diagnosis.usual import queue_baselines
@@ -43,7 +47,7 @@ def _severity(view: View, queue: Queue, unconsumed: Series[Queue]) -> Severity |
         return None
     if _grows(last(unconsumed, limits.consumers.no_consumer_growing)):
         if span(unconsumed) >= limits.consumers.no_consumer_growing:
-            return Severity.WARNING
+            return Severity.INFO if _expires_unread(queue) else Severity.WARNING
         return Severity.INFO if span(unconsumed) >= limits.early else None
     return Severity.INFO if span(unconsumed) >= limits.consumers.no_consumer_quiet else None
 
@@ -67,17 +71,35 @@ def _ready(seen: Timestamped[Queue]) -> int:
 
 def _intended(view: View, queue: Queue) -> tuple[str, Facts] | None:
     """Return the reason to suppress a queue that is meant to have no consumer, with its facts; None if it is not."""
-    if queue.setting("message-ttl") is not None and queue.setting("dead-letter-exchange") is not None:
-        return "delay_queue", {}
-    if queue.key in dead_letter_targets(view):
+    if is_delay(view, queue):
+        expired = left_unconsumed(view, queue)
+        by_setting = not expired and queue.setting("message-ttl") is not None
+        return "delay_queue", {"expired": expired, "by_setting": by_setting}
+    if queue.key in dead_letter_targets(view) and not _is_work_queue(view, queue):
         return "dead_letter_queue", {}
+    if _expires_unread(queue) and left_unconsumed(view, queue):
+        return "expires_unread", {"expires_after_seconds": queue.setting("message-ttl") / 1000}
     if queue.type == "stream":
         return "stream", {}
     if queue.exclusive is True:
         return "exclusive_queue", {}
+    if was_consumed(queue):
+        return None
     patterns = view.thresholds.benign_queue_patterns
     pattern = next((each for each in patterns if re.search(each, queue.name)), None)
     return ("benign_name", {"pattern": pattern}) if pattern else None
+
+
+def _is_work_queue(view: View, queue: Queue) -> bool:
+    """Return whether a queue that gets dead letters is there for work: it lost its consumer, or publishers fill it."""
+    if had_consumer(view.history(queue)):
+        return True
+    return was_consumed(queue) and (queue.stats.publish or 0) > dead_letters_received(queue)
+
+
+def _expires_unread(queue: Queue) -> bool:
+    """Return whether nobody ever consumed from a queue whose messages expire, so that it may need no consumer."""
+    return isinstance(queue.setting("message-ttl"), int) and not was_consumed(queue)
 
 
 def _finding(view: View, queue: Queue, unconsumed: Series[Queue], severity: Severity) -> Finding:
@@ -112,7 +134,8 @@ def _finding(view: View, queue: Queue, unconsumed: Series[Queue], severity: Seve
         evidence.append(
             Evidence(key="idle_connections", value=len(idle), source=source("/api/connections", "channels"))
         )
-    early = severity is Severity.INFO and grows
+    early = severity is Severity.INFO and grows and seconds < limits.no_consumer_growing
+    ttl = queue.setting("message-ttl")
     return Finding(
         rule=NAME,
         severity=severity,
@@ -123,7 +146,10 @@ def _finding(view: View, queue: Queue, unconsumed: Series[Queue], severity: Seve
             "ready": ready,
             "published": published,
             "grows": grows,
+            "expires_after_seconds": ttl / 1000 if _expires_unread(queue) else None,
+            "may_be_delay": queue.setting("dead-letter-exchange") is not None and not was_consumed(queue),
             "had_consumer": len(unconsumed) < len(history) and bool(history[-len(unconsumed) - 1].value.consumers),
+            "was_consumed": was_consumed(queue),
             "without_consumer_seconds": seconds,
             "idle_connections": idle_names,
             "warning_after_seconds": limits.no_consumer_growing,

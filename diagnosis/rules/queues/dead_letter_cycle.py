@@ -65,8 +65,8 @@ def _rejecting_run(view: View, queue: Queue) -> tuple[Series[Queue], MessageBala
     whole = balance(run)
     if whole is None or whole.seconds < limits.early:
         return None
-    # More messages are rejected than published, so the same messages come back.
-    same = whole.rejected > 2 * whole.published and whole.rejected > 2 * (queue.messages or 0)
+    # More messages are rejected than there were and than were published, so the same messages come back.
+    same = whole.rejected > 2 * (whole.published + (run[0].value.messages or 0))
     return (run, whole) if same else None
 
 

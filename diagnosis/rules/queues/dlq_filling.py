@@ -23,7 +23,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that others dead-letter into and that is not a delay queue."""
     sources = per_view(view, _sources)
     for queue in view.queues:
-        if queue.key not in sources or not queue.messages_ready or is_delay(queue) or queue.type == "stream":
+        if queue.key not in sources or not queue.messages_ready or is_delay(view, queue) or queue.type == "stream":
             continue
         run = _growing_run(view, queue)
         if run:
@@ -34,7 +34,7 @@ def _sources(view: View) -> dict[Place, list[Queue]]:
     """Return by queue the queues that dead-letter into it; messages that leave a delay queue are no dead letters."""
     found: dict[Place, list[Queue]] = {}
     for queue in view.queues:
-        if queue.setting("dead-letter-exchange") is None or is_delay(queue):
+        if queue.setting("dead-letter-exchange") is None or is_delay(view, queue):
             continue
         for target in sorted(dead_letters_to(view, queue) or ()):
             if target != queue.key:

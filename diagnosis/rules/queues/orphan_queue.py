@@ -33,7 +33,7 @@ class Sibling:
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every durable queue without consumers and without any delivery in the broker's counters."""
-    suspects = [queue for queue in view.queues if _never_read(queue)]
+    suspects = [queue for queue in view.queues if _never_read(queue) and not is_delay(view, queue)]
     if not suspects:
         return
     targets = dead_letter_targets(view)
@@ -60,7 +60,6 @@ def _never_read(queue: Queue) -> bool:
         and queue.type != "stream"
         and count(queue.stats, *READS) == 0
         and not is_private(queue)
-        and not is_delay(queue)
         # A queue limited by length or age may be there for people to look at.
         and all(queue.setting(name) is None for name in ("max-length", "max-length-bytes", "message-ttl", "expires"))
     )

@@ -13,7 +13,8 @@ from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
 from diagnosis.hold_time import may_hold
-from diagnosis.rules.queues._shared.message_balance import CONSUMED, latest_run
+from diagnosis.purpose import CONSUMED
+from diagnosis.rules.queues._shared.message_balance import latest_run
 from diagnosis.rules.queues._shared.queue import certainty, involved_queue, queue_subject
 from diagnosis.series import delta, last, span
 from diagnosis.usual import is_less, is_more, of_queue, queue_baselines, usual_backlog

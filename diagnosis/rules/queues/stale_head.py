@@ -12,7 +12,8 @@ from ackscope.findings import Certainty, Evidence, Finding, Severity, Suppressed
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
-from diagnosis.rules.queues._shared.message_balance import CONSUMED, balance
+from diagnosis.purpose import CONSUMED
+from diagnosis.rules.queues._shared.message_balance import balance
 from diagnosis.rules.queues._shared.queue import involved_queue, queue_subject
 from diagnosis.series import delta, span
 from diagnosis.usual import usual_backlog

@@ -4,6 +4,9 @@ from lab.faults.fault import FaultSpec
 from lab.faults.queues import (
     classic_queue_node_down,
     dead_letter_cycle,
+    delay_queue_blocked,
+    delay_queue_cycle,
+    delay_target_full,
     dlq_filling,
     dlx_missing,
     hot_queue,
@@ -12,6 +15,7 @@ from lab.faults.queues import (
     orphan_queue,
     qq_segment_growth,
     queue_crashed,
+    queue_expired,
     queue_leak,
     queue_overload,
     queue_purged,
@@ -19,6 +23,7 @@ from lab.faults.queues import (
     stale_head,
     ttl_expiry_loss,
     unexplained_loss,
+    work_queue_expires,
 )
 
 FAULTS: tuple[FaultSpec, ...] = (
@@ -39,4 +44,9 @@ FAULTS: tuple[FaultSpec, ...] = (
     queue_purged.SPEC,
     restart_loss.SPEC,
     unexplained_loss.SPEC,
+    delay_queue_blocked.SPEC,
+    delay_queue_cycle.SPEC,
+    delay_target_full.SPEC,
+    work_queue_expires.SPEC,
+    queue_expired.SPEC,
 )

@@ -130,6 +130,8 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         "limits": {"max-length": 1000},
         "raised_limits": {"max-length": 2000},
         "longer_ttl_milliseconds": 3_600_000,
+        "longer_limit": 500,
+        "dead_letter_arguments": {"x-queue-type": "classic", "x-dead-letter-exchange": ""},
         "suggested_limit": 100,
         "warning_from_connections": 100,
         "new": {"vhosts": [names.vhost], "count": 3, "prefix": "tmp."},

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from ackscope.findings import Certainty, QueueRef
@@ -105,6 +107,72 @@ def test_a_dead_letter_target_is_known_by_its_source():
 
     assert [] == found(result)
     assert [("no-consumer", "orders", "dead_letter_queue")] == suppressed(result)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"arguments": {"x-message-ttl": 3_600_000, "x-dead-letter-exchange": ""}},
+        {"name": "orders.retry"},
+        {"name": "shop.delay"},
+    ],
+    ids=["settings of a delay queue", "retry", "delay"],
+)
+def test_neither_settings_nor_names_excuse_a_queue_that_was_consumed(fields):
+    """Its counters show deliveries, though the consumer left before the window."""
+    consumed = lonely(counters=lambda _: {"deliver": 50, "ack": 50, "deliver_get": 50}, **fields)
+    result = look(film(consumed, until=400))
+
+    assert [("no-consumer", "warning", fields.get("name", "orders"))] == found(result)
+    assert only(result).facts["was_consumed"]
+
+
+def test_a_person_who_looks_at_a_few_messages_is_no_consumer():
+    """The messages of a delay queue stay in it."""
+    arguments = {"x-message-ttl": 3_600_000, "x-dead-letter-exchange": ""}
+    result = look(film(lonely(counters=lambda _: {"get": 3, "ack": 3}, arguments=arguments), until=400))
+
+    assert [("no-consumer", "orders", "delay_queue")] == suppressed(result)
+
+
+def test_a_queue_of_dead_letters_that_lost_its_consumer_is_judged():
+    """Somebody processed them."""
+
+    def frame(t):
+        source = queue("work", arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "orders"})
+        (orders,) = lonely()(t)["queues"]
+        return {"queues": (replace(orders, consumers=int(t < 100)), source)}
+
+    assert ("no-consumer", "warning", "orders") in found(look(film(frame, until=400)))
+
+
+def test_a_queue_that_may_be_a_delay_queue_gets_no_advice_to_purge_or_consume():
+    """It has a dead-letter exchange and no message TTL, and nothing has left it yet."""
+    arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "due"}
+    steps = text(only(look(film(lonely(arguments=arguments), until=400)))).steps
+
+    assert not [step for step in steps if "purge" in (step.command or "") + step.text]
+    assert "delay queue" in steps[0].text
+
+
+def test_a_name_or_setting_that_decided_is_named():
+    """The reason says that nothing else did."""
+    by_name, by_setting = (
+        look(film(lonely(**fields), until=400)).suppressed[0]
+        for fields in (
+            {"name": "orders.retry"},
+            {"arguments": {"x-message-ttl": 3_600_000, "x-dead-letter-exchange": ""}},
+        )
+    )
+
+    assert "The name alone" in text(by_name).because
+    assert "by its settings alone" in text(by_setting).because
+
+
+def test_messages_that_expire_unread_are_information_at_most():
+    """Nobody ever consumed them, and the setting drops what is old."""
+    ttl = {"arguments": {"x-message-ttl": 60_000}}
+    assert [("no-consumer", "info", "orders")] == found(look(film(lonely(**ttl), until=400)))
 
 
 def test_a_consumer_that_ended_is_remembered():

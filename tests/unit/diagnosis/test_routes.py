@@ -2,10 +2,10 @@ import pytest
 
 from ackscope.snapshot import Part
 from ackscope.topology import Binding, Bindings, Exchange, Policy
-from diagnosis.routes import dead_letter_targets, dead_letters_to, matches, targets
+from diagnosis.routes import dead_letter_targets, dead_letters_to, is_delay, matches, targets
 from diagnosis.thresholds import Thresholds
 from diagnosis.view import View
-from tests.unit.diagnosis.pictures import film, queue
+from tests.unit.diagnosis.pictures import film, queue, stats
 
 
 def binding(source, destination, key="", kind="queue"):
@@ -170,3 +170,48 @@ def test_what_comes_out_of_a_delay_is_no_waste():
     )
 
     assert ["retry"] == names(dead_letter_targets(view))
+
+
+TO_WORK = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "work"}
+TTL = {**TO_WORK, "x-message-ttl": 5000}
+CONSUMED = {"deliver": 9, "ack": 9}
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"arguments": TTL}, True),
+        ({"arguments": TTL, "stats": stats(publish=90, **CONSUMED)}, False),
+        ({"arguments": TTL, "consumers": 1}, False),
+        ({"arguments": TTL, "stats": stats(publish=90, get=3, ack=3)}, True),
+        ({"arguments": TTL, "stats": stats(publish=90, get=80, ack=80)}, False),
+        ({"arguments": TO_WORK, "stats": stats(publish=90)}, True),
+        ({"arguments": TO_WORK, "stats": stats(publish=10)}, False),
+        ({"arguments": {**TO_WORK, "x-max-length": 10}, "stats": stats(publish=90)}, False),
+        ({"arguments": {"x-message-ttl": 5000}, "stats": stats(publish=90)}, False),
+    ],
+    ids=[
+        "settings, nothing was seen", "it was consumed", "it is consumed", "a person looked", "it was polled",
+        "messages left by themselves", "nothing left", "a length limit dropped them", "no dead-letter exchange",
+    ],
+)  # fmt: skip
+def test_a_delay_queue_is_known_by_what_left_it_without_a_client(fields, expected):
+    """A setting decides only where nothing was seen."""
+    waiting = queue("wait", **{"messages_ready": 10, "consumers": 0, **fields})
+    window = film(lambda _: {"queues": (waiting, queue("work"))}, until=20)
+    view = View(window, (), window.latest.taken, Thresholds())
+
+    assert expected is is_delay(view, waiting)
+
+
+def test_a_delay_queue_is_known_by_what_arrived_behind_it():
+    """Messages that were not published there, and that can only be from it."""
+
+    def known(*others):
+        waiting = queue("wait", messages_ready=10, consumers=0, arguments=TO_WORK, stats=stats(publish=10))
+        queues = (waiting, queue("work", stats=stats(ack=50, deliver=50)), *others)
+        window = film(lambda _: {"queues": queues}, until=20)
+        return is_delay(View(window, (), window.latest.taken, Thresholds()), waiting)
+
+    assert known()
+    assert not known(queue("other", arguments=TO_WORK))

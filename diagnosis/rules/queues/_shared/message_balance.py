@@ -12,11 +12,9 @@ from ackscope.findings import Evidence, Facts, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import View
 from diagnosis.ledger import ledger, may_have_lost, vanishing
+from diagnosis.purpose import CONSUMED
 from diagnosis.series import delta, span, steps
 from diagnosis.window import Series
-
-CONSUMED = ("ack", "deliver_no_ack", "get_no_ack")
-"""Counters of messages that a client took from a queue for good."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

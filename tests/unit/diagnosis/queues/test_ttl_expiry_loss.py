@@ -1,7 +1,7 @@
 import pytest
 
 from diagnosis.thresholds import Thresholds
-from tests.unit.diagnosis.pictures import film, look, text
+from tests.unit.diagnosis.pictures import film, look, queue, stats, text
 from tests.unit.diagnosis.queues.films import flowing, frame, of, one
 
 RULE = "ttl-expiry-loss"
@@ -63,7 +63,7 @@ def test_without_consumers_it_may_hold_what_is_recent_on_purpose():
         {"acked": 2.0, "rejected": 6.0},
         {"exclusive": True},
         {"auto_delete": True},
-        {"consumers": 0, "acked": 0.0, "arguments": {**TTL, "x-dead-letter-exchange": "work"}},
+        {"consumers": 0, "acked": 0.0, "unacked": 0, "arguments": {**TTL, "x-dead-letter-exchange": "work"}},
         {"arguments": {**TTL, "x-max-length": 3}},
     ],
     ids=["no TTL", "keeps up", "rejected", "private", "auto-delete", "delay queue", "at its length limit"],
@@ -71,3 +71,97 @@ def test_without_consumers_it_may_hold_what_is_recent_on_purpose():
 def test_other_queues_are_not_reported(fields):
     """Each differs in one thing only."""
     assert [] == of(RULE, shot(120, **fields))
+
+
+DLX = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "failed"}
+
+
+def left_alone(t, *, ttl=20.0, left=40.0, rate=10.0, arguments=None, name="orders"):
+    """A work queue whose consumer left at second `left`; messages then wait and expire after `ttl` seconds."""
+    published, acked = int(rate * t), int(rate * min(t, left))
+    ready = min(published - acked, int(rate * ttl))
+    counters = stats(publish=published, ack=acked, deliver=acked, deliver_get=acked)
+    return queue(
+        name,
+        messages_ready=ready,
+        consumers=1 if t <= left else 0,
+        stats=counters,
+        arguments={"x-message-ttl": 20_000, **DLX} if arguments is None else arguments,
+    )
+
+
+def abandoned(until, *, start=0.0, every=5.0, target=True, thresholds=None, **fields):
+    """The result for that queue, with or without the queue that its dead letters go to."""
+
+    def at(t):
+        failed = (queue("failed", messages_ready=int(max(0, t - 60) * 10), consumers=0),) if target else ()
+        return frame(left_alone(t, **fields), *failed)
+
+    return look(film(at, until=until, start=start, every=every), thresholds=thresholds)
+
+
+@pytest.mark.parametrize("name", ["orders", "orders.delay", "a.b1", "retry"])
+def test_a_work_queue_with_a_dead_letter_exchange_that_lost_its_consumer_is_no_delay_queue(name):
+    """Its settings and its name are those of one; it was consumed."""
+    verdict = abandoned(110, name=name)
+
+    assert [("warning", name)] == of(RULE, verdict)
+    facts = one(RULE, verdict).facts
+    assert (True, True, ["failed"], False) == (
+        facts["worked"], facts["consumer_left"], facts["targets"], facts["lost_for_good"],
+    )  # fmt: skip
+    assert 40 <= facts["without_consumer_seconds"] <= 70
+    assert [RULE] == [each.rule for each in verdict.findings]
+
+
+def test_two_polls_see_that_it_was_consumed():
+    """By its counters; the consumer left before."""
+    verdict = abandoned(127, start=120, every=7, thresholds=Thresholds.one_shot())
+
+    assert [("warning", "orders")] == of(RULE, verdict)
+    assert not one(RULE, verdict).facts["consumer_left"]
+
+
+def test_it_is_critical_if_what_expires_goes_to_no_queue():
+    """Then it is lost."""
+    assert [("critical", "orders")] == of(RULE, abandoned(150, target=False))
+    assert [("critical", "orders")] == of(RULE, abandoned(150, arguments={"x-message-ttl": 20_000}))
+
+
+def test_messages_may_expire_by_their_own_expiration():
+    """The API does not show it: nothing else makes them leave a queue without a consumer and without limits."""
+    verdict = abandoned(110, arguments=DLX)
+
+    assert [("warning", "orders")] == of(RULE, verdict)
+    assert one(RULE, verdict).facts["ttl_seconds"] is None
+
+
+def test_a_purge_is_no_expiry():
+    """Everything leaves at once."""
+
+    def at(t):
+        counters = stats(publish=int(10 * t), ack=100, deliver=100, deliver_get=100)
+        return frame(queue(messages_ready=int(10 * (t % 60)), consumers=0, stats=counters))
+
+    assert [] == of(RULE, look(film(at, until=127, start=120, every=7), thresholds=Thresholds.one_shot()))
+    assert [] == of(RULE, look(film(at, until=200)))
+
+
+def test_much_that_expires_is_a_warning_after_a_minute():
+    """Six of eight messages; one of twenty after five minutes."""
+    assert [("warning", "orders")] == of(RULE, shot(80))
+    assert [("info", "orders")] == of(RULE, shot(200, acked=19.0, published=20.0))
+
+
+def test_telemetry_that_nobody_ever_consumed_is_information_at_most():
+    """Its setting drops what is old."""
+
+    def at(t):
+        return frame(
+            queue(messages_ready=min(int(10 * t), 600), consumers=0, arguments={"x-message-ttl": 60_000},
+                  stats=stats(publish=int(10 * t)))
+        )  # fmt: skip
+
+    for until in (100, 300, 590):
+        verdict = look(film(at, until=until))
+        assert {"info"} >= {each.severity.value for each in verdict.findings}

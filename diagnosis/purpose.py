@@ -1,0 +1,62 @@
+"""What a queue was used for, from its counters: clients took its messages, or they left by expiry.
+
+Counters since the queue (or its node) started show a consumer that left long ago. After a restart of the node they
+begin at 0, and only settings and names are left to judge by.
+"""
+
+import math
+
+from ackscope.snapshot import Queue
+from diagnosis.series import count
+from diagnosis.view import View
+from diagnosis.window import Series
+
+CONSUMED = ("ack", "deliver_no_ack", "get_no_ack")
+"""Counters of messages that a client took from a queue for good."""
+
+_REFRESH = 5.0
+"""Seconds by which a counter may be newer than the number of messages."""
+
+_POLLED = 0.1
+"""Minimum share of the published messages that clients polled: a person who looks at a few of them is no consumer."""
+
+
+def was_consumed(queue: Queue) -> bool:
+    """Return whether the queue has or had a consumer, or was polled, since its counters began."""
+    if queue.consumers or count(queue.stats, "deliver", "deliver_no_ack"):
+        return True
+    polled = count(queue.stats, "ack", "get_no_ack")
+    return polled > 0 and polled >= _POLLED * count(queue.stats, "publish")
+
+
+def had_consumer(history: Series[Queue]) -> bool:
+    """Return whether a consumer was seen in one of these readings."""
+    return any(seen.value.consumers for seen in history)
+
+
+def left_unconsumed(view: View, queue: Queue) -> int:
+    """Return a minimum of the messages that left without a client, since the counters began; 0 if none is proven.
+
+    Dead letters that arrive are not counted as published, so for a queue that gets them the minimum is lower.
+    """
+    limits = view.limits(queue).queues
+    history = view.history(queue)
+    published = [seen.value.stats.publish or 0 for seen in history]
+    most = 0
+    for index, seen in enumerate(history):
+        if seen.value.messages is None or len(history) < 2:
+            continue
+        first, end = max(index - 1, 0), min(index + 1, len(history) - 1)
+        # The counter may be newer than the number of messages.
+        rate = (published[end] - published[first]) / history[end].at.since(history[first].at)
+        rate = max(rate, seen.value.rates.get("publish", 0.0))
+        unsure = max(limits.loss_least - 1, math.ceil(max(limits.loss_skew, _REFRESH) * rate))
+        gone = published[index] - count(seen.value.stats, *CONSUMED) - seen.value.messages
+        most = max(most, gone if rate == 0 and gone > unsure else gone - unsure)
+    return most
+
+
+def dead_letters_received(queue: Queue) -> int:
+    """Return a minimum of the messages that arrived without a publish since the counters began."""
+    stats = queue.stats
+    return max(0, count(stats, *CONSUMED) + (queue.messages or 0) - count(stats, "publish"))

@@ -1,0 +1,129 @@
+"""delay-queue-cycle: messages that expire can only go round in a circle of delay queues, so the broker drops them.
+
+The broker drops a message that comes back by expiry to a queue where it expired before, silently. With at-least-once
+dead-lettering, a quorum queue stores it instead. Messages go round for good only if a consumer rejects them on the way:
+that is dead-letter-cycle.
+Source: https://www.rabbitmq.com/docs/dlx#effects
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ackscope.findings import Certainty, Evidence, Finding, Severity, Unit, source
+from ackscope.snapshot import Queue
+from diagnosis.contract import RuleResult, View
+from diagnosis.facts import queue_facts
+from diagnosis.routes import Place, dead_letters_to, is_delay
+from diagnosis.rules.queues._shared.queue import MAX_NAMED, involved_queue, queue_refs, queue_subject
+from diagnosis.rules.queues._shared.waits import gone, skew
+from diagnosis.rules.queues.dead_letter_cycle import cycle_path
+from diagnosis.series import delta, last, span
+
+NAME = "delay-queue-cycle"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fate:
+    """What became of the messages of some queues.
+
+    Attributes:
+        dropped: minimum of those that left all of the queues; 0 if none is proven.
+        stored: those that the broker stores because it must not lose them.
+        published, seconds: messages published, and over which time.
+        since: start of that time.
+        watched: seconds for which the queues have been seen.
+    """
+
+    dropped: int
+    stored: int
+    published: int
+    seconds: float
+    since: str
+    watched: float
+
+
+def evaluate(view: View) -> Iterator[RuleResult]:
+    """Judge every delay queue from which no dead letter reaches a queue of another kind."""
+    routes = {
+        queue.key: reached
+        for queue in view.queues
+        if is_delay(view, queue) and (reached := dead_letters_to(view, queue)) is not None
+    }
+    seen: set[Place] = set()
+    for key in sorted(routes):
+        path = () if key in seen else cycle_path(key, routes)
+        if not path:
+            continue
+        circle = [queue for place in path if (queue := view.queue(*place)) is not None]
+        seen |= set(path)
+        if all(routes[queue.key] <= set(path) for queue in circle):
+            yield from _judge(view, path, circle)
+
+
+def _judge(view: View, path: tuple[Place, ...], circle: list[Queue]) -> Iterator[RuleResult]:
+    fate = _fate(view, circle)
+    limits = view.thresholds.queues
+    if fate.watched < view.thresholds.early or not (fate.published or any(queue.messages for queue in circle)):
+        return
+    if fate.dropped:
+        severity = Severity.CRITICAL
+    else:
+        severity = Severity.WARNING if fate.watched >= limits.dlx_for else Severity.INFO
+    # The queue that publishers use is the subject; all others follow from it.
+    first = max(circle, key=lambda queue: (queue.stats.publish or 0, queue.key))
+    yield Finding(
+        rule=NAME,
+        severity=severity,
+        subject=queue_subject(first),
+        since=fate.since,
+        facts={
+            "queue": queue_facts(first),
+            "path": [name for _, name in (*path, path[0])],
+            "queue_count": len(circle),
+            "dropped": fate.dropped,
+            "stored": fate.stored,
+            "published": fate.published,
+            "over_seconds": fate.seconds,
+            "waiting": sum(queue.messages or 0 for queue in circle),
+            "warning_after_seconds": limits.dlx_for,
+        },
+        certainty=Certainty.EARLY if severity is Severity.INFO else Certainty.CERTAIN,
+        seen_seconds=fate.watched,
+        evidence=tuple(_evidence(fate)),
+        involved=involved_queue(first, others=queue_refs(each for each in circle[:MAX_NAMED] if each is not first)),
+    )
+
+
+def _fate(view: View, circle: list[Queue]) -> _Fate:
+    limits = view.thresholds.queues
+    runs = [last(view.history(queue), limits.dlx_for) for queue in circle]
+    dropped = sum(gone(run) for run in runs)
+    unsure = max(limits.loss_least - 1, sum(skew(view, queue, run) for queue, run in zip(circle, runs, strict=True)))
+    return _Fate(
+        dropped=dropped if dropped > unsure else 0,
+        stored=sum(queue.messages_dlx or 0 for queue in circle),
+        published=sum(delta(run, "publish") for run in runs),
+        seconds=max(span(run) for run in runs),
+        since=min(run[0].at.iso() for run in runs),
+        watched=min(span(view.history(queue)) for queue in circle),
+    )
+
+
+def _evidence(fate: _Fate) -> Iterator[Evidence]:
+    counters = source("/api/queues", "message_stats.publish", "messages")
+    yield Evidence(
+        key="path", source=source("/api/queues", "arguments", "effective_policy_definition") + source("/api/bindings")
+    )
+    yield Evidence(
+        key="published",
+        value=fate.published,
+        unit=Unit.MESSAGES,
+        source=source("/api/queues", "message_stats.publish"),
+        facts={"over_seconds": fate.seconds},
+    )
+    if fate.dropped:
+        yield Evidence(key="dropped", value=fate.dropped, unit=Unit.MESSAGES, source=counters)
+    if fate.stored:
+        yield Evidence(
+            key="stored", value=fate.stored, unit=Unit.MESSAGES, source=source("/api/queues", "messages_dlx")
+        )

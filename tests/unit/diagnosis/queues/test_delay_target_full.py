@@ -1,0 +1,70 @@
+import pytest
+
+from diagnosis.thresholds import Thresholds
+from tests.unit.diagnosis.pictures import film, look, queue, stats, text
+from tests.unit.diagnosis.queues.films import frame, of, one
+
+RULE = "delay-target-full"
+DELAY = {"x-message-ttl": 3000, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "due"}
+LIMIT = {"x-max-length": 50, "x-overflow": "reject-publish"}
+
+
+def shop(t, *, published=8.0, acked=1.0, ready=50, arguments=None, direct=0.0, **fields):
+    """A delay queue that messages leave at the rate of publishing, in front of a full queue with a slow consumer."""
+    waiting = queue(
+        "wait", messages_ready=24, consumers=0, stats=stats(publish=int(100 + published * t)), arguments=DELAY
+    )
+    done = int(acked * t)
+    counters = stats(publish=int(direct * t), ack=done, deliver=done, deliver_get=done)
+    limit = LIMIT if arguments is None else arguments
+    return frame(waiting, queue("due", **{"messages_ready": ready, "stats": counters, "arguments": limit, **fields}))
+
+
+def shot(until, **fields):
+    """The result after this many seconds."""
+    return look(film(lambda t: shop(t, **fields), until=until))
+
+
+def test_dead_letters_that_a_full_queue_drops():
+    """Seven of eight messages per second are lost."""
+    assert [("warning", "due")] == of(RULE, shot(40))
+    assert [("critical", "due")] == of(RULE, shot(90))
+    facts = one(RULE, shot(40)).facts
+    assert (320, 280, False, ["wait"]) == (
+        facts["expired"], facts["lost"], facts["drops_oldest"], facts["delay_queues"],
+    )  # fmt: skip
+
+
+def test_a_queue_that_drops_its_oldest_loses_as_many():
+    """The default overflow."""
+    assert one(RULE, shot(40, arguments={"x-max-length": 50})).facts["drops_oldest"]
+
+
+def test_two_polls_find_it():
+    """As `ackscope diagnose` does."""
+    window = film(shop, until=7, every=7)
+
+    assert [("critical", "due")] == of(RULE, look(window, thresholds=Thresholds.one_shot()))
+
+
+def test_a_limit_by_policy_can_be_raised_at_once():
+    """Ten times as high."""
+    steps = text(one(RULE, shot(40, arguments={}, effective_policy={"max-length": 50}, policy="short"))).steps
+
+    assert any('"max-length": 500' in (step.command or "") for step in steps)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"acked": 8.0},
+        {"ready": 10},
+        {"arguments": {}},
+        {"arguments": {**LIMIT, "x-dead-letter-exchange": "more"}},
+        {"direct": 5.0},
+    ],
+    ids=["keeps up", "not full", "no limit", "dead-letters further", "publishers use it as well"],
+)
+def test_other_targets_are_not_reported(fields):
+    """Each differs in one thing only."""
+    assert [] == of(RULE, shot(90, **fields))
