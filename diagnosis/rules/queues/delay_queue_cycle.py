@@ -13,6 +13,7 @@ from ackscope.findings import Certainty, Evidence, Finding, Severity, Unit, sour
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
+from diagnosis.ledger import ledger
 from diagnosis.routes import Place, dead_letters_to, is_delay
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, involved_queue, queue_refs, queue_subject
 from diagnosis.rules.queues._shared.waits import gone, skew
@@ -76,6 +77,7 @@ def _judge(view: View, path: tuple[Place, ...], circle: list[Queue]) -> Iterator
         severity=severity,
         subject=queue_subject(first),
         since=fate.since,
+        accounted=lost.vanished if (lost := ledger(view.history(first))) else None,
         facts={
             "queue": queue_facts(first),
             "path": [name for _, name in (*path, path[0])],

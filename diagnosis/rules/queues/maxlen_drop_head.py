@@ -35,7 +35,7 @@ REFUSES = ("reject-publish", "reject-publish-dlx")
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue with a length limit that drops its oldest messages."""
     for queue in view.queues:
-        if not queue.messages_ready or not _limited(queue) or not view.moved(queue, "publish"):
+        if not queue.messages_ready or not _limited(queue):
             continue
         found = losing_run(view, queue, partial(is_full, view.limits(queue).queues.full_share))
         if found is None:
@@ -57,7 +57,8 @@ def _severity(view: View, queue: Queue, seconds: float) -> Severity:
     """Return the severity; a queue without consumers or with configured drop-head may hold the newest few by design."""
     if not queue.consumers or seconds < view.limits(queue).queues.maxlen_for:
         return Severity.INFO
-    return Severity.WARNING if queue.setting("overflow") == "drop-head" else Severity.CRITICAL
+    goes_on = view.moved(queue, "publish")
+    return Severity.CRITICAL if goes_on and queue.setting("overflow") != "drop-head" else Severity.WARNING
 
 
 def _finding(view: View, queue: Queue, run: Series[Queue], found: MessageBalance) -> Finding:

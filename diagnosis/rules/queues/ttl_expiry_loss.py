@@ -58,7 +58,7 @@ class Expiry:
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that messages are published to and that may let them expire."""
     for queue in view.queues:
-        if queue.type == "stream" or is_private(queue) or not view.moved(queue, "publish"):
+        if queue.type == "stream" or is_private(queue):
             continue
         if not _may_expire(queue) or is_delay(view, queue) or _at_length_limit(view, queue):
             continue
