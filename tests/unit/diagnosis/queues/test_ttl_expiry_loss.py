@@ -150,7 +150,7 @@ def test_a_purge_is_no_expiry():
 def test_much_that_expires_is_a_warning_after_a_minute():
     """Six of eight messages; one of twelve after five minutes."""
     assert [("warning", "orders")] == of(RULE, shot(80))
-    assert [("info", "orders")] == of(RULE, shot(200, acked=18.4, published=20.0))
+    assert [("info", "orders")] == of(RULE, shot(280, acked=18.4, published=20.0))
 
 
 def test_telemetry_that_nobody_ever_consumed_is_information_at_most():
