@@ -76,8 +76,8 @@ def queue_rows(listed: pd.DataFrame, findings: Iterable[FindingReport]) -> pd.Da
     Columns: `finding` (rules, "" if none), `urgency` (0 critical, 3 none), `vhost`, `queue`, `type`, `state`, `node`,
     `ready`, `unacked`, `share` (percent of all messages), `consumers`, `published`, `delivered`, `acked`, `redelivered`
     (per second), `growing` (growth of ready and unacked messages, per second), `seen` (age of the statistics, seconds),
-    `oldest`, `oldest_at_most` (bounds of the age of the oldest message, seconds), `oldest_reasons` (codes why the upper
-    one is unknown), `empties` (seconds until it is empty), `own` (a queue of ackscope's own probes).
+    `oldest`, `oldest_at_most` (bounds of the age of the oldest message, seconds), `oldest_reasons` (why the upper
+    one is unknown, codes), `empties` (seconds until it is empty), `own` (a queue of ackscope's own probes).
     """
     rows = pd.DataFrame(
         {
@@ -89,7 +89,7 @@ def queue_rows(listed: pd.DataFrame, findings: Iterable[FindingReport]) -> pd.Da
             **{name: _number(listed, source) for name, source in _NUMBERS.items()},
         }
     )
-    rows["oldest_reasons"] = [tuple(codes or ()) for codes in listed["age_reasons"]]
+    rows["oldest_reasons"] = [" ".join(codes or ()) for codes in listed["age_reasons"]]
     rows["own"] = rows["queue"].map(is_own)
     rows["growing"] = _number(listed, "lately.messages_ready") + _number(listed, "lately.messages_unacked")
     messages = rows["ready"].fillna(0) + rows["unacked"].fillna(0)

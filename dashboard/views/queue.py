@@ -85,7 +85,7 @@ def _age(row: pd.Series) -> None:
     age, empties = queue_age.oldest(row["oldest"], row["oldest_at_most"]), queue_age.empties(row["empties"])
     said = [] if age is None else [f"oldest message {age} old"]
     said += [] if empties is None else [f"empty in {empties} at the present rate"]
-    why = queue_age.reasons(row["oldest_reasons"])
+    why = queue_age.reasons(row["oldest_reasons"].split())
     text = ", ".join(said) or ("age of the oldest message unknown" if why else "")
     if text:
         elements.plain("queue-age", f"{text} ({why})" if why else text)
