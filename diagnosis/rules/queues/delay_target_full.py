@@ -27,7 +27,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if target is None or target.type == "stream" or not _full(view, target):
             continue
         if target.setting("dead-letter-exchange") is not None or not all(
-            QueueFlow.of(view, it).fed_by_publishes() for it in sources
+            QueueFlow.of(view, each).fed_by_publishes() for each in sources
         ):
             continue
         run = stretch(view.history(target), lambda older, newer: _full(view, older.value) and _full(view, newer.value))
