@@ -34,7 +34,7 @@ def gone(series: Series[Queue]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class QueueFlow:
     """The readings of one unconsumed queue as numbers, oldest first. Methods take indexes of readings.
 
     Attributes:
@@ -50,7 +50,7 @@ class Flow:
     seconds: float
 
     @classmethod
-    def of(cls, view: View, queue: Queue) -> "Flow":
+    def of(cls, view: View, queue: Queue) -> "QueueFlow":
         """Return the flow of a queue over its history."""
         history = view.history(queue)
         return cls(
