@@ -43,6 +43,12 @@ class ConsumerThresholds(Settings):
     loop_for: Seconds = 60.0
     orphaned_for: Seconds = 300.0
     poison_seen: Seconds = 12.0
+    none_active_for: Seconds = 20.0
+    cancelled_for: Seconds = 45.0
+    prefetch_grows_for: Seconds = 30.0
+    grows_seen: Seconds = 24.0
+    grows_for: Seconds = 45.0
+    grows_least: int = Field(default=10, ge=1)
 
     @classmethod
     def one_shot(cls) -> Self:
@@ -61,4 +67,7 @@ class ConsumerThresholds(Settings):
             flapping_for=4.0,
             loop_for=4.0,
             poison_seen=4.0,
+            none_active_for=4.0,
+            prefetch_grows_for=4.0,
+            grows_seen=4.0,
         )

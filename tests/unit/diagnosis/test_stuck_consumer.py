@@ -148,7 +148,7 @@ def test_without_a_prefetch_limit_it_takes_a_minute():
         }
 
     assert [] == urgent(look(film(frame, until=50)))
-    assert [("stuck-consumer", "warning", "orders")] == urgent(look(film(frame, until=75)))
+    assert [("stuck-consumer", "critical", "orders")] == urgent(look(film(frame, until=75)))
 
 
 def test_a_prefetch_that_the_channel_shares_counts():

@@ -75,10 +75,9 @@ def test_a_consumer_that_is_not_full_is_not_stuck():
     [
         {"on": {"ack_required": False}},
         {"on": {"active": False}},
-        {"of": {"type": "stream"}},
         {"through": {"state": "blocked"}},
     ],
-    ids=["automatic acknowledgement", "standby", "stream", "blocked by an alarm"],
+    ids=["automatic acknowledgement", "standby", "blocked by an alarm"],
 )
 def test_consumers_that_need_not_or_cannot_acknowledge_are_not_judged(change):
     """Each has another reason not to acknowledge."""

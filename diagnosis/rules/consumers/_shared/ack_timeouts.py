@@ -12,6 +12,7 @@ from itertools import pairwise
 from ackscope.snapshot import Channel, Consumer, Queue, Snapshot
 from diagnosis.contract import View
 from diagnosis.memo import per_view
+from diagnosis.rules.consumers._shared.holders import is_stale
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +57,10 @@ def _near(view: View) -> Iterator[OverdueConsumer]:
     for consumer in view.part("consumers"):
         channel, queue = idle.get(consumer.channel_name or ""), queues.get((consumer.vhost, consumer.queue))
         if channel is None or queue is None or consumer.ack_required is False:
+            continue
+        waits = consumer.active is False and queue.type != "stream"
+        if waits or is_stale(view, channel):
+            # The broker took its messages back, and the statistics of its channel still count them.
             continue
         found = _judge(view, queue, consumer, channel, now)
         near = view.limits(queue).consumers.ack_timeout_near
