@@ -1,8 +1,8 @@
 """held-after-cancel: a channel holds messages of consumers that were cancelled.
 
-When a client cancels a consumer, what was delivered to it stays unacknowledged on the channel until the client settles it
-or the channel ends. A client that consumes again on the same channel gets its whole prefetch once more, so the channel
-holds more than its prefetch. Source: https://www.rabbitmq.com/docs/consumers#unsubscribing; seen on 3.10 and 4.3.
+When a client cancels a consumer, what was delivered to it stays unacknowledged on the channel until the client settles
+it or the channel ends. A client that consumes again on the same channel gets its whole prefetch once more, so the
+channel holds more than its prefetch. Source: https://www.rabbitmq.com/docs/consumers#unsubscribing; seen on 3.10, 4.3.
 """
 
 from collections.abc import Iterator
@@ -50,15 +50,15 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         left = _exceeding(view, channel) or _without_consumer(view, channel)
         if left is None or left.seconds < view.thresholds.early:
             continue
-        if not is_stale(view, channel):
-            yield _finding(view, left, _queues_of(view, channel, held(channel) - left.allowed))
+        queues = () if is_stale(view, channel) else _queues_of(view, channel, held(channel) - left.allowed)
+        if queues:
+            yield _finding(view, left, queues)
 
 
 def _exceeding(view: View, channel: Channel) -> _Left | None:
     """Return what a channel holds beyond one prefetch of each of its consumers; None if a consumer has no limit."""
     own = [
-        [each for each in seen.value if each.channel_name == channel.name]
-        for seen in view.window.readings("consumers")
+        [each for each in seen.value if each.channel_name == channel.name] for seen in view.window.readings("consumers")
     ]
     prefetches = [[each.prefetch_count or 0 for each in consumers] for consumers in own]
     if any(0 in each for each in prefetches) or not channel.prefetch_count:
@@ -88,9 +88,10 @@ def _without_consumer(view: View, channel: Channel) -> _Left | None:
 
 
 def _queues_of(view: View, channel: Channel, excess: int) -> tuple[Queue, ...]:
-    """Return the queue whose messages a channel holds; several if each of them may be it, none if that is not known.
+    """Return the queue whose messages a channel holds; several if each of them may be it.
 
-    The list of consumers shows new consumers late, so a short one may be in no reading. Then the numbers must fit.
+    None if no queue counts as many messages: then the number of the channel is stale. The list of consumers shows new
+    consumers late, so a short one may be in no reading. Then the numbers decide.
     """
     known = queues_of(view, channel)
     others = tuple(each for each in view.queues if each.vhost == channel.vhost and each.type != "stream" and held(each))
@@ -99,7 +100,7 @@ def _queues_of(view: View, channel: Channel, excess: int) -> tuple[Queue, ...]:
     if known:
         return tuple(sorted(fitting, key=lambda each: (-counts[each.key], each.name))[:1])
     near = max(_NEAR, channel.prefetch_count or 0, 0.25 * held(channel))
-    return tuple(each for each in fitting if abs(counts[each.key] - held(channel)) <= near)
+    return tuple(each for each in fitting if abs(counts[each.key] - held(channel)) <= near) or tuple(fitting)
 
 
 def _finding(view: View, left: _Left, queues: tuple[Queue, ...]) -> Finding:

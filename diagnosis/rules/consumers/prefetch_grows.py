@@ -1,9 +1,9 @@
 """prefetch-grows: a client raises its prefetch with each message that it holds.
 
-A client that holds messages on purpose until their time, such as Celery with ETA and countdown tasks, raises the prefetch
-that its channel shares by one for each of them, so that the others still arrive. Both numbers then rise together. Read
-from `global_prefetch_count`, which brokers do not report from 4.0 on; quorum queues do not accept such a prefetch, so
-there the client stops at its limit (stuck-consumer). Seen on 3.10.
+A client that holds messages on purpose until their time, such as Celery with ETA and countdown tasks, raises the
+prefetch that its channel shares by one for each of them, so that the others still arrive. Both numbers then rise
+together. Read from `global_prefetch_count`, which brokers do not report from 4.0 on; quorum queues do not accept such a
+prefetch, so there the client stops at its limit (stuck-consumer). Seen on 3.10.
 """
 
 from collections.abc import Iterator
@@ -37,9 +37,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         raised = _raised(view, channel) if channel.global_prefetch_count else None
         if raised is None:
             continue
-        links = [
-            (queue, link) for queue in view.queues for link in view.links(queue) if link.channel is channel
-        ]
+        links = [(queue, link) for queue in view.queues for link in view.links(queue) if link.channel is channel]
         queue, link = max(links, key=lambda each: (held(each[0]), each[0].name), default=(None, None))
         if queue is not None and link is not None:
             grows = never_falls(view.history(queue), held)

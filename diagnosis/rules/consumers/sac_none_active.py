@@ -1,7 +1,7 @@
 """sac-none-active: a queue with a single active consumer has consumers, and none of them is active.
 
-The broker delivers nothing to them. Seen on 4.3.6: the acknowledgement timeout takes the messages back from each consumer
-in turn, and leaves all of them waiting. What their channels then still count as unacknowledged is stale.
+The broker delivers nothing to them. Seen on 4.3.6: the acknowledgement timeout takes the messages back from each
+consumer in turn, and leaves all of them waiting. What their channels then still count as unacknowledged is stale.
 Source: https://www.rabbitmq.com/docs/consumers#single-active-consumer
 """
 
@@ -32,8 +32,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         seconds = span(waiting)
         if seconds < limits.early or held(queue) or _delivered(view, queue, waiting[0].at.mono):
             continue
-        late = seconds >= limits.consumers.none_active_for
-        yield _finding(view, queue, links, waiting, late)
+        yield _finding(view, queue, links, waiting)
 
 
 def _waits(consumer: Consumer, queue: Queue) -> bool:
@@ -59,9 +58,10 @@ def _delivered(view: View, queue: Queue, since: float) -> int:
 
 
 def _finding(
-    view: View, queue: Queue, links: tuple[ConsumerPath, ...], waiting: Series[tuple[Consumer, ...]], late: bool
+    view: View, queue: Queue, links: tuple[ConsumerPath, ...], waiting: Series[tuple[Consumer, ...]]
 ) -> Finding:
     history = view.history(queue)
+    late = span(waiting) >= view.limits(queue).consumers.none_active_for
     ready, published = queue.messages_ready or 0, delta(history, "publish")
     stale = sum({link.channel.name: held(link.channel) for link in links if link.channel}.values())
     stopped = bool(ready) and late
@@ -90,7 +90,8 @@ def _finding(
                 key="unacked",
                 value=held(queue),
                 unit=Unit.MESSAGES,
-                source=source("/api/queues", "messages_unacknowledged") + source("/api/channels", "messages_unacknowledged"),
+                source=source("/api/queues", "messages_unacknowledged")
+                + source("/api/channels", "messages_unacknowledged"),
             ),
             *(
                 Evidence(

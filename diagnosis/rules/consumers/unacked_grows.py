@@ -28,10 +28,10 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         links = [link for link in view.links(queue) if link.consumer.ack_required is not False]
         uncommitted = any(link.channel is not None and link.channel.acks_uncommitted for link in links)
         if links and not uncommitted:
-            yield _finding(view, queue, _holders(view, links), growth)
+            yield _finding(view, queue, _holders(links), growth)
 
 
-def _holders(view: View, links: list[ConsumerPath]) -> tuple[ConsumerPath, ...]:
+def _holders(links: list[ConsumerPath]) -> tuple[ConsumerPath, ...]:
     """Return the consumers that hold most of it, most first; those that hold little work as they should."""
     ranked = sorted(links, key=lambda link: (-_held_by(link), link.consumer.channel_name or "", link.consumer.tag))
     most = _held_by(ranked[0])

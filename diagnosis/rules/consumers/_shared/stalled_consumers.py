@@ -191,7 +191,7 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
 
 
 def _is_full(links: tuple[ConsumerPath, ...], allowed: list[int], unacked: int) -> bool:
-    """Return whether the consumers of a queue hold as many messages as they may, or their channels as many as shared."""
+    """Return whether consumers hold as many messages as they may, by their own prefetch or by one that they share."""
     shared = [
         link.channel is not None
         and bool(link.channel.global_prefetch_count)
@@ -214,7 +214,7 @@ def _gathered(history: Series[Queue], stalled: Series[Queue]) -> bool:
 
 
 def _some_readers(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> Stall | None:
-    """Return the stall of the readers of a stream that hold their prefetch; each reads all messages, so it stands alone."""
+    """Return the stall of the readers of a stream that hold their prefetch; each reads all messages by itself."""
     limits, history = view.limits(queue).consumers, view.history(queue)
     # The counters of a stream are those of all its readers.
     quiet = span(stretch(history, lambda older, newer: delta((older, newer), "ack", "deliver") == 0))

@@ -2,8 +2,8 @@
 
 Pure functions over the readings of one queue or channel. A delivery is settled when it is acknowledged, rejected or
 requeued; then the number of unacknowledged messages falls. Durations come from readings. The broker renews `idle_since`
-of a channel at any activity, and once a minute without any (seen on 3.10.8 and 4.3.6), so the earliest one of all readings
-without a change counts, and only if it lengthens what was seen.
+of a channel at any activity, and once a minute without any (seen on 3.10.8 and 4.3.6). So the earliest one of all
+readings without a change counts, and only if it lengthens what was seen.
 """
 
 from collections.abc import Callable
@@ -169,9 +169,7 @@ def left_without_consumer(series: Series[Channel]) -> Series[Channel]:
 
     def _left(older: Timestamped[Channel], newer: Timestamped[Channel]) -> bool:
         return (
-            older.value.consumer_count == 0
-            and nothing_settled(older, newer)
-            and held(newer.value) >= held(older.value)
+            older.value.consumer_count == 0 and nothing_settled(older, newer) and held(newer.value) >= held(older.value)
         )
 
     return stretch(series, _left)
