@@ -8,7 +8,7 @@ from diagnosis.contract import ConsumerPath, RuleResult, View
 from diagnosis.facts import consumer_facts, queue_facts
 from diagnosis.hold_time import prefetch
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, process_facts, queue_subject
-from diagnosis.rules.consumers._shared.standstill import Growth, held, partial_standstill
+from diagnosis.rules.consumers._shared.standstill import UnsettledGrowth, held, partial_standstill
 from diagnosis.series import delta
 
 NAME = "unacked-grows"
@@ -42,7 +42,7 @@ def _held_by(link: ConsumerPath) -> int:
     return held(link.channel) if link.channel is not None else 0
 
 
-def _finding(view: View, queue: Queue, holders: tuple[ConsumerPath, ...], growth: Growth) -> Finding:
+def _finding(view: View, queue: Queue, holders: tuple[ConsumerPath, ...], growth: UnsettledGrowth) -> Finding:
     limits = view.limits(queue).consumers
     late = growth.seconds >= limits.grows_for
     limit = [prefetch(view, link) for link in holders]

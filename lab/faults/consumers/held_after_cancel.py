@@ -22,11 +22,11 @@ def inject(fault: Fault) -> None:
     channel = publisher(fault, "fault-held-after-cancel-publisher")
     consumer = fault.connect("fault-held-after-cancel").channel()
     consumer.basic_qos(prefetch_count=PREFETCH)
-    taken: list[int] = []
+    received: list[int] = []
 
     def take(inner: BlockingChannel, method: Any, _properties: Any, _body: bytes) -> None:
-        taken.append(method.delivery_tag)
-        if len(taken) <= _ACKED:
+        received.append(method.delivery_tag)
+        if len(received) <= _ACKED:
             inner.basic_ack(method.delivery_tag)
 
     publish(channel, QUEUE, 5 * PREFETCH)
@@ -35,7 +35,7 @@ def inject(fault: Fault) -> None:
         publish(channel, QUEUE)
         if number % _ROUND == 0:
             consumer.basic_cancel(tag)
-            taken.clear()
+            received.clear()
             tag = consumer.basic_consume(QUEUE, take)
         if number == 3 * _ROUND:
             fault.announce()

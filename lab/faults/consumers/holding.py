@@ -35,11 +35,11 @@ def _hold(
         consumer = fault.connect(f"fault-{name}").channel()
         if prefetch:
             consumer.basic_qos(prefetch_count=prefetch, global_qos=shared)
-        taken: list[int] = []
+        received: list[int] = []
 
         def take(inner: BlockingChannel, method: Any, _properties: Any, _body: bytes) -> None:
-            taken.append(method.delivery_tag)
-            if len(taken) < acked:
+            received.append(method.delivery_tag)
+            if len(received) < acked:
                 inner.basic_ack(method.delivery_tag, multiple=True)
 
         for queue in names:
@@ -51,7 +51,7 @@ def _hold(
         for _ in fault.ticks(1 / _RATE):
             for queue in names:
                 publish(channel, queue)
-            if not announced and len(taken) >= max(1, full - 1):
+            if not announced and len(received) >= max(1, full - 1):
                 fault.announce()
                 announced = True
 

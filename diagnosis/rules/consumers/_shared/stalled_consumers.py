@@ -23,6 +23,7 @@ from diagnosis.rules.consumers._shared.standstill import (
     idle_since,
     most_held,
     never_falls,
+    unmoved,
     unsettled,
 )
 from diagnosis.series import delta, last, span, stretch
@@ -295,7 +296,7 @@ def _stall_of(
 
 
 def _full_and_unchanged(prefetch_count: int, older: Timestamped[Channel], newer: Timestamped[Channel]) -> bool:
-    return held(older.value) >= prefetch_count and _unmoved(older, newer)
+    return held(older.value) >= prefetch_count and unmoved(older, newer)
 
 
 def _idle_since(view: View, links: tuple[ConsumerPath, ...]) -> float | None:
@@ -303,13 +304,9 @@ def _idle_since(view: View, links: tuple[ConsumerPath, ...]) -> float | None:
     histories = {link.channel.name: view.channel_history(link.channel.name) for link in links if link.channel}
     if not histories or any(link.channel is None for link in links):
         return None
-    unmoved = (stretch(history, _unmoved) for history in histories.values())
-    known = [idle_since(series) for series in unmoved]
+    idle = (stretch(history, unmoved) for history in histories.values())
+    known = [idle_since(series) for series in idle]
     return None if None in known else max(each for each in known if each is not None)
-
-
-def _unmoved(older: Timestamped[Channel], newer: Timestamped[Channel]) -> bool:
-    return delta((older, newer), "ack", "deliver", "redeliver") == 0 and held(older.value) == held(newer.value)
 
 
 def _idle_for(view: View, idle: float | None) -> float:

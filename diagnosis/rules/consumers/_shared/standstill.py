@@ -38,8 +38,8 @@ def unsettled(series: Series[Holder]) -> Series[Holder]:
     if len(tail) < 2:
         return tail
     delivered, gained = delta(tail, "deliver"), held(tail[-1].value) - held(tail[0].value)
-    kept = gained >= (1 - _SLACK) * delivered - _SLACK_MESSAGES * (delivered > 0)
-    return tail if kept and gained >= 0 else tail[-1:]
+    stays = gained >= (1 - _SLACK) * delivered - _SLACK_MESSAGES * (delivered > 0)
+    return tail if stays and gained >= 0 else tail[-1:]
 
 
 def handling_time(series: Series[Holder], stalled: Series[Holder]) -> float:
@@ -77,7 +77,7 @@ def never_falls(series: Series[Holder], size: Callable[[Holder], int]) -> Series
 
 
 @dataclass(frozen=True, slots=True)
-class Growth:
+class UnsettledGrowth:
     """Unacknowledged messages that only grow while others are acknowledged.
 
     Attributes:
@@ -97,7 +97,7 @@ class Growth:
         return span(self.series)
 
 
-def partial_standstill(history: Series[Queue], interval: float) -> Growth | None:
+def partial_standstill(history: Series[Queue], interval: float) -> UnsettledGrowth | None:
     """Return the growth of what a queue's consumers hold while acknowledgements continue; None if it does not grow.
 
     A queue whose traffic rises also holds more. There the time for which messages are held stays the same: by Little's
@@ -121,7 +121,7 @@ def partial_standstill(history: Series[Queue], interval: float) -> Growth | None
         leaks = _rate(second, "deliver") <= 1.1 * _rate(first, "deliver") and grown >= 0.05 * delivered
     else:
         longer, leaks = False, _leaked_before(series[-1].value, grown, delivered)
-    return Growth(series, grown, acked, delivered) if longer or leaks else None
+    return UnsettledGrowth(series, grown, acked, delivered) if longer or leaks else None
 
 
 def _leaked_before(queue: Queue, grown: int, delivered: int) -> bool:
@@ -142,6 +142,12 @@ def _hold(series: Series[Queue]) -> float:
     """Return the mean seconds for which a message is held; infinite if none is acknowledged."""
     acked = _rate(series, "ack")
     return sum(held(seen.value) for seen in series) / len(series) / acked if acked else float("inf")
+
+
+def unmoved(older: Timestamped[Channel], newer: Timestamped[Channel]) -> bool:
+    """Return whether a channel got no message and settled none."""
+    moved = delta((older, newer), "ack", "deliver", "redeliver")
+    return moved == 0 and held(older.value) == held(newer.value)
 
 
 def idle_since(series: Series[Channel]) -> float | None:

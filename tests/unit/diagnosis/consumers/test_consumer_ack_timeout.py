@@ -1,5 +1,8 @@
+from dataclasses import replace
+
 import pytest
 
+from ackscope.findings import flat
 from diagnosis.text import Cluster, render
 from diagnosis.window import Window
 from tests.unit.diagnosis.consumers.results import ever, found, only
@@ -140,3 +143,34 @@ def test_a_stuck_consumer_is_the_cause():
     assert "stuck-consumer" == finding.rule
     assert ["consumer-ack-timeout"] == [each.rule for each in finding.consequences if each.rule.startswith("consumer")]
     assert any(PEER in (step.command or "") for step in text(finding).steps)
+
+
+def test_an_idle_time_that_the_broker_renews_is_not_the_time_that_messages_are_held():
+    """It renews it once a minute; nothing of the queue was settled for longer."""
+
+    def frame(t):
+        picture = holding(timeout_ms=300_000)(t)
+        (idle,) = picture["channels"]
+        return {**picture, "channels": (replace(idle, idle_since=WALL + 60 * (t // 60)),)}
+
+    finding = next(each for each in flat(look(film(frame, until=170)).findings) if each.rule == "consumer-ack-timeout")
+
+    assert 165 <= finding.facts["held_seconds"] <= 170
+
+
+@pytest.mark.parametrize(
+    ("unacked", "active"), [(0, True), (5, False)], ids=["its queue counts none", "it waits to become active"]
+)
+def test_what_the_broker_has_taken_back_does_not_time_out(unacked, active):
+    """The channel still counts it."""
+
+    def frame(t):
+        picture = holding()(t)
+        (known,), (one,) = picture["queues"], picture["consumers"]
+        return {
+            **picture,
+            "queues": (replace(known, messages_unacked=unacked),),
+            "consumers": (replace(one, active=active),),
+        }
+
+    assert "consumer-ack-timeout" not in ever([look(film(frame, until=90))])
