@@ -15,7 +15,7 @@ from itertools import groupby, pairwise
 
 from ackscope.snapshot import Channel, Queue
 from diagnosis.contract import ConsumerPath, View
-from diagnosis.hold_time import prefetch
+from diagnosis.hold_time import QUORUM_MOST, prefetch
 from diagnosis.memo import per_view
 from diagnosis.rules.consumers._shared.standstill import (
     handling_time,
@@ -140,7 +140,7 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
     limits = view.limits(queue)
     allowed = [prefetch(view, link) or 0 for link in links]
     unacked, ready = held(queue), queue.messages_ready or 0
-    full = _is_full(links, allowed, unacked)
+    full = _is_full(queue, links, allowed)
     channels = {link.channel.name: link.channel.messages_unacked for link in links if link.channel is not None}
     if channels and all(count == 0 for count in channels.values()):
         # The queue counts them as unacknowledged but no channel holds them: the consumers did not cause that.
@@ -159,16 +159,17 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
     if not full and 0 not in allowed and (most == 0 or unacked <= 1.5 * most):
         # What they hold may be the batch that they collect.
         return None
-    need = limits.consumers.stuck_for
+    usual = handling_time(history, stalled)
+    need = limits.consumers.stuck_for if usual else max(limits.consumers.stuck_for, limits.consumers.stuck_unknown)
+    quick = need
     if not full or ready == 0 or max(allowed) == 1:
         need = limits.consumers.stuck_long
     if (ready == 0 and unacked <= len(links)) or (not full and unacked <= most):
         need = limits.consumers.stuck_long_job
-    own_pace = limits.consumers.stuck_patience * handling_time(history, stalled)
-    need = max(need, min(own_pace, limits.consumers.stuck_long_job))
+    need = max(need, min(limits.consumers.stuck_patience * usual, limits.consumers.stuck_long_job))
     held_seconds = max(seen, _idle_for(view, idle))
     early = held_seconds < need
-    if early and (held_seconds < limits.early or (need > limits.consumers.stuck_for and not _never_acked(queue))):
+    if early and (held_seconds < limits.early or (need > quick and not _never_acked(queue))):
         return None
     grew = ready - (stalled[0].value.messages_ready or 0)
     return Stall(
@@ -191,7 +192,7 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
     )
 
 
-def _is_full(links: tuple[ConsumerPath, ...], allowed: list[int], unacked: int) -> bool:
+def _is_full(queue: Queue, links: tuple[ConsumerPath, ...], allowed: list[int]) -> bool:
     """Return whether consumers hold as many messages as they may, by their own prefetch or by one that they share."""
     shared = [
         link.channel is not None
@@ -199,7 +200,9 @@ def _is_full(links: tuple[ConsumerPath, ...], allowed: list[int], unacked: int) 
         and held(link.channel) >= (link.channel.global_prefetch_count or 0)
         for link in links
     ]
-    return all(shared) or (0 not in allowed and unacked >= sum(allowed))
+    most = QUORUM_MOST if queue.type == "quorum" else 0
+    limit = [each or most for each in allowed]
+    return all(shared) or (0 not in limit and held(queue) >= sum(limit))
 
 
 def _never_acked(queue: Queue) -> bool:

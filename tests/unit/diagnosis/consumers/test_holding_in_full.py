@@ -2,6 +2,7 @@
 
 import pytest
 
+from ackscope.findings import flat
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.consumers.results import ever, found, only, urgent
 from tests.unit.diagnosis.pictures import (
@@ -78,6 +79,19 @@ def test_a_batch_larger_than_its_prefetch_is_named(change):
     assert ("critical", "ship") == (finding.severity, finding.subject.name)
     assert finding.facts["never_acked"]
     assert "batch that is larger than its prefetch" in text(finding).cause
+
+
+def test_a_first_job_that_takes_half_a_minute_is_no_warning():
+    """No acknowledgement was seen before, so it is not known how long one takes."""
+    assert [] == urgent(look(film(full(), until=35)))
+
+
+def test_a_quorum_queue_gives_a_consumer_without_limit_two_thousand_messages():
+    """Then it holds all it may."""
+    finding = look(film(full(kind="quorum", prefetch=0, shared=2000), until=60)).findings[0]
+
+    assert "critical" == finding.severity
+    assert "stuck-consumer" in {each.rule for each in flat([finding])}
 
 
 def only_stuck(result):
