@@ -43,7 +43,8 @@ def _hold(
                 inner.basic_ack(method.delivery_tag, multiple=True)
 
         for queue in names:
-            publish(channel, queue, 2 * prefetch * consumers)
+            # The first has most messages, so that it is the cause of the others.
+            publish(channel, queue, (2 if queue != names[0] else 4) * prefetch * consumers)
             for _ in range(consumers):
                 consumer.basic_consume(queue, take, arguments=consume)
         full = acked + prefetch * (1 if shared else consumers * queues)

@@ -162,7 +162,10 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
     usual = handling_time(history, stalled)
     need = limits.consumers.stuck_for if usual else max(limits.consumers.stuck_for, limits.consumers.stuck_unknown)
     quick = need
-    if not full or ready == 0 or max(allowed) == 1:
+    if not full and usual and unacked > 1.5 * most:
+        # It acknowledged, and holds more than ever before.
+        need = quick = max(limits.consumers.stuck_for, limits.consumers.stuck_unknown)
+    elif not full or ready == 0 or max(allowed) == 1:
         need = limits.consumers.stuck_long
     if (ready == 0 and unacked <= len(links)) or (not full and unacked <= most):
         need = limits.consumers.stuck_long_job
