@@ -26,6 +26,7 @@ class OverdueConsumer:
         idle_seconds: how long it has held them at least.
         timeout_seconds: the acknowledgement timeout.
         timeout_reported: the broker reports that timeout; otherwise it is RabbitMQ's default.
+        works: its channel has acknowledged messages, so a job may need the time; otherwise it hangs.
         ended: the broker has already acted.
     """
 
@@ -35,6 +36,7 @@ class OverdueConsumer:
     idle_seconds: float
     timeout_seconds: float
     timeout_reported: bool
+    works: bool
     ended: bool
 
 
@@ -164,5 +166,6 @@ def _judge(
         idle_seconds=now - (channel.idle_since if since is None else since),
         timeout_seconds=seconds,
         timeout_reported=reported,
+        works=bool(channel.stats.ack),
         ended=ended,
     )

@@ -22,7 +22,9 @@ from tests.unit.diagnosis.pictures import (
 )
 
 
-def holding(*, timeout_ms=100_000, acts=1e9, kind="quorum", comes_back=False, client_goes=False, held=5, idle=True):
+def holding(
+    *, timeout_ms=100_000, acts=1e9, kind="quorum", comes_back=False, client_goes=False, held=5, idle=True, acked=0
+):
     """A consumer of prefetch 100 that holds five messages from second 0 on, until the broker acts."""
 
     def frame(t):
@@ -39,7 +41,7 @@ def holding(*, timeout_ms=100_000, acts=1e9, kind="quorum", comes_back=False, cl
                     messages_unacked=held if here else 0,
                     consumer_count=int(here),
                     idle_since=since if idle else None,
-                    stats=stats(deliver=held),
+                    stats=stats(deliver=held + acked, ack=acked),
                 ),
             ),
             "connections": () if over and client_goes else (connection(),),
@@ -120,10 +122,16 @@ def test_before_4_0_the_default_timeout_is_assumed():
 
 @pytest.mark.parametrize(("version", "offered"), [((3, 10), False), ((3, 12), True), ((4, 3), True)])
 def test_a_timeout_per_queue_is_offered_where_the_broker_has_one(version, offered):
-    """Policies accept `consumer-timeout` from 3.12 on."""
-    commands = [step.command or "" for step in render(only(look(film(holding(), until=60))), Cluster(version)).steps]
+    """Policies accept `consumer-timeout` from 3.12 on. It helps a consumer that works, and none that hangs."""
 
-    assert offered is any("rabbitmqctl set_policy -p / ack-timeout '^orders$'" in command for command in commands)
+    def offers(acked):
+        report = render(only(look(film(holding(acked=acked), until=60))), Cluster(version))
+        return any(
+            "rabbitmqctl set_policy -p / ack-timeout '^orders$'" in (each.command or "") for each in report.steps
+        )
+
+    assert offered is offers(50)
+    assert not offers(0)
 
 
 def test_a_stuck_consumer_is_the_cause():
