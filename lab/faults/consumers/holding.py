@@ -12,6 +12,8 @@ from lab.faults.fault import Fault, FaultSpec
 
 _RATE = 5.0
 _QUEUES = 5
+_REFRESH = 5
+"""Seconds after which the broker has refreshed the statistics of a channel."""
 
 
 def _hold(
@@ -48,13 +50,13 @@ def _hold(
             for _ in range(consumers):
                 consumer.basic_consume(queue, take, arguments=consume)
         full = acked + prefetch * (1 if shared else consumers * queues)
-        announced = False
+        ticks_full = 0
         for _ in fault.ticks(1 / _RATE):
             for queue in names:
                 publish(channel, queue)
-            if not announced and len(received) >= max(1, full - 1):
+            ticks_full += len(received) >= max(1, full - 1)
+            if ticks_full == _REFRESH * _RATE:
                 fault.announce()
-                announced = True
 
     return inject
 
