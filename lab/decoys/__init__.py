@@ -6,6 +6,7 @@
 from collections.abc import Mapping
 
 from lab.decoys import (
+    batches,
     burst,
     delays,
     deploy_restart,
@@ -18,5 +19,18 @@ from lab.decoys import (
 )
 from lab.faults.fault import FaultSpec
 
-_MODULES = (burst, deploy_restart, polling, fanout_alone, long_jobs, retry_delay, delays, idle_quorum, leader_moves)
-DECOYS: Mapping[str, FaultSpec] = {module.SPEC.name: module.SPEC for module in _MODULES}
+DECOYS: Mapping[str, FaultSpec] = {
+    module.SPEC.name: module.SPEC
+    for module in (
+        batches,
+        burst,
+        deploy_restart,
+        polling,
+        fanout_alone,
+        long_jobs,
+        retry_delay,
+        delays,
+        idle_quorum,
+        leader_moves,
+    )
+}
