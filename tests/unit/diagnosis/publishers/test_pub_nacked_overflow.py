@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from ackscope.findings import QueueRef
@@ -194,7 +196,8 @@ def test_a_channel_that_was_opened_meanwhile_counts_from_zero():
 
     def frame(t):
         late = picture(t)
-        return {**late, "channels": late["channels"] if t >= 10 else ()}
+        opened = {"stats": stats(publish=int(8 * (t - 5)), confirm=0)}
+        return {**late, "channels": (replace(publisher(t), **opened),) if t >= 10 else ()}
 
     assert ["shop"] == only(look(film(frame, until=15))).facts["nacked_clients"]
 
