@@ -129,7 +129,7 @@ def _loses(view: View, queue: Queue, link: Link, target: RefusingTarget | None) 
     if target is None or not is_here(link) or target.queue.key == queue.key:
         return
     recent = last(view.history(queue), view.thresholds.interval)
-    if len(recent) < 2 or delta(recent, "redeliver") or not view.limits(queue).early <= span(recent):
+    if len(recent) < 2 or delta(recent, "redeliver"):
         return
     counted = bool(queue.stats.deliver or queue.stats.deliver_no_ack)
     grown = (recent[-1].value.messages or 0) - (recent[0].value.messages or 0)

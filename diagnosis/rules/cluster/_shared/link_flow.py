@@ -229,7 +229,7 @@ def _by_forwarded(view: View, source: LinkSource) -> Circulation | None:
 
 def _forwarded(view: View, link: Link) -> list[tuple[Instant, int]]:
     """Return the counter of a shovel at each reading since it last started."""
-    found = []
+    found: list[tuple[Instant, int]] = []
     for seen in view.window.readings("links"):
         for each in seen.value:
             if (each.kind, each.vhost, each.name) == (link.kind, link.vhost, link.name) and each.forwarded is not None:

@@ -169,8 +169,13 @@ def _nacked(view: View, channel: Channel) -> NackedPublisher | None:
     )
     if nacked < max(2.0, view.thresholds.publishers.overflow_share * published):
         return None
+    earlier = [seen.at for seen in view.window.readings("channels") if seen.at.since(history[0].at) < 0]
+    unseen = history[0].at.since(earlier[-1]) if opened_inside and earlier else 0.0
     return NackedPublisher(
-        channel=channel, connection=view.connection(channel.connection_name), nacked=nacked, seconds=span(recent)
+        channel=channel,
+        connection=view.connection(channel.connection_name),
+        nacked=nacked,
+        seconds=span(recent) + unseen,
     )
 
 
