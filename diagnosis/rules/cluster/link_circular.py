@@ -57,8 +57,8 @@ def _flow(view: View, first: LinkSource) -> Series[Queue]:
     """Return the latest readings of a queue in which as many messages came back as were taken."""
 
     def circulates(pair: Series[Queue]) -> bool:
-        taken = delta(pair, *CONSUMED)
-        return taken >= _RATE * span(pair) and delta(pair, "publish") >= _BACK * taken
+        moved = delta(pair, *CONSUMED)
+        return moved >= _RATE * span(pair) and delta(pair, "publish") >= _BACK * moved
 
     return latest_run(view.history(first.queue), view.limits(first.queue).interval, circulates)
 
@@ -66,7 +66,7 @@ def _flow(view: View, first: LinkSource) -> Series[Queue]:
 def _finding(circle: list[LinkSource], copies: list[Place], run: Series[Queue]) -> Finding:
     first, seconds = circle[0], span(run)
     link = first.link
-    taken = delta(run, *CONSUMED)
+    moved = delta(run, *CONSUMED)
     paths = [each.path for each in circle if each.path is not None]
     involved = involved_consumers((each.queue for each in circle), paths)
     return Finding(
@@ -85,8 +85,8 @@ def _finding(circle: list[LinkSource], copies: list[Place], run: Series[Queue]) 
             "queue": queue_facts(first.queue),
             "queues": [each.queue.name for each in circle],
             "copies": [name for _, name in copies],
-            "taken": taken,
-            "take_rate": taken / seconds,
+            "moved": moved,
+            "move_rate": moved / seconds,
             "published": delta(run, "publish"),
             "messages": first.queue.messages or 0,
             "dynamic": link is not None and link.type != "static",
@@ -99,8 +99,8 @@ def _finding(circle: list[LinkSource], copies: list[Place], run: Series[Queue]) 
                 source=source("/api/shovels", "src_queue", "dest_queue", "dest_exchange") + source("/api/bindings"),
             ),
             Evidence(
-                key="taken",
-                value=taken,
+                key="moved",
+                value=moved,
                 unit=Unit.MESSAGES,
                 source=source("/api/queues", "message_stats.ack", "message_stats.publish"),
             ),

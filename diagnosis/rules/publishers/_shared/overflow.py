@@ -93,5 +93,5 @@ def _rejected(recent: Series[Queue]) -> int:
     first, final = recent[0].value, recent[-1].value
     delivered = delta(recent, "deliver", "get") - delta(recent, "redeliver")
     unacked = (final.messages_unacked or 0) - (first.messages_unacked or 0)
-    kept = held_dead_letters(final) - held_dead_letters(first)
-    return max(0, delivered - delta(recent, "ack") - unacked - kept)
+    added = held_dead_letters(final) - held_dead_letters(first)
+    return max(0, delivered - delta(recent, "ack") - unacked - added)
