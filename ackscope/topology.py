@@ -124,7 +124,7 @@ class Link:
         source, destination: addresses of a shovel, without credentials.
         source_queue: queue that a shovel takes messages from.
         target_queue, target_exchange, target_key: where a shovel publishes to: a queue, or an exchange with a key.
-        forwarded: messages that a shovel sent to its target, also those that were refused; from 4.0 on.
+        forwarded: messages that a shovel sent to its target, also those that were refused; on 4.3, not on 4.0.
         since: seconds since 1970 of the last change of state.
     """
 

@@ -1,4 +1,4 @@
-"""link-circular (E15): shovels move messages in a circle, so that they never arrive anywhere.
+"""link-circular (E21): shovels move messages in a circle, so that they never arrive anywhere.
 
 The target of a shovel is its own source, directly or through an exchange, or the source of other shovels that lead back
 to it. The settings of the shovels show the circle, and the counters of its queue the flow: about as many messages are

@@ -1,4 +1,4 @@
-"""link-target-refuses (E14): a shovel or federation link cannot deliver, because its target refuses the messages.
+"""link-target-refuses (E20): a shovel or federation link cannot deliver, because its target refuses the messages.
 
 Two laws, by how the link acknowledges at its source:
 

@@ -1,4 +1,4 @@
-"""dead-letters-held (C15): a quorum queue keeps its dead letters, because their target does not take them.
+"""dead-letters-held (C20): a quorum queue keeps its dead letters, because their target does not take them.
 
 With at-least-once dead-lettering a quorum queue keeps a dead letter until its target has confirmed it. It is neither
 ready nor unacknowledged meanwhile, and counts towards the length limit. If the target never confirms, the queue fills
