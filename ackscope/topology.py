@@ -122,6 +122,9 @@ class Link:
         upstream: name of the upstream, for federation links.
         local: the exchange or queue that a federation link serves.
         source, destination: addresses of a shovel, without credentials.
+        source_queue: queue that a shovel takes messages from.
+        target_queue, target_exchange, target_key: where a shovel publishes to: a queue, or an exchange with a key.
+        forwarded: messages that a shovel sent to its target, also those that were refused; on 4.3, not on 4.0.
         since: seconds since 1970 of the last change of state.
     """
 
@@ -136,6 +139,11 @@ class Link:
     local: str | None = None
     source: str | None = None
     destination: str | None = None
+    source_queue: str | None = None
+    target_queue: str | None = None
+    target_exchange: str | None = None
+    target_key: str | None = None
+    forwarded: int | None = None
     since: float | None = None
 
 

@@ -33,6 +33,14 @@ def _connection(view: View, finding: Finding) -> Iterable[Hashable]:
     return () if name is None else (name,)
 
 
+def _involved_queues(_view: View, finding: Finding) -> Iterable[Hashable]:
+    return ((queue.vhost, queue.name) for queue in finding.involved.queues)
+
+
+def _queue(_view: View, finding: Finding) -> Iterable[Hashable]:
+    return ((finding.subject.vhost, finding.subject.name),) if finding.subject.kind == "queue" else ()
+
+
 def both(keys: Keys) -> Relation:
     """Return a relation in which the cause and its consequence have the same keys."""
     return Relation(keys, keys)
@@ -48,3 +56,5 @@ SAME_SUBJECT = both(_subject)
 """Both have the same subject."""
 SAME_CONNECTION = both(_connection)
 """Both are about the same connection or one of its channels."""
+INVOLVED_QUEUES = Relation(_involved_queues, _queue)
+"""The cause involves several queues; the consequence is about one of them."""

@@ -1,30 +1,34 @@
 """link-down (E13): a shovel or a federation link does not run, so its messages are not transferred.
 
-A shovel that cannot connect says "terminated" and why on 4.3, and "starting" forever on 3.10 and 4.0. Links to the
-same address fail for the same reason, so they are one finding.
+A shovel that cannot connect says "terminated" and why on 4.3, and "starting" forever on 3.10 and 4.0. One whose target
+closes its channel, for example because the exchange does not exist, runs for a moment after each restart, and its
+messages are redelivered. Links to the same address fail for the same reason, so they are one finding.
 Source: https://www.rabbitmq.com/docs/shovel#monitoring, https://www.rabbitmq.com/docs/federation#links
 """
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, Subject, source
+from ackscope.findings import Certainty, Evidence, Finding, Involved, QueueRef, Severity, Subject, source
 from ackscope.topology import Link
 from diagnosis.contract import RuleResult, View
-from diagnosis.rules.nodes._shared.node_history import trailing
-from diagnosis.series import span
+from diagnosis.memo import per_view
+from diagnosis.series import span, stretch
 
 NAME = "link-down"
 
 _TRANSFERS = {"running", "flow"}
 """States in which messages are transferred."""
 
+_RECENT = 3
+"""Of this many readings all but one fail while a link is restarted again and again."""
+
 _Key = tuple[str, str, str, str]
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Yield one finding for all links to the same address that do not run."""
-    down = [link for link in view.bridges if link.state is not None and link.state not in _TRANSFERS]
+    down = [link for each in view.bridges if (link := _latest_failure(view, each)) is not None]
     if not down:
         return
     seconds = {_key(link): _seconds(view, _key(link)) for link in down}
@@ -36,6 +40,32 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     for _, links in sorted(by_remote.items()):
         links.sort(key=_key)
         yield _finding(view, links, max(seconds[_key(link)] for link in links))
+
+
+def _fails(link: Link) -> bool:
+    return link.state is not None and link.state not in _TRANSFERS
+
+
+def _latest_failure(view: View, link: Link) -> Link | None:
+    """Return a link as it is, or was in the previous reading if it was restarted again since; None if it works."""
+    if _fails(link):
+        return link
+    before = _readings(view, _key(link))[-_RECENT:]
+    failed = [each for each in before if _fails(each)]
+    return failed[-1] if len(failed) >= _RECENT - 1 else None
+
+
+def _readings(view: View, key: _Key) -> list[Link]:
+    """Return a link at each reading, oldest first."""
+    return per_view(view, _all_readings).get(key, [])
+
+
+def _all_readings(view: View) -> dict[_Key, list[Link]]:
+    found: dict[_Key, list[Link]] = defaultdict(list)
+    for seen in view.window.readings("links"):
+        for link in seen.value:
+            found[_key(link)].append(link)
+    return found
 
 
 def _key(link: Link) -> _Key:
@@ -50,16 +80,20 @@ def _remote(link: Link) -> str:
 
 
 def _seconds(view: View, key: _Key) -> float:
-    """How long a link has not run."""
+    """How long a link has not run; one reading in which it runs again, between two others, is a restart."""
 
     def fails(links: Sequence[Link]) -> bool:
-        return any(_key(link) == key and link.state not in _TRANSFERS for link in links)
+        return any(_key(link) == key and _fails(link) for link in links)
 
-    return span(trailing(view.window.readings("links"), fails))
+    run = stretch(view.window.readings("links"), lambda older, newer: fails(older.value) or fails(newer.value))
+    return span(run if fails(run[0].value) else run[1:])
 
 
 def _finding(view: View, links: Sequence[Link], seconds: float) -> Finding:
     limit = view.thresholds.cluster.link_for
+    # A shovel that has ended no longer shows its queue.
+    known = [each for link in links for each in _readings(view, _key(link))]
+    sources = {(each.vhost or "/", each.source_queue) for each in known if each.source_queue}
     lasting = seconds >= limit
     first = links[0]
     reason = next((link.reason for link in links if link.reason), None)
@@ -91,11 +125,15 @@ def _finding(view: View, links: Sequence[Link], seconds: float) -> Finding:
             "node": first.node,
             "state": first.state,
             "reason": reason,
+            "restarts": any(not _fails(each) for each in _readings(view, _key(first))[-_RECENT:]),
             "serves": sorted(link.local for link in links if link.local),
             "warning_after_seconds": limit,
         },
         certainty=Certainty.EARLY if not lasting else Certainty.CERTAIN if reason else Certainty.LIKELY,
         seen_seconds=seconds,
         evidence=tuple(evidence),
-        involved=Involved(nodes=tuple(sorted({link.node for link in links if link.node}))),
+        involved=Involved(
+            queues=tuple(QueueRef(*place) for place in sorted(sources)),
+            nodes=tuple(sorted({link.node for link in links if link.node})),
+        ),
     )

@@ -3,16 +3,17 @@
 A consumer that reconnects after a restart causes redeliveries only once, so the share of redeliveries must be high in
 several consecutive intervals. Some applications requeue by design. Where the baseline is known, a queue with more
 than three times as many redeliveries as usual at this hour is reported as information, although most of its messages
-get through.
+get through. A shovel or federation link that requeues is link-target-refuses.
 """
 
 from collections.abc import Iterator
 
 from ackscope.baselines import Band
-from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Unit, source
+from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Suppressed, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import ConsumerPath, RuleResult, View
 from diagnosis.facts import consumer_facts, queue_facts
+from diagnosis.rules.cluster._shared.link_flow import circulations
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.rules.consumers._shared.redelivery_rounds import REFRESH_SECONDS, deliveries, redelivery_rounds
 from diagnosis.series import delta, span, steps
@@ -26,6 +27,11 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that redelivered recently."""
     for queue in view.queues:
         if not queue.stats.redeliver or not view.moved(queue, "redeliver"):
+            continue
+        circulation = circulations(view).get(queue.key)
+        if circulation is not None:
+            facts: dict[str, Fact] = {"link": circulation.source.name, "kind": circulation.source.kind}
+            yield Suppressed(rule=NAME, subject=queue_subject(queue), reason="by_link", facts=facts)
             continue
         limits = view.limits(queue)
         history = view.history(queue)

@@ -4,8 +4,8 @@ A publisher with confirms gets basic.nack; one without learns nothing, and its m
 count nacks, so two balances show them:
 
 * of the queue: messages published but neither stored nor delivered (not used for a queue with a message TTL);
-* of a channel in confirm mode: messages published but neither confirmed nor unconfirmed. Unroutable messages are
-  confirmed, so they are not included. A channel does not show where it publishes to: it is a suspect, not a proof.
+* of a channel in confirm mode: messages published but neither confirmed nor unconfirmed. A channel is named only where
+  this fits what the queue refused in the same time.
 """
 
 from collections.abc import Iterator
@@ -22,35 +22,27 @@ from ackscope.findings import (
     Unit,
     source,
 )
-from ackscope.snapshot import Channel, Connection, Queue
+from ackscope.snapshot import Channel, Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import client_name, queue_facts, queue_ref
+from diagnosis.routes import dead_letters_to
 from diagnosis.rules.clients._shared.connections import involved_connections
-from diagnosis.series import count, delta, last, span
+from diagnosis.rules.publishers._shared.overflow import full_readings, held_dead_letters, level, refused
+from diagnosis.rules.publishers._shared.refused_by_queue import (
+    NackedPublisher,
+    also_stored,
+    fitting,
+    nacked_publishers,
+    publishers_without_confirms,
+)
+from diagnosis.series import delta, span
 from diagnosis.window import Series
 
 NAME = "pub-nacked-overflow"
 
-REFUSING = ("reject-publish", "reject-publish-dlx")
-# Counters of messages that a client took from the queue for good.
-DELIVERED_FOR_GOOD = ("ack", "deliver_no_ack", "get_no_ack")
 _LIMITS = ("max-length", "max-length-bytes")
-# Share of the published messages below which a difference is noise.
-_NOISE = 0.05
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NackedPublisher:
-    """A channel with nacked publishes, to some queue of its virtual host: at least `nacked` recently."""
-
-    channel: Channel
-    connection: Connection | None
-    nacked: int
-
-    @property
-    def client(self) -> str:
-        """The application by the name of its connection."""
-        return client_name(self.connection, self.channel.connection_name) or "unknown connection"
+_EXPLAINED = 0.7
+"""Share of the refused messages that nacks of known channels must reach, so that no other publisher is suspected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,67 +53,74 @@ class FullQueue:
         recent: the readings that it is judged by.
         history: all readings of it.
         refused: messages refused in `recent`; None if unknown.
-        suspects: channels whose publishes were nacked.
-        without_confirms: channels that publish without confirms in its virtual host.
+        nacked: channels whose nacked publishes fit that.
+        without_confirms: channels without confirms that may have published the rest.
+        exchanges, others: exchanges that feed it together with other queues, and these.
     """
 
     queue: Queue
     recent: Series[Queue]
     history: Series[Queue]
     refused: int | None
-    suspects: tuple[NackedPublisher, ...]
+    nacked: tuple[NackedPublisher, ...]
     without_confirms: tuple[Channel, ...]
+    exchanges: tuple[str, ...]
+    others: tuple[str, ...]
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that refuses publishes when it is full, and is full."""
-    suspects: tuple[NackedPublisher, ...] | None = None
     without_publishers: list[str] = []
     for queue in view.queues:
-        if queue.setting("overflow") not in REFUSING:
+        recent = full_readings(view, queue)
+        if not recent:
             continue
-        recent = last(view.history(queue), view.thresholds.interval)
-        levels = [_level(seen.value) for seen in recent]
-        if len(recent) < 2 or max(levels) < 1.0 or min(levels[-2:]) < view.limits(queue).publishers.overflow_relief:
-            continue
-        refused = _refused(recent)
-        if suspects is None:
-            suspects = _suspects(view)
-        here = tuple(suspect for suspect in suspects if suspect.channel.vhost == queue.vhost)
-        without_confirms = _publishers_without_confirms(view, queue.vhost)
-        certain = (refused or 0) > 0 or (refused is None and bool(here))
-        if certain:
+        full = _full(view, queue, recent)
+        if (full.refused or 0) > 0 or (full.refused is None and full.nacked):
             severity = Severity.CRITICAL
-        elif refused is None and without_confirms:
+        elif full.refused is None and full.without_confirms:
             severity = Severity.WARNING
-        elif min(levels[-2:]) >= 1.0:
+        elif min(level(seen.value) for seen in recent[-2:]) >= 1.0:
             severity = Severity.INFO
+            full = replace(full, nacked=(), without_confirms=())
         else:
             continue
         if not view.fresh("channels"):
             without_publishers.append(queue.name)
-        yield _finding(
-            view,
-            severity,
-            FullQueue(
-                queue=queue,
-                recent=recent,
-                history=view.history(queue),
-                refused=refused,
-                suspects=here if certain else (),
-                without_confirms=without_confirms if certain or severity is Severity.WARNING else (),
-            ),
-        )
+        yield _finding(view, severity, full)
     if without_publishers:
         yield Inconclusive(rule=NAME, reason="channels_not_read", facts={"queues": sorted(without_publishers)})
+
+
+def _full(view: View, queue: Queue, recent: Series[Queue]) -> FullQueue:
+    seconds = max(span(recent), 1.0)
+    number = refused(recent)
+    if number is None:
+        nacked = tuple(each for each in nacked_publishers(view) if each.channel.vhost == queue.vhost)
+    else:
+        nacked = fitting(view, queue) if number else ()
+    explained = number is not None and sum(each.rate for each in nacked) >= _EXPLAINED * number / seconds
+    published = delta(recent, "publish")
+    others = () if explained or not published else publishers_without_confirms(view, queue, published / seconds)
+    exchanges, stored = also_stored(view, queue)
+    return FullQueue(
+        queue=queue,
+        recent=recent,
+        history=view.history(queue),
+        refused=number,
+        nacked=nacked,
+        without_confirms=others,
+        exchanges=exchanges,
+        others=stored,
+    )
 
 
 def _finding(view: View, severity: Severity, full: FullQueue) -> Finding:
     queue, seconds = full.queue, span(full.recent)
     acked = delta(full.recent, "ack")
-    connections = [each.connection for each in full.suspects]
+    connections = [each.connection for each in full.nacked]
     connections += [view.connection(channel.connection_name) for channel in full.without_confirms]
-    channels = [*(each.channel for each in full.suspects), *full.without_confirms]
+    channels = [*(each.channel for each in full.nacked), *full.without_confirms]
     involved = involved_connections(connections, (channel.name for channel in channels))
     return Finding(
         rule=NAME,
@@ -138,13 +137,18 @@ def _finding(view: View, severity: Severity, full: FullQueue) -> Finding:
             "raised_limits": _raised_limits(queue),
             "overflow": queue.setting("overflow"),
             "consumers": queue.consumers or 0,
+            "dead_letters_held": held_dead_letters(queue),
+            "dead_lettered_to": _dead_lettered_to(view, queue),
             "published": delta(full.recent, "publish"),
             "acked": acked,
             "ack_rate": acked / max(seconds, 1.0),
             "refused": full.refused,
             "interval_seconds": seconds,
-            "nacked_clients": sorted({each.client for each in full.suspects}),
+            "nacked_clients": sorted({each.client for each in full.nacked}),
             "channels_without_confirms": [channel.name for channel in full.without_confirms],
+            "clients_without_confirms": _clients(view, full.without_confirms),
+            "fan_out_exchanges": list(full.exchanges),
+            "also_stored_by": list(full.others),
         },
         evidence=tuple(_evidence(full)),
         involved=replace(involved, queues=(queue_ref(queue),)),
@@ -175,13 +179,13 @@ def _evidence(full: FullQueue) -> Iterator[Evidence]:
             unit=Unit.MESSAGES,
             source=source("/api/queues", "message_stats.publish", "message_stats.ack", "messages"),
         )
-    for suspect in full.suspects[:3]:
+    for each in full.nacked[:3]:
         yield Evidence(
             key="nacked",
-            value=suspect.nacked,
+            value=each.nacked,
             unit=Unit.MESSAGES,
             source=source("/api/channels", "message_stats.publish", "message_stats.confirm", "messages_unconfirmed"),
-            facts={"publisher": {"client": suspect.client, "channel": suspect.channel.name}},
+            facts={"publisher": {"client": each.client, "channel": each.channel.name}},
         )
     if full.without_confirms:
         yield Evidence(
@@ -195,7 +199,7 @@ def _full_since(full: FullQueue) -> str:
     """Return the first of the latest readings near the limit; the count restarts once a queue has drained by half."""
     first = full.recent[0]
     for seen in reversed(full.history):
-        if (seen.value.messages_ready or 0) * 2 < (full.queue.messages_ready or 0):
+        if (seen.value.messages or 0) * 2 < (full.queue.messages or 0):
             break
         first = seen
     return first.at.iso()
@@ -206,88 +210,20 @@ def _limit(queue: Queue, name: str) -> int | None:
     return value if isinstance(value, int) else None
 
 
+def _clients(view: View, channels: tuple[Channel, ...]) -> list[Fact]:
+    """Return the applications of some channels, each once."""
+    names = {client_name(view.connection(each.connection_name), each.connection_name) for each in channels}
+    return [*sorted(filter(None, names))]
+
+
+def _dead_lettered_to(view: View, queue: Queue) -> list[Fact] | None:
+    """Return the queues that get what is refused; None if refused messages are not dead-lettered."""
+    if queue.setting("overflow") != "reject-publish-dlx":
+        return None
+    return [name for _, name in sorted(dead_letters_to(view, queue) or ())]
+
+
 def _raised_limits(queue: Queue) -> dict[str, Fact]:
     """Return the definition of a policy with twice the limits."""
     limits: dict[str, Fact] = {key: value * 2 for key in _LIMITS if (value := _limit(queue, key)) is not None}
     return {**limits, "overflow": queue.setting("overflow")}
-
-
-def _level(queue: Queue) -> float:
-    """Return how full a queue is: 1 if the next message is refused; 0 without a limit or a count.
-
-    Only ready messages count. Source: https://www.rabbitmq.com/docs/maxlength
-    """
-    levels = [0.0]
-    messages, ready_bytes = queue.messages_ready, queue.message_bytes_ready
-    length, space = queue.setting("max-length"), queue.setting("max-length-bytes")
-    if isinstance(length, int) and messages is not None:
-        levels.append(messages / length if length > 0 else 1.0)
-    if isinstance(space, int) and ready_bytes is not None:
-        # The message that no longer fits is refused: add one of average size.
-        average = ready_bytes / messages if messages else 0.0
-        levels.append((ready_bytes + average) / space if space > 0 else 1.0)
-    return max(levels)
-
-
-def _refused(recent: Series[Queue]) -> int | None:
-    """Return the messages published to the queue that it neither holds nor delivered; None if unknown.
-
-    Counters are current but `messages` is up to 5 s old, so a few messages are noise for a queue at its limit.
-    """
-    first, final = recent[0].value, recent[-1].value
-    if final.setting("message-ttl") is not None or first.messages is None or final.messages is None:
-        return None
-    stored = final.messages - first.messages
-    published = delta(recent, "publish")
-    refused = published - delta(recent, *DELIVERED_FOR_GOOD) - stored
-    return refused if refused >= max(2.0, _NOISE * published) else 0
-
-
-def _suspects(view: View) -> tuple[NackedPublisher, ...]:
-    """Return channels in confirm mode that recently published more than is confirmed or unconfirmed, most first."""
-    found = []
-    for channel in view.channels:
-        if channel.confirm is not True or not channel.stats.publish:
-            continue
-        nacked = _nacked(view, channel)
-        if nacked is not None and nacked > 0:
-            connection = view.connection(channel.connection_name)
-            found.append(NackedPublisher(channel=channel, connection=connection, nacked=nacked))
-    return tuple(sorted(found, key=lambda suspect: (-suspect.nacked, suspect.channel.name)))
-
-
-def _nacked(view: View, channel: Channel) -> int | None:
-    """Return the minimum number of recently nacked publishes of a channel; None if the broker does not show it.
-
-    Counters are current but `messages_unconfirmed` is up to 5 s old. So the largest number of unconfirmed messages is
-    subtracted, and the rest must exceed a share of what was published: a few messages in flight look like a few nacks.
-    """
-    history = view.channel_history(channel.name)
-    recent = last(history, view.thresholds.interval)
-    unconfirmed = [seen.value.messages_unconfirmed for seen in recent]
-    known = [number for number in unconfirmed if number is not None]
-    if not known or len(known) < len(unconfirmed):
-        return None
-    first_read = view.channels_before
-    opened_inside = len(recent) == len(history) and first_read is not None and history[0].at != first_read
-    before = 0 if opened_inside else _unsettled(recent[0].value)
-    nacked = _unsettled(recent[-1].value) - before - max(known)
-    published = count(recent[-1].value.stats, "publish") - (
-        0 if opened_inside else count(recent[0].value.stats, "publish")
-    )
-    return nacked if nacked >= max(2.0, view.thresholds.publishers.overflow_share * published) else 0
-
-
-def _unsettled(channel: Channel) -> int:
-    return count(channel.stats, "publish") - count(channel.stats, "confirm")
-
-
-def _publishers_without_confirms(view: View, vhost: str) -> tuple[Channel, ...]:
-    """Channels that publish without confirms: their refused messages are lost silently."""
-    found = []
-    for channel in view.channels:
-        if channel.vhost == vhost and channel.confirm is False and not channel.transactional and channel.stats.publish:
-            recent = last(view.channel_history(channel.name), view.thresholds.interval)
-            if span(recent) > 0 and delta(recent, "publish") > 0:
-                found.append(channel)
-    return tuple(sorted(found, key=lambda channel: channel.name))

@@ -10,6 +10,7 @@ from functools import partial
 from ackscope.findings import Evidence, Fact, Finding, Severity, Suppressed, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
+from diagnosis.rules.publishers._shared.overflow import refuses_when_full
 from diagnosis.rules.queues._shared.message_balance import (
     MessageBalance,
     balance_evidence,
@@ -27,9 +28,6 @@ from diagnosis.series import span
 from diagnosis.window import Series
 
 NAME = "maxlen-drop-head"
-
-REFUSES = ("reject-publish", "reject-publish-dlx")
-"""Other kinds of overflow, which pub-nacked-overflow reports."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -50,7 +48,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 def _limited(queue: Queue) -> bool:
     limited = queue.setting("max-length") is not None or queue.setting("max-length-bytes") is not None
-    return limited and queue.setting("overflow") not in REFUSES and queue.type != "stream"
+    return limited and not refuses_when_full(queue) and queue.type != "stream"
 
 
 def _severity(view: View, queue: Queue, seconds: float) -> Severity:

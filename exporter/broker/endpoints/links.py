@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from ackscope.topology import Link
-from exporter.broker.fields import Field, FieldTable, Gaps, Version, by_key, if_set, name, objects, read, text
+from exporter.broker.fields import Field, FieldTable, Gaps, Version, by_key, count, if_set, name, objects, read, text
 
 _CREDENTIALS = re.compile(r"(\w://)[^/\s\"]*@")
 """User and password in a URI, as in amqp://user:password@host."""
@@ -35,6 +35,11 @@ _SHOVEL = FieldTable(
     Field("reason", "", if_set(_error_text)),
     Field("source", "src_uri", if_set(_uri_without_credentials)),
     Field("destination", "dest_uri", if_set(_uri_without_credentials)),
+    Field("source_queue", "src_queue", if_set(name)),
+    Field("target_queue", "dest_queue", if_set(name)),
+    Field("target_exchange", "dest_exchange", if_set(name)),
+    Field("target_key", "dest_exchange_key", if_set(name)),
+    Field("forwarded", "", if_set(count)),
 )
 
 _FEDERATION = FieldTable(

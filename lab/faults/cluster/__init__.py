@@ -3,7 +3,9 @@
 from lab.faults.cluster import (
     hung_peer,
     leader_imbalance,
+    link_circular,
     link_down,
+    link_target_refuses,
     metadata_minority,
     mirror_unsynchronised,
     node_down,
@@ -30,6 +32,8 @@ FAULTS: tuple[FaultSpec, ...] = (
     stream_replica_missing.SPEC,
     mirror_unsynchronised.SPEC,
     link_down.SPEC,
+    link_target_refuses.SPEC,
+    link_circular.SPEC,
     leader_imbalance.SPEC,
     version_skew.SPEC,
 )

@@ -4,6 +4,7 @@ from lab.faults.fault import FaultSpec
 from lab.faults.queues import (
     classic_queue_node_down,
     dead_letter_cycle,
+    dead_letters_held,
     delay_queue_blocked,
     delay_queue_cycle,
     delay_target_full,
@@ -32,6 +33,7 @@ FAULTS: tuple[FaultSpec, ...] = (
     dlx_missing.SPEC,
     dlq_filling.SPEC,
     dead_letter_cycle.SPEC,
+    dead_letters_held.SPEC,
     queue_overload.SPEC,
     orphan_queue.SPEC,
     stale_head.SPEC,

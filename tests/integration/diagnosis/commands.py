@@ -130,6 +130,7 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         "name": "to the other site",
         "limits": {"max-length": 1000},
         "raised_limits": {"max-length": 2000},
+        "target": classic,
         "longer_ttl_milliseconds": 3_600_000,
         "longer_limit": 500,
         "dead_letter_arguments": {"x-queue-type": "classic", "x-dead-letter-exchange": ""},
@@ -151,7 +152,7 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         facts["queue"] = queue(names.exclusive)
     if command.rule == "stream-replica-missing":
         facts["first_queue"] = queue(names.stream, "stream")
-    if command.rule == "dlx-missing":
+    if command.rule in {"dlx-missing", "dead-letters-held"}:
         facts |= {"exchange": "dead & gone", "new_type": "direct", "new_queue": "dead letters", "new_key": "it's new"}
     if command.rule == "connection-limit-reached":
         facts["raised_limits"] = {"max-connections": 100}

@@ -1,5 +1,6 @@
 import pytest
 
+from ackscope.findings import QueueRef
 from ackscope.topology import Link
 from tests.unit.diagnosis.cluster.scenes import ONE, finding_of, reported
 from tests.unit.diagnosis.pictures import film, look, text
@@ -58,3 +59,24 @@ def test_links_to_one_upstream_are_one_finding():
     finding = finding_of(result, RULE)
     assert ("federation", "head-office") == (finding.facts["kind"], finding.facts["remote"])
     assert sorted(f"x{number}" for number in range(20)) == finding.facts["serves"]
+
+
+def test_a_shovel_that_is_restarted_again_and_again_does_not_run():
+    """It runs for a moment each time; its source is known from then."""
+
+    def frame(t):
+        runs = t % 20 == 0
+        there = shovel("running", source_queue="ship") if runs else shovel(reason="needed a restart")
+        return {"links": (there,)}
+
+    for until in (80, 85, 90):
+        result = look(film(frame, until=until))
+        assert [("warning", "link", "to-warehouse")] == reported(result, RULE)
+        assert [QueueRef("/", "ship")] == list(finding_of(result, RULE).involved.queues)
+
+
+def test_a_shovel_that_was_restarted_once_runs():
+    """A restart by an operator is over after one reading."""
+    states = lambda t: {"links": (shovel("terminated" if t == 60 else "running"),)}  # noqa: E731
+
+    assert [] == reported(look(film(states, until=65)), RULE)

@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import pytest
 
 from ackscope.findings import QueueRef
 from ackscope.snapshot import Part
+from ackscope.topology import Binding, Bindings, Exchange
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.pictures import channel, connection, film, look, queue, stats, text
 from tests.unit.diagnosis.publishers.films import findings
@@ -22,10 +25,10 @@ def only(verdict):
     return finding
 
 
-def full(t, *, ready=10, rate=8.0, acked=0.0, arguments=None, **fields):
+def full(t, *, name="orders", ready=10, rate=8.0, acked=0.0, arguments=None, **fields):
     """A queue at its limit of 10 messages; messages published and acknowledged a second."""
     counters = stats(publish=int(10 + rate * t), ack=int(acked * t))
-    return queue(messages_ready=ready, messages=ready, arguments=arguments or LIMITED, stats=counters, **fields)
+    return queue(name, messages_ready=ready, messages=ready, arguments=arguments or LIMITED, stats=counters, **fields)
 
 
 def publisher(t, *, rate=8.0, confirmed=0.0, confirm=True, unconfirmed=1, **fields):
@@ -194,7 +197,8 @@ def test_a_channel_that_was_opened_meanwhile_counts_from_zero():
 
     def frame(t):
         late = picture(t)
-        return {**late, "channels": late["channels"] if t >= 10 else ()}
+        opened = {"stats": stats(publish=int(8 * (t - 5)), confirm=0)}
+        return {**late, "channels": (replace(publisher(t), **opened),) if t >= 10 else ()}
 
     assert ["shop"] == only(look(film(frame, until=15))).facts["nacked_clients"]
 
@@ -251,3 +255,109 @@ def test_relief_may_differ_by_queue():
         return {"queues": (draining(t), draining(t, "batch"))}
 
     assert ["batch"] == [name for _, _, name in found(look(film(frame, until=25), thresholds=thresholds))]
+
+
+def test_only_publishers_whose_nacks_fit_are_named():
+    """Two full queues refuse at different rates; each finding names its own publisher, and none a bystander."""
+
+    def app(t, number, rate, confirmed=0.0):
+        name = f"10.0.1.{number}:1 -> 10.0.0.1:5672"
+        counters = stats(publish=int(10 + rate * t), confirm=int(10 + confirmed * t))
+        return channel(f"{name} (1)", confirm=True, consumer_count=0, stats=counters), connection(
+            name, client_name=f"app-{number}"
+        )
+
+    def frame(t):
+        apps = [app(t, 1, 8.0), app(t, 2, 200.0), app(t, 3, 300.0, confirmed=300.0)]
+        return {
+            "queues": (full(t), full(t, rate=200.0, name="mails")),
+            "channels": tuple(each for each, _ in apps),
+            "connections": tuple(each for _, each in apps),
+        }
+
+    verdict = look(film(frame, until=20))
+
+    named = {each.subject.name: each.facts["nacked_clients"] for each in findings(verdict, RULE)}
+    assert {"orders": ["app-1"], "mails": ["app-2"]} == named
+
+
+def test_a_publisher_with_many_messages_in_flight_is_not_named():
+    """Its unsettled publishes rise and fall."""
+
+    def frame(t):
+        late = picture(t)
+        ahead = 400 if (t // 5) % 2 else 20
+        name = "10.0.0.5:1 -> 10.0.0.1:5672"
+        busy = channel(
+            f"{name} (1)",
+            confirm=True,
+            messages_unconfirmed=20,
+            stats=stats(publish=int(1000 + 100 * t) + ahead, confirm=int(1000 + 100 * t)),
+        )
+        return {**late, "channels": (*late["channels"], busy)}
+
+    assert ["shop"] == only(look(film(frame, until=15))).facts["nacked_clients"]
+
+
+def test_a_fan_out_warns_of_duplicates():
+    """The other queue stored what this one refused, so a second publish would be there twice."""
+
+    def frame(t):
+        other = queue("audit", stats=stats(publish=int(8 * t)))
+        there = Exchange(vhost="/", name="all", type="fanout", stats=stats(publish_in=int(8 * t)))
+        ends = (
+            Binding(vhost="/", source="all", destination=name, destination_type="queue") for name in ("orders", "audit")
+        )
+        late = picture(t)
+        return {
+            **late,
+            "queues": (*late["queues"], other),
+            "exchanges": (there,),
+            "bindings": Bindings(listed=tuple(ends)),
+        }
+
+    finding = only(look(film(frame, until=15)))
+
+    assert (["all"], ["audit"]) == (finding.facts["fan_out_exchanges"], finding.facts["also_stored_by"])
+    assert not any("publish again" in step.text for step in text(finding).steps)
+
+
+def test_refused_messages_that_are_dead_lettered_are_not_lost():
+    """A classic queue with reject-publish-dlx sends them to its dead-letter exchange."""
+    letters = {**LIMITED, "x-overflow": "reject-publish-dlx"}
+    routed = {**letters, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "refused"}
+
+    def frame(t, arguments):
+        late = picture(t, to={"arguments": arguments})
+        return {**late, "queues": (*late["queues"], queue("refused"))}
+
+    kept = only(look(film(lambda t: frame(t, routed), until=15)))
+    nowhere = only(look(film(lambda t: frame(t, letters), until=15)))
+
+    assert (["refused"], []) == (kept.facts["dead_lettered_to"], nowhere.facts["dead_lettered_to"])
+
+
+def test_a_quorum_queue_does_not_support_reject_publish_dlx():
+    """It drops its oldest messages instead."""
+    letters = {**LIMITED, "x-overflow": "reject-publish-dlx"}
+
+    assert [] == found(look(film(lambda t: picture(t, to={"arguments": letters, "type": "quorum"}), until=15)))
+
+
+def test_what_consumers_reject_is_not_refused():
+    """Rejected without requeue: it left the queue."""
+
+    def frame(t):
+        taken = int(8 * t)
+        counters = stats(publish=int(10 + 8 * t), deliver=taken, deliver_get=taken)
+        return {"queues": (queue(messages_ready=10, messages=10, arguments=LIMITED, stats=counters),)}
+
+    assert 0 == only(look(film(frame, until=15))).facts["refused"]
+
+
+def test_a_full_queue_and_its_missing_consumer_are_one_finding():
+    """The refusal is the headline, the missing consumer hangs under it."""
+    finding = only(look(film(lambda t: picture(t, to={"consumers": 0}), until=60)))
+
+    assert "critical" == finding.severity
+    assert ["no-consumer"] == [each.rule for each in finding.consequences]

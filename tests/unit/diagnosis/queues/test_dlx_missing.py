@@ -105,15 +105,26 @@ def test_dead_letters_that_are_or_may_be_routed_are_not_reported(arguments, exch
     assert [] == of(RULE, shot(120, arguments=arguments, exchanges=exchanges, bindings=bindings))
 
 
-def test_a_quorum_queue_that_keeps_its_dead_letters_is_critical_after_two_minutes():
-    """They wait until they can be routed, and nothing is dropped."""
+def test_dead_letters_that_a_quorum_queue_keeps_are_not_dropped():
+    """They are kept until they can be routed, which is another finding; before the first, it is a warning."""
+    keeps = {**NO_EXCHANGE, "x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish"}
 
-    def waiting(t):
-        return frame(queue(type="quorum", arguments=NO_EXCHANGE, messages_dlx=20, messages_ready=0, messages=20))
+    def kept(held):
+        totals = {"messages_dlx": held, "messages_ready": 0, "messages": held}
+        return look(film(lambda _: frame(queue(type="quorum", arguments=keeps, **totals)), until=100))
 
-    assert [("warning", "gone")] == of(RULE, look(film(waiting, until=100)))
-    assert [("critical", "gone")] == of(RULE, look(film(waiting, until=130)))
-    assert (0, 20) == tuple(one(RULE, look(film(waiting, until=130))).facts[key] for key in ("dropped", "waiting"))
+    assert [] == of(RULE, kept(20))
+    assert [("warning", "gone")] == of(RULE, kept(0))
+    assert one(RULE, kept(0)).facts["keeps"]
+
+
+def test_publishes_that_a_full_queue_refuses_are_no_dead_letters():
+    """Its consumer rejects none, and what it refused is still with the publisher."""
+    full = {**NO_EXCHANGE, "x-max-length": 10, "x-overflow": "reject-publish"}
+    verdict = shot(65, ready=10, acked=0.0, rejected=0.0, arguments=full)
+
+    assert 0 == one(RULE, verdict).facts["dropped"]
+    assert [("critical", "orders")] == of("pub-nacked-overflow", verdict)
 
 
 def test_without_bindings_it_is_inconclusive():

@@ -26,6 +26,10 @@ def decode(family, payload, version=(4, 3)):
     return value, dict(gaps)
 
 
+SHOVEL_DETAILS = {"since", "forwarded", "target_exchange", "target_key"}
+"""What the recorded shovels do not show: their target is a queue, and `forwarded` is new in 4.3."""
+
+
 @pytest.mark.parametrize(
     ("version", "expected"),
     [
@@ -34,11 +38,11 @@ def decode(family, payload, version=(4, 3)):
             {
                 "vhosts": {"default_queue_type", "protected_from_deletion"},
                 "features": {"in_use"},
-                "links": {"since"},
+                "links": SHOVEL_DETAILS,
             },
         ),
-        ("4.0.5", {"vhosts": {"protected_from_deletion"}, "links": {"since"}}),
-        ("4.3.6", {"links": {"since"}}),
+        ("4.0.5", {"vhosts": {"protected_from_deletion"}, "links": SHOVEL_DETAILS}),
+        ("4.3.6", {"links": SHOVEL_DETAILS - {"forwarded"}}),
     ],
 )
 def test_only_known_gaps_of_a_version_are_absent(version, expected):
@@ -313,3 +317,32 @@ def test_memory_that_is_not_available():
 def test_absent_is_none_and_no_gap(family, payload, bare):
     """An object with only a name."""
     assert ((bare,), {}) == decode(family, payload)
+
+
+def test_a_shovel_shows_its_source_and_target():
+    """Queues, or an exchange with a key; `forwarded` on 4.3."""
+    payload = {
+        "/api/shovels": [
+            {
+                "name": "s",
+                "vhost": "/",
+                "state": "running",
+                "src_queue": "ship",
+                "dest_exchange": "shore",
+                "dest_exchange_key": "in",
+                "forwarded": 17,
+                "remaining": "unlimited",
+            }
+        ]
+    }
+
+    ((link,), gaps) = decode("links", payload)
+
+    assert ("ship", None, "shore", "in", 17, {}) == (
+        link.source_queue,
+        link.target_queue,
+        link.target_exchange,
+        link.target_key,
+        link.forwarded,
+        gaps,
+    )
