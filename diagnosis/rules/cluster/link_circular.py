@@ -11,9 +11,10 @@ from ackscope.findings import Certainty, Evidence, Finding, Severity, Subject, U
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
+from diagnosis.purpose import CONSUMED
 from diagnosis.rules.cluster._shared.link_flow import LinkSource, Place, is_here, link_sources, link_targets
 from diagnosis.rules.consumers._shared.objects import involved_consumers
-from diagnosis.rules.queues._shared.message_balance import CONSUMED, latest_run
+from diagnosis.rules.queues._shared.message_balance import latest_run
 from diagnosis.series import delta, span
 from diagnosis.window import Series
 
