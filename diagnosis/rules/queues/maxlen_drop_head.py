@@ -10,7 +10,7 @@ from functools import partial
 from ackscope.findings import Evidence, Fact, Finding, Severity, Suppressed, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
-from diagnosis.rules.publishers._shared.overflow import refuses_when_full
+from diagnosis.rules.publishers._shared.overflow import level, refuses_when_full
 from diagnosis.rules.queues._shared.message_balance import (
     MessageBalance,
     balance_evidence,
@@ -20,7 +20,6 @@ from diagnosis.rules.queues._shared.message_balance import (
 from diagnosis.rules.queues._shared.queue import (
     certainty,
     involved_queue,
-    is_full,
     queue_subject,
     queue_with_policy,
 )
@@ -35,7 +34,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     for queue in view.queues:
         if not queue.messages_ready or not _limited(queue):
             continue
-        found = losing_run(view, queue, partial(is_full, view.limits(queue).queues.full_share))
+        share = view.limits(queue).queues.full_share
+        found = losing_run(view, queue, partial(_full, share))
         if found is None:
             continue
         exchange = queue.setting("dead-letter-exchange")
@@ -49,6 +49,10 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 def _limited(queue: Queue) -> bool:
     limited = queue.setting("max-length") is not None or queue.setting("max-length-bytes") is not None
     return limited and not refuses_when_full(queue) and queue.type != "stream"
+
+
+def _full(share: float, queue: Queue) -> bool:
+    return level(queue) >= share
 
 
 def _severity(view: View, queue: Queue, seconds: float) -> Severity:

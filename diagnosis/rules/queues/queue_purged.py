@@ -14,7 +14,8 @@ from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
 from diagnosis.ledger import Ledger, ledger, levels, may_have_lost, settles_unseen
-from diagnosis.rules.queues._shared.queue import involved_queue, is_full, queue_subject
+from diagnosis.rules.publishers._shared.overflow import level
+from diagnosis.rules.queues._shared.queue import involved_queue, queue_subject
 from diagnosis.series import span
 from diagnosis.window import Series
 
@@ -26,7 +27,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     for queue in view.queues:
         if queue.setting("message-ttl") is not None or not may_have_lost(queue) or settles_unseen(view, queue):
             continue
-        if is_full(view.limits(queue).queues.full_share, queue):
+        if level(queue) >= view.limits(queue).queues.full_share:
             # At a length limit new messages replace the old ones, which looks like a purge and a refill.
             continue
         history = view.history(queue)

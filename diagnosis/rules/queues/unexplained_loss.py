@@ -12,13 +12,17 @@ from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.ledger import Ledger, growing_since, ledger, may_have_lost, settles_unseen
 from diagnosis.routes import dead_letters_to
-from diagnosis.rules.queues._shared.queue import involved_queue, is_private, queue_subject, queue_with_policy
+from diagnosis.rules.publishers._shared.overflow import level, refuses_when_full
+from diagnosis.rules.queues._shared.queue import (
+    involved_queue,
+    is_private,
+    queue_subject,
+    queue_with_policy,
+)
 from diagnosis.series import span
 from diagnosis.window import Series
 
 NAME = "unexplained-loss"
-
-_REFUSES = ("reject-publish", "reject-publish-dlx")
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -37,7 +41,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         limits = view.limits(queue)
         proof = max(limits.queues.loss_least, limits.queues.loss_share * found.arrived)
         run = growing_since(history, lambda each: each.vanished)
-        if found.proven_vanished >= proof and span(run) >= limits.early:
+        if found.proven_vanished >= proof and span(run) >= limits.early and not _refused(view, queue, run):
             yield _finding(view, queue, run, found)
     if unseen:
         yield Inconclusive(rule=NAME, reason="other_protocol", facts={"queues": unseen}, permanent=True)
@@ -51,10 +55,16 @@ def _moved_on(view: View, queue: Queue) -> bool:
     return places is None or bool(places - {queue.key})
 
 
+def _refused(view: View, queue: Queue, run: Series[Queue]) -> bool:
+    """Return whether the queue was full and refused publishes: those were counted, and are nacked, not lost."""
+    share = view.limits(queue).queues.full_share
+    return refuses_when_full(queue) and any(level(seen.value) >= share for seen in run)
+
+
 def _explanations(queue: Queue, found: Ledger) -> dict[str, bool]:
     """Return the causes of a loss before delivery, and whether settings and counters allow each."""
     limited = any(queue.setting(name) is not None for name in ("max-length", "max-length-bytes"))
-    refuses = queue.setting("overflow") in _REFUSES
+    refuses = refuses_when_full(queue)
     return {
         "message_ttl": queue.setting("message-ttl") is not None,
         "length_limit": limited and not refuses,

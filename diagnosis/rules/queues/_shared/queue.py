@@ -58,13 +58,6 @@ def is_private(queue: Queue) -> bool:
     return queue.exclusive is True or queue.auto_delete is True or queue.name.startswith("amq.gen")
 
 
-def is_full(share: float, queue: Queue) -> bool:
-    """Return whether a queue is at this share of its length limit; unacknowledged messages do not count towards it."""
-    length, size = queue.setting("max-length"), queue.setting("max-length-bytes")
-    by_length = isinstance(length, int) and (queue.messages_ready or 0) >= share * length
-    return by_length or (isinstance(size, int) and (queue.message_bytes_ready or 0) >= share * size)
-
-
 def _dead_letter_targets_of(view: View, finding: Finding) -> Iterable[Hashable]:
     source = view.queue(finding.subject.vhost, finding.subject.name)
     return () if source is None else (dead_letters_to(view, source) or ())

@@ -66,3 +66,11 @@ def test_consumers_of_another_protocol_make_it_inconclusive():
     assert [("other_protocol", True)] == [
         (each.reason, each.permanent) for each in result.inconclusive if each.rule == RULE
     ]
+
+
+def test_publishes_that_a_full_queue_refused_are_not_lost():
+    """They were counted as published; pub-nacked-overflow reports them."""
+    arguments = {"x-max-length": 3, "x-overflow": "reject-publish"}
+
+    assert [] == of(RULE, shot(arguments=arguments))
+    assert [("info", "orders")] == of(RULE, shot(arguments={**arguments, "x-max-length": 3000}))
