@@ -124,7 +124,8 @@ def _print(
     latest = seen.window.latest
     if args.json:
         entry = cluster_findings(verdict.cluster, latest, verdict, seen.now, management)
-        print_json({"now": seen.now.iso(), "clusters": [entry]})
+        # Of one cluster: its findings at the top as well, so that a script need not know about clusters.
+        print_json({"now": seen.now.iso(), "clusters": [entry], "findings": entry["findings"]})
     else:
         cluster = Cluster(version=latest.version if latest else None, management=management)
         broker = latest.broker if latest else None
