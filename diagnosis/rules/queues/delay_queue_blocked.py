@@ -17,7 +17,7 @@ from diagnosis.purpose import dead_letters_received, left_unconsumed
 from diagnosis.routes import dead_letters_to, is_delay
 from diagnosis.rules.queues._shared.message_balance import MessageBalance, balance
 from diagnosis.rules.queues._shared.queue import involved_queue, queue_subject, queue_with_policy
-from diagnosis.rules.queues._shared.waits import QueueFlow, skew
+from diagnosis.rules.queues._shared.waits import WaitFlow, skew
 from diagnosis.series import delta, span
 from diagnosis.window import Series
 
@@ -53,7 +53,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     for queue in view.queues:
         if not queue.messages_ready or not queue.stats.publish or not is_delay(view, queue):
             continue
-        flow, limits = QueueFlow.of(view, queue), view.limits(queue).queues
+        flow, limits = WaitFlow.of(view, queue), view.limits(queue).queues
         start = flow.standstill()
         stopped = flow.at[-1] - flow.at[start]
         flows_in = flow.flows_in(start)

@@ -13,7 +13,7 @@ from diagnosis.memo import per_view
 from diagnosis.routes import Place, dead_letters_to, is_delay
 from diagnosis.rules.queues._shared.message_balance import balance
 from diagnosis.rules.queues._shared.queue import involved_queue, queue_refs, queue_subject, queue_with_policy
-from diagnosis.rules.queues._shared.waits import QueueFlow, gone, skew
+from diagnosis.rules.queues._shared.waits import WaitFlow, gone, skew
 from diagnosis.series import span, stretch
 from diagnosis.window import Series, Timestamped
 
@@ -27,7 +27,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if target is None or target.type == "stream" or not _full(view, target):
             continue
         if target.setting("dead-letter-exchange") is not None or not all(
-            QueueFlow.of(view, each).fed_by_publishes() for each in sources
+            WaitFlow.of(view, each).fed_by_publishes() for each in sources
         ):
             continue
         run = stretch(view.history(target), lambda older, newer: _full(view, older.value) and _full(view, newer.value))

@@ -34,7 +34,7 @@ def gone(series: Series[Queue]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class QueueFlow:
+class WaitFlow:
     """The readings of one unconsumed queue as numbers, oldest first. Methods take indexes of readings.
 
     Attributes:
@@ -50,7 +50,7 @@ class QueueFlow:
     seconds: float
 
     @classmethod
-    def of(cls, view: View, queue: Queue) -> "QueueFlow":
+    def of(cls, view: View, queue: Queue) -> "WaitFlow":
         """Return the flow of a queue over its history."""
         history = view.history(queue)
         return cls(
