@@ -128,6 +128,8 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         "scope": "vhost",
         "of": names.vhost,
         "name": "to the other site",
+        "link": "to the other site",
+        "links": ["to the other site"],
         "limits": {"max-length": 1000},
         "raised_limits": {"max-length": 2000},
         "target": classic,
