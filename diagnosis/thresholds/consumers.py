@@ -15,6 +15,7 @@ class ConsumerThresholds(Settings):
     stuck_seen: Seconds = 4.0
     stuck_for: Seconds = 20.0
     stuck_unknown: Seconds = 40.0
+    stuck_never_acked: Seconds = 40.0
     stuck_long: Seconds = 60.0
     stuck_long_job: Seconds = 450.0
     stuck_patience: float = Field(default=3.0, ge=1.0)
@@ -60,7 +61,8 @@ class ConsumerThresholds(Settings):
             no_consumer_quiet=4.0,
             stuck_seen=4.0,
             stuck_for=4.0,
-            stuck_unknown=4.0,
+            stuck_unknown=30.0,
+            stuck_never_acked=4.0,
             requeue_for=4.0,
             requeue_intervals=1,
             slow_for=4.0,

@@ -160,8 +160,9 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
         # What they hold may be the batch that they collect.
         return None
     usual = handling_time(history, stalled)
-    need = limits.consumers.stuck_for if usual else max(limits.consumers.stuck_for, limits.consumers.stuck_unknown)
-    quick = need
+    never_acked = all(link.channel is not None and not link.channel.stats.ack for link in links)
+    unknown = limits.consumers.stuck_never_acked if never_acked else limits.consumers.stuck_unknown
+    need = quick = limits.consumers.stuck_for if usual else max(limits.consumers.stuck_for, unknown)
     if not full and usual and unacked > 1.5 * most:
         # It acknowledged, and holds more than ever before.
         need = quick = max(limits.consumers.stuck_for, limits.consumers.stuck_unknown)
@@ -181,7 +182,7 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
         stuck=links,
         prefetches=tuple(allowed),
         full=full,
-        never_acked=all(link.channel is not None and not link.channel.stats.ack for link in links),
+        never_acked=never_acked,
         gathered=full and _gathered(history, stalled),
         consumers=len(links),
         standbys=sum(link.consumer.active is False for link in view.links(queue)),

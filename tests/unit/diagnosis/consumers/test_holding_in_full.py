@@ -112,6 +112,13 @@ def test_two_readings_show_it():
     assert [("stuck-consumer", "critical", "ship")] == found(result)
 
 
+def test_two_readings_of_a_slow_consumer_show_no_standstill():
+    """It acknowledged before, and how long a message takes is not known."""
+    result = look(film(full(acked=500), until=6, every=6), thresholds=Thresholds.one_shot())
+
+    assert [("stuck-consumer", "info", "ship")] == found(result)
+
+
 def test_one_channel_that_serves_five_queues_is_one_finding():
     """The others hang under it, and it names them."""
     names = ("audit", "mail", "orders", "sms", "stock")
