@@ -62,7 +62,7 @@ def _refused(view: View) -> RefusedClients:
     nobody = RefusedClients(loops=(), unlisted=None)
     if cycles is None or cycles.channels is None or cycles.channels < MIN_PER_CYCLE:
         return nobody
-    if cycles.declares < MIN_PER_CYCLE or cycles.messages >= FEW_MESSAGES:
+    if cycles.connection_declares < MIN_PER_CYCLE or cycles.messages >= FEW_MESSAGES:
         return nobody
     early, limits = view.thresholds.early, queue_limits(view)
     reconnecting = [loop for loop in churn_loops(view) if loop.whole]

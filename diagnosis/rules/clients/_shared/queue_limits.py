@@ -124,7 +124,8 @@ def _with_clients(view: View, use: QueueLimitUse, *, only: bool) -> QueueLimitUs
         and loop.connection.vhost == use.limit.subject
         and (_is_refused(loop, use.limit, declares) or (vain and _may_be_refused(loop, use.limit)))
     ]
-    unlisted = churn_rate(view, "connection") if vain and only and not any(loop.whole for loop in loops) else None
+    unknown = only and cycles.connection_declares >= MIN_PER_CYCLE and not any(loop.whole for loop in loops)
+    unlisted = churn_rate(view, "connection") if vain and unknown else None
     if unlisted is not None and (unlisted.lasts < early or unlisted.rate < view.thresholds.clients.vain_rate):
         unlisted = None
     return replace(
