@@ -146,12 +146,15 @@ class ClusterCycles:
         rate: cycles per second.
         channels: channels opened per connection, where connections come and go; None where none do.
         declares: as in `ChurnLoop`.
+        connection_declares: declares per connection that comes and goes, without those that loops of channels account
+            for; connections of the probes are left out.
         messages: publishes, deliveries, gets of an empty queue and acknowledgements per cycle.
     """
 
     rate: float
     channels: float | None
     declares: float
+    connection_declares: float
     messages: float
 
 
@@ -213,13 +216,16 @@ def _closings(view: View) -> tuple[tuple[ChurnLoop, ...], ClusterCycles | None]:
         )
         for each in found
     ]
-    briefly = min(ended, began)
-    others = sum(each.rate for each in whole if not each.whole) * seconds
-    channels = max(0.0, opened - own.closes * seconds - others) / briefly if briefly >= FEWEST else None
+    lasting = [each for each in whole if not each.whole]
+    refused = sum(each.rate for each in lasting if each.by_broker is not False)
+    briefly = min(ended, began) - own.connects * seconds
+    comes_and_goes = briefly >= FEWEST
+    channels = opened - (own.closes + own.connects + sum(each.rate for each in lasting)) * seconds
     average = ClusterCycles(
         rate=turns / seconds,
-        channels=channels,
+        channels=max(0.0, channels) / briefly if comes_and_goes else None,
         declares=max(0.0, declares),
+        connection_declares=max(0.0, declares * turns - refused * seconds) / briefly if comes_and_goes else 0.0,
         messages=sum(per_cycle[counter] for counter in ("publish", "deliver_get", "get_empty", "ack")),
     )
     return tuple(sorted(whole, key=lambda each: (-each.rate, each.connection.name))), average

@@ -1,7 +1,8 @@
 """Computes what our own probes add to the counters of the whole cluster, from their outcomes.
 
-Their connections, channels and queues are excluded by name. Three actions show only in counters: a passive declare of
-the rtt probe, a channel that the redelivery probe closes, and a message that no queue takes.
+Their connections, channels and queues are excluded by name. Four actions show only in counters: a passive declare of
+the rtt probe, a channel that the redelivery probe closes, a connection of the handshake probe, and a message that no
+queue takes.
 """
 
 from dataclasses import dataclass
@@ -20,11 +21,13 @@ class ProbeTraffic:
     Attributes:
         declares: passive queue declarations.
         closes: channels closed on connections that stay open.
+        connects: connections opened and closed, each with one channel.
         unroutable: published messages that no queue takes.
     """
 
     declares: float = 0.0
     closes: float = 0.0
+    connects: float = 0.0
     unroutable: float = 0.0
 
 
@@ -35,6 +38,7 @@ def probe_traffic(view: View) -> ProbeTraffic:
     return ProbeTraffic(
         declares=sum(_steps(each, "declare") for each in reported),
         closes=sum(_steps(each, "channel-close") for each in reported),
+        connects=sum(_steps(each, "channel") for each in reported),
         unroutable=sum(each.rate for each in running if each.queue_type == "none"),
     )
 

@@ -14,7 +14,7 @@ from diagnosis.churn import ChurnRate, churn_rate
 from diagnosis.churn_loops import ChurnLoop, churn_loops, cluster_cycles
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.memo import per_view
-from diagnosis.rules.clients._shared.loops import FEW_MESSAGES, MIN_PER_CYCLE, subject_key
+from diagnosis.rules.clients._shared.loops import FEW_MESSAGES, MIN_PER_CYCLE, MOST_CONNECTIONS, subject_key
 from diagnosis.rules.clients._shared.queue_limits import queue_limits
 from diagnosis.rules.queues._shared.queue import MAX_NAMED
 
@@ -62,7 +62,7 @@ def _refused(view: View) -> RefusedClients:
     nobody = RefusedClients(loops=(), unlisted=None)
     if cycles is None or cycles.channels is None or cycles.channels < MIN_PER_CYCLE:
         return nobody
-    if cycles.declares < MIN_PER_CYCLE or cycles.messages >= FEW_MESSAGES:
+    if cycles.connection_declares < MOST_CONNECTIONS or cycles.messages >= FEW_MESSAGES:
         return nobody
     early, limits = view.thresholds.early, queue_limits(view)
     reconnecting = [loop for loop in churn_loops(view) if loop.whole]

@@ -11,6 +11,8 @@ from diagnosis.churn_loops import ChurnLoop
 MIN_PER_CYCLE = 0.7
 """Events per cycle that count as one in each cycle, because the cluster's counters are refreshed at different times."""
 
+MOST_CONNECTIONS = 0.5
+"""Declares per connection that comes and goes, from which most of them declare; probes of others are among them."""
 FEW_MESSAGES = 0.3
 """Messages per cycle below which there are none, for the same reason."""
 

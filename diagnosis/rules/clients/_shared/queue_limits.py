@@ -16,7 +16,7 @@ from diagnosis.churn_loops import ChurnLoop, churn_loops, cluster_cycles, text_b
 from diagnosis.contract import View
 from diagnosis.loop_bytes import CLOSE, OPEN_OK
 from diagnosis.memo import per_view
-from diagnosis.rules.clients._shared.loops import FEW_MESSAGES, MIN_PER_CYCLE
+from diagnosis.rules.clients._shared.loops import FEW_MESSAGES, MIN_PER_CYCLE, MOST_CONNECTIONS
 from diagnosis.series import last
 from diagnosis.window import Series
 
@@ -124,7 +124,8 @@ def _with_clients(view: View, use: QueueLimitUse, *, only: bool) -> QueueLimitUs
         and loop.connection.vhost == use.limit.subject
         and (_is_refused(loop, use.limit, declares) or (vain and _may_be_refused(loop, use.limit)))
     ]
-    unlisted = churn_rate(view, "connection") if vain and only and not any(loop.whole for loop in loops) else None
+    unknown = only and cycles.connection_declares >= MOST_CONNECTIONS and not any(loop.whole for loop in loops)
+    unlisted = churn_rate(view, "connection") if vain and unknown else None
     if unlisted is not None and (unlisted.lasts < early or unlisted.rate < view.thresholds.clients.vain_rate):
         unlisted = None
     return replace(

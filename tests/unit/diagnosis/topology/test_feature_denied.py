@@ -2,7 +2,7 @@ import pytest
 
 from ackscope.topology import Feature, Limit, Policy
 from diagnosis.thresholds import Thresholds
-from tests.unit.diagnosis.clients.loops import churning, reconnecting, turns
+from tests.unit.diagnosis.clients.loops import churning, loop, reconnecting, steady, turns
 from tests.unit.diagnosis.pictures import film, found, look, queue, stats, text
 
 LOCATOR = Feature(name="queue_master_locator", deprecated=True, state="denied", stage="denied_by_default")
@@ -95,6 +95,23 @@ def test_two_polls_are_enough():
 def test_a_client_whose_loop_does_not_fit_is_not_named(frame):
     """Its churn is a finding of its own."""
     assert [("connection-churn", "info", "billing")] == found(look(film(frame, until=60)))
+
+
+def test_declares_of_a_client_that_stays_connected_are_not_those_of_others():
+    """A loop of channels accounts for all declares, so connections that come and go declare nothing."""
+
+    def frame(t):
+        there, consuming = steady(t)
+        done = turns(t, 2.0, 0)
+        brief = turns(t, 0.5, 0)
+        overview = churning(t, channels=done + brief, connections=brief, declares=done, stats=stats())
+        refused_channels = loop(t, rate=2.0, sent=35 + 153, received=70)
+        return {
+            "overview": overview, "connections": (there, refused_channels), "channels": (consuming,),
+            "features": (TRANSIENT,),
+        }  # fmt: skip
+
+    assert "feature-denied" not in {rule for rule, _, _ in found(look(film(frame, until=60)))}
 
 
 def test_a_limit_of_queues_that_is_used_up_explains_it_first():
