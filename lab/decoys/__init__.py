@@ -6,6 +6,7 @@
 from collections.abc import Mapping
 
 from lab.decoys import (
+    batches,
     burst,
     deploy_restart,
     fanout_alone,
@@ -19,5 +20,15 @@ from lab.faults.fault import FaultSpec
 
 DECOYS: Mapping[str, FaultSpec] = {
     module.SPEC.name: module.SPEC
-    for module in (burst, deploy_restart, polling, fanout_alone, long_jobs, retry_delay, idle_quorum, leader_moves)
+    for module in (
+        batches,
+        burst,
+        deploy_restart,
+        polling,
+        fanout_alone,
+        long_jobs,
+        retry_delay,
+        idle_quorum,
+        leader_moves,
+    )
 }
