@@ -14,6 +14,8 @@ class ConsumerThresholds(Settings):
     no_consumer_quiet: Seconds = 600.0
     stuck_seen: Seconds = 4.0
     stuck_for: Seconds = 20.0
+    stuck_unknown: Seconds = 40.0
+    stuck_never_acked: Seconds = 40.0
     stuck_long: Seconds = 60.0
     stuck_long_job: Seconds = 450.0
     stuck_patience: float = Field(default=3.0, ge=1.0)
@@ -43,6 +45,12 @@ class ConsumerThresholds(Settings):
     loop_for: Seconds = 60.0
     orphaned_for: Seconds = 300.0
     poison_seen: Seconds = 12.0
+    none_active_for: Seconds = 20.0
+    cancelled_for: Seconds = 45.0
+    prefetch_grows_for: Seconds = 30.0
+    grows_seen: Seconds = 24.0
+    grows_for: Seconds = 45.0
+    grows_least: int = Field(default=10, ge=1)
 
     @classmethod
     def one_shot(cls) -> Self:
@@ -52,6 +60,8 @@ class ConsumerThresholds(Settings):
             no_consumer_quiet=4.0,
             stuck_seen=4.0,
             stuck_for=4.0,
+            stuck_unknown=30.0,
+            stuck_never_acked=4.0,
             requeue_for=4.0,
             requeue_intervals=1,
             slow_for=4.0,
@@ -61,4 +71,7 @@ class ConsumerThresholds(Settings):
             flapping_for=4.0,
             loop_for=4.0,
             poison_seen=4.0,
+            none_active_for=4.0,
+            prefetch_grows_for=4.0,
+            grows_seen=4.0,
         )

@@ -56,6 +56,7 @@ def _finding(view: View, found: list[OverdueConsumer]) -> Finding:
         facts={
             "queue": queue_facts(queue),
             "ended": bool(ended),
+            "works": any(each.works for each in concerned),
             "cancels_consumer": (view.version or (0, 0)) >= (4, 3),
             "clients": sorted(name for name in names if name),
             "consumers": listed,

@@ -29,6 +29,12 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         held = _unacked_on_channels(view, links)
         if held is None:
             continue
+        # A channel whose consumers were cancelled still holds what was delivered to them.
+        held += sum(
+            each.messages_unacked or 0
+            for each in view.channels
+            if each.vhost == queue.vhost and each.consumer_count == 0 and not each.stats.get
+        )
         orphaned = stretch(view.history(queue), partial(_both_above, held))
         orphans = min((seen.value.messages_unacked or 0) for seen in orphaned) - held
         if orphans > 0 and span(orphaned) >= view.limits(queue).consumers.orphaned_for:

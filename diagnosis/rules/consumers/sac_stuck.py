@@ -8,13 +8,11 @@ from collections.abc import Iterator
 
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.consumers._shared.stalled_consumers import stalls
-from diagnosis.rules.consumers._shared.stuck_finding import stuck_finding
+from diagnosis.rules.consumers._shared.stuck_finding import stuck_findings
 
 NAME = "sac-stuck"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Report every queue whose active consumer is stuck while others stand by."""
-    for stall in stalls(view):
-        if stall.standbys:
-            yield stuck_finding(NAME, stall)
+    yield from stuck_findings(NAME, (stall for stall in stalls(view) if stall.standbys))

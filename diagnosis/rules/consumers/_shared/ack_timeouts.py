@@ -12,6 +12,9 @@ from itertools import pairwise
 from ackscope.snapshot import Channel, Consumer, Queue, Snapshot
 from diagnosis.contract import View
 from diagnosis.memo import per_view
+from diagnosis.rules.consumers._shared.holders import is_stale
+from diagnosis.rules.consumers._shared.standstill import idle_since, unmoved, unsettled
+from diagnosis.series import stretch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,9 +23,10 @@ class OverdueConsumer:
 
     Attributes:
         unacked: messages on its channel.
-        idle_seconds: how long its channel has been idle, and so has held them at least.
+        idle_seconds: how long it has held them at least.
         timeout_seconds: the acknowledgement timeout.
         timeout_reported: the broker reports that timeout; otherwise it is RabbitMQ's default.
+        works: its channel has acknowledged messages, so a job may need the time; otherwise it hangs.
         ended: the broker has already acted.
     """
 
@@ -32,6 +36,7 @@ class OverdueConsumer:
     idle_seconds: float
     timeout_seconds: float
     timeout_reported: bool
+    works: bool
     ended: bool
 
 
@@ -57,10 +62,22 @@ def _near(view: View) -> Iterator[OverdueConsumer]:
         channel, queue = idle.get(consumer.channel_name or ""), queues.get((consumer.vhost, consumer.queue))
         if channel is None or queue is None or consumer.ack_required is False:
             continue
-        found = _judge(view, queue, consumer, channel, now)
+        waits = consumer.active is False and queue.type != "stream"
+        if waits or is_stale(view, channel):
+            # The broker took its messages back, and the statistics of its channel still count them.
+            continue
+        found = _judge(view, queue, consumer, channel, now, since=_held_since(view, queue, channel))
         near = view.limits(queue).consumers.ack_timeout_near
         if found is not None and found.idle_seconds >= near * found.timeout_seconds:
             yield found
+
+
+def _held_since(view: View, queue: Queue, channel: Channel) -> float | None:
+    """Return since when a channel holds what it holds: since it is idle, or since nothing of its queue was settled."""
+    known = [idle_since(stretch(view.channel_history(channel.name), unmoved))]
+    if all(link.channel is channel for link in view.links(queue)):
+        known.append(unsettled(view.history(queue))[0].at.wall)
+    return min((each for each in known if each is not None), default=None)
 
 
 def _ended(view: View) -> Iterator[OverdueConsumer]:
@@ -121,7 +138,14 @@ def _connection(consumer: Consumer, snapshot: Snapshot) -> str | None:
 
 
 def _judge(
-    view: View, queue: Queue, consumer: Consumer, channel: Channel, now: float, *, ended: bool = False
+    view: View,
+    queue: Queue,
+    consumer: Consumer,
+    channel: Channel,
+    now: float,
+    *,
+    since: float | None = None,
+    ended: bool = False,
 ) -> OverdueConsumer | None:
     version = view.version
     if version is None or (version >= (4, 3) and queue.type != "quorum"):
@@ -139,8 +163,9 @@ def _judge(
         queue=queue,
         consumer=consumer,
         unacked=channel.messages_unacked or 0,
-        idle_seconds=now - channel.idle_since,
+        idle_seconds=now - (channel.idle_since if since is None else since),
         timeout_seconds=seconds,
         timeout_reported=reported,
+        works=bool(channel.stats.ack),
         ended=ended,
     )

@@ -5,6 +5,7 @@ from collections.abc import Hashable, Iterable
 from ackscope.findings import Finding
 from diagnosis.contract import Relation, View
 from diagnosis.facts import client_name
+from diagnosis.relations import both
 
 
 def _queues_of_connection(view: View, finding: Finding) -> Iterable[Hashable]:
@@ -25,3 +26,21 @@ def connection_names(view: View, finding: Finding) -> Iterable[Hashable]:
     """Yield the names under which a finding about a connection can be found: the connection's and the client's."""
     name = finding.subject.name
     return {name, client_name(view.connection(name), name)} if finding.subject.kind == "connection" else ()
+
+
+def _clients(_view: View, finding: Finding) -> Iterable[Hashable]:
+    names = [("connection", name) for name in finding.involved.connections]
+    return (*names, *(("client", finding.subject.vhost, name) for name in finding.involved.clients))
+
+
+SAME_CLIENT = both(_clients)
+"""Both involve a connection of the same client, or clients of one name in one virtual host."""
+
+
+def _only_queue(_view: View, finding: Finding) -> Iterable[Hashable]:
+    queues = finding.involved.queues
+    return [(each.vhost, each.name) for each in queues] if len(queues) == 1 else ()
+
+
+ONLY_QUEUE = Relation(_only_queue, queue_key)
+"""The cause involves one queue; the effect is about it. A cause that names several does not know which one it is."""

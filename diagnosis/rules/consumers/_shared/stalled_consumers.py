@@ -1,9 +1,9 @@
-"""Queues whose consumers hold as many messages as their prefetch allows and acknowledge none.
+"""Queues whose consumers hold messages and acknowledge none for longer than their handling takes.
 
 Used by stuck-consumer and sac-stuck. Similar cases are left out: a slow consumer acknowledges now and then (the limit
-follows its own rate), a requeue loop redelivers, a connection blocked by an alarm cannot acknowledge, an open
-transaction delays acknowledgements, a standby of a single active consumer has nothing to acknowledge, and a consumer
-without a prefetch limit that holds more than 1000 messages is a prefetch-hoarder.
+follows its own rate and the size of its batches), a requeue loop redelivers, a connection blocked by an alarm cannot
+acknowledge, an open transaction delays acknowledgements, and a standby of a single active consumer has nothing to
+acknowledge. `standstill` has the law; here it is applied to whole queues, to some consumers, and to readers of streams.
 `consumer_capacity` is not used: it is constant for quorum queues, and for classic queues it distinguishes slow from
 fast consumers, not stuck from slow ones.
 """
@@ -11,12 +11,22 @@ fast consumers, not stuck from slow ones.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby, pairwise
 
 from ackscope.snapshot import Channel, Queue
 from diagnosis.contract import ConsumerPath, View
-from diagnosis.hold_time import prefetch
+from diagnosis.hold_time import QUORUM_MOST, prefetch
 from diagnosis.memo import per_view
-from diagnosis.series import delta, span, stretch
+from diagnosis.rules.consumers._shared.standstill import (
+    handling_time,
+    held,
+    idle_since,
+    most_held,
+    never_falls,
+    unmoved,
+    unsettled,
+)
+from diagnosis.series import delta, last, span, stretch
 from diagnosis.window import Series, Timestamped
 
 BLOCKED = {"blocked", "blocking"}
@@ -31,6 +41,9 @@ class Stall:
         early: too short to be more than information.
         stuck: the stuck consumers.
         prefetches: the prefetch of each; 0 is no limit.
+        full: they hold as many as their prefetch allows.
+        never_acked: none of their channels has acknowledged a message since it was opened.
+        gathered: others were acknowledged while they filled their prefetch one after the other.
         consumers: how many consumers were judged.
         standbys: consumers that wait for the single active consumer to end.
         whole_queue: nothing is acknowledged at all; False if other consumers still work.
@@ -46,6 +59,9 @@ class Stall:
     early: bool
     stuck: tuple[ConsumerPath, ...]
     prefetches: tuple[int, ...]
+    full: bool
+    never_acked: bool
+    gathered: bool
     consumers: int
     standbys: int
     whole_queue: bool
@@ -84,13 +100,17 @@ def _stalls(view: View) -> tuple[Stall, ...]:
 def _find(view: View) -> Iterator[Stall]:
     """Judge every queue with consumers and unacknowledged messages: as a whole, else consumer by consumer."""
     for queue in view.queues:
-        if not queue.consumers or not queue.messages_unacked or queue.type == "stream":
+        if not queue.consumers or (not queue.messages_unacked and queue.type != "stream"):
             continue
         links = _judged(view, queue)
         if not links:
             continue
-        judge = _some_consumers if view.moved(queue, "ack") else _whole_queue
-        stall = judge(view, queue, links)
+        if queue.type == "stream":
+            stall = _some_readers(view, queue, links)
+        elif view.moved(queue, "ack"):
+            stall = _some_consumers(view, queue, links)
+        else:
+            stall = _whole_queue(view, queue, links)
         if stall is not None:
             yield stall
 
@@ -100,7 +120,9 @@ def _judged(view: View, queue: Queue) -> tuple[ConsumerPath, ...]:
     links = [
         link
         for link in view.links(queue)
-        if link.consumer.ack_required is not False and link.consumer.active is not False
+        if link.consumer.ack_required is not False
+        # 3.10 reports every reader of a stream as inactive.
+        and (link.consumer.active is not False or queue.type == "stream")
     ]
     explained = any(
         (link.connection is None and bool(view.alarms))
@@ -113,95 +135,165 @@ def _judged(view: View, queue: Queue) -> tuple[ConsumerPath, ...]:
 
 
 def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> Stall | None:
-    """Return the stall of a queue if nothing is acknowledged while every consumer holds its full prefetch."""
+    """Return the stall of a queue if nothing is settled, and its consumers hold all they may or take more and more."""
     history = view.history(queue)
     limits = view.limits(queue)
     allowed = [prefetch(view, link) or 0 for link in links]
-    unlimited = 0 in allowed
-    unacked, ready = queue.messages_unacked or 0, queue.messages_ready or 0
-    if unlimited and unacked > limits.consumers.hoard_messages:
-        return None
-    if not unlimited and unacked < sum(allowed):
-        return None
+    unacked, ready = held(queue), queue.messages_ready or 0
+    full = _is_full(queue, links, allowed)
     channels = {link.channel.name: link.channel.messages_unacked for link in links if link.channel is not None}
-    if channels and all(held == 0 for held in channels.values()):
+    if channels and all(count == 0 for count in channels.values()):
         # The queue counts them as unacknowledged but no channel holds them: the consumers did not cause that.
         return None
-    stalled = stretch(history, _nothing_released if unlimited else _nothing_delivered)
-    seen, idle = span(stalled), _idle_since(links)
-    grew = ready - (stalled[0].value.messages_ready or 0)
+    stalled = unsettled(history)
+    if full:
+        stalled = stretch(stalled, lambda older, newer: delta((older, newer), "deliver") == 0)
+    seen, idle = span(stalled), _idle_since(view, links)
     published = delta(stalled, "publish")
     if seen < limits.consumers.stuck_seen or (idle is None and not _statistics_refreshed(view, stalled)):
         return None
-    need = limits.consumers.stuck_for
-    if unlimited or ready == 0 or max(allowed) == 1:
-        need = limits.consumers.stuck_long
-    if ready == 0 and unacked <= len(links):
-        need = limits.consumers.stuck_long_job
-    own_pace = limits.consumers.stuck_patience * _ack_interval(history, stalled)
-    need = max(need, min(own_pace, limits.consumers.stuck_long_job))
-    held = max(seen, _idle_for(view, idle))
-    early = held < need
-    if early and (need > limits.consumers.stuck_for or held < limits.early):
+    most = most_held(history, stalled)
+    if not full and ready and delta(last(stalled, limits.interval), "deliver") == 0:
+        # They could take more and get nothing, so they do not cause it.
         return None
+    if not full and 0 not in allowed and (most == 0 or unacked <= 1.5 * most):
+        # What they hold may be the batch that they collect.
+        return None
+    usual = handling_time(history, stalled)
+    never_acked = all(link.channel is not None and not link.channel.stats.ack for link in links)
+    unknown = limits.consumers.stuck_never_acked if never_acked else limits.consumers.stuck_unknown
+    need = quick = limits.consumers.stuck_for if usual else max(limits.consumers.stuck_for, unknown)
+    if not full and usual and unacked > 1.5 * most:
+        # It acknowledged, and holds more than ever before.
+        need = quick = max(limits.consumers.stuck_for, limits.consumers.stuck_unknown)
+    elif not full or ready == 0 or max(allowed) == 1:
+        need = limits.consumers.stuck_long
+    if (ready == 0 and unacked <= len(links)) or (not full and unacked <= most):
+        need = limits.consumers.stuck_long_job
+    need = max(need, min(limits.consumers.stuck_patience * usual, limits.consumers.stuck_long_job))
+    held_seconds = max(seen, _idle_for(view, idle))
+    early = held_seconds < need
+    if early and (held_seconds < limits.early or (need > quick and not _never_acked(queue))):
+        return None
+    grew = ready - (stalled[0].value.messages_ready or 0)
     return Stall(
         queue=queue,
         early=early,
         stuck=links,
         prefetches=tuple(allowed),
+        full=full,
+        never_acked=never_acked,
+        gathered=full and _gathered(history, stalled),
         consumers=len(links),
         standbys=sum(link.consumer.active is False for link in view.links(queue)),
         whole_queue=True,
-        growing=ready > 0 and (published > 0 or grew > 0),
+        growing=(ready > 0 or not full) and (published > 0 or grew > 0),
         published=published,
         seen_seconds=seen,
-        held_seconds=held,
+        held_seconds=held_seconds,
         warning_after_seconds=need,
         since=stalled[0].at.wall if idle is None else min(idle, stalled[0].at.wall),
     )
 
 
+def _is_full(queue: Queue, links: tuple[ConsumerPath, ...], allowed: list[int]) -> bool:
+    """Return whether consumers hold as many messages as they may, by their own prefetch or by one that they share."""
+    shared = [
+        link.channel is not None
+        and bool(link.channel.global_prefetch_count)
+        and held(link.channel) >= (link.channel.global_prefetch_count or 0)
+        for link in links
+    ]
+    most = QUORUM_MOST if queue.type == "quorum" else 0
+    limit = [each or most for each in allowed]
+    return all(shared) or (0 not in limit and held(queue) >= sum(limit))
+
+
+def _never_acked(queue: Queue) -> bool:
+    """Return whether many messages were delivered since the queue was declared, and none was acknowledged."""
+    return not queue.stats.ack and held(queue) >= 20
+
+
+def _gathered(history: Series[Queue], stalled: Series[Queue]) -> bool:
+    """Return whether the unacknowledged messages rose step by step while others were acknowledged, up to the stall."""
+    before = never_falls(history[: len(history) - len(stalled) + 1], held)
+    rises = sum(held(newer.value) > held(older.value) for older, newer in pairwise(before))
+    return rises >= 2 and delta(before, "ack") > 0
+
+
+def _some_readers(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> Stall | None:
+    """Return the stall of the readers of a stream that hold their prefetch; each reads all messages by itself."""
+    limits, history = view.limits(queue).consumers, view.history(queue)
+    # The counters of a stream are those of all its readers.
+    quiet = span(stretch(history, lambda older, newer: delta((older, newer), "ack", "deliver") == 0))
+    found = []
+    for link in links:
+        stalled = _stalled_channel(view, (link,))
+        if stalled is None:
+            continue
+        seen, idle = max(span(stalled), quiet), _idle_since(view, (link,))
+        held_seconds = max(seen, _idle_for(view, idle))
+        growing = delta(_since(history, stalled[0].at.mono), "publish") > 0
+        if seen >= limits.stuck_seen and growing and held_seconds >= limits.stuck_for:
+            since = stalled[0].at.wall if idle is None else idle
+            found.append(_StuckConsumer(link, prefetch(view, link) or 0, seen, held_seconds, limits.stuck_for, since))
+    return _stall_of(view, queue, links, found, growing=True) if found else None
+
+
 def _some_consumers(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> Stall | None:
     """Return the stall of the consumers that hold their full prefetch and acknowledge nothing while others work."""
-    if len(links) < 2:
-        return None
+    limits, history = view.limits(queue).consumers, view.history(queue)
     found: list[_StuckConsumer] = []
-    for link in links:
-        allowed = prefetch(view, link) or 0
-        if allowed == 0 or link.channel is None or link.channel.consumer_count != 1:
+    for _, group in groupby(links, key=lambda link: link.consumer.channel_name):
+        together = tuple(group)
+        stalled = None if len(together) == len(links) else _stalled_channel(view, together)
+        if stalled is None:
             continue
-        if (link.channel.messages_unacked or 0) < allowed:
-            continue
-        stalled = stretch(view.channel_history(link.channel.name), partial(_full_and_unchanged, allowed))
-        seen, idle = span(stalled), _idle_since((link,))
-        history = view.history(queue)
+        seen, idle = span(stalled), _idle_since(view, together[:1])
         others = _since(history, stalled[0].at.mono)
         acked = delta(others, "ack")
-        if seen < view.thresholds.consumers.stuck_seen or acked <= 0:
+        if seen < limits.stuck_seen or acked <= 0:
             continue
         # Each of the others takes this long for one message on average; this one gets a multiple of it.
-        pace = span(others) * (len(links) - 1) / acked
-        need = max(view.thresholds.consumers.stuck_for, view.thresholds.consumers.stuck_patience * pace)
-        need = (
-            view.thresholds.consumers.stuck_long_job
-            if allowed == 1
-            else min(need, view.thresholds.consumers.stuck_long_job)
-        )
-        held = max(seen, _idle_for(view, idle))
-        if held >= need:
+        pace = span(others) * (len(links) - len(together)) / acked
+        allowed = [prefetch(view, link) or 0 for link in together]
+        need = max(limits.stuck_for, limits.stuck_patience * pace)
+        need = limits.stuck_long_job if max(allowed) == 1 else min(need, limits.stuck_long_job)
+        held_seconds = max(seen, _idle_for(view, idle))
+        if held_seconds >= need:
             since = stalled[0].at.wall if idle is None else idle
-            found.append(_StuckConsumer(link, allowed, seen, held, need, since))
-    if not found:
+            found += [
+                _StuckConsumer(link, each, seen, held_seconds, need, since)
+                for link, each in zip(together, allowed, strict=True)
+            ]
+    return _stall_of(view, queue, links, found, growing=False) if found else None
+
+
+def _stalled_channel(view: View, links: tuple[ConsumerPath, ...]) -> Series[Channel] | None:
+    """Return the readings in which a channel held all that its consumers of one queue may, and nothing moved."""
+    channel = links[0].channel
+    allowed = [prefetch(view, link) or 0 for link in links]
+    if channel is None or 0 in allowed or channel.consumer_count != len(links) or held(channel) < sum(allowed):
         return None
+    return stretch(view.channel_history(channel.name), partial(_full_and_unchanged, sum(allowed)))
+
+
+def _stall_of(
+    view: View, queue: Queue, links: tuple[ConsumerPath, ...], found: list[_StuckConsumer], *, growing: bool
+) -> Stall:
+    stuck = tuple(each.link for each in found)
     return Stall(
         queue=queue,
         early=False,
-        stuck=tuple(each.link for each in found),
+        stuck=stuck,
         prefetches=tuple(each.prefetch for each in found),
+        full=True,
+        never_acked=all(link.channel is not None and not link.channel.stats.ack for link in stuck),
+        gathered=False,
         consumers=len(links),
         standbys=0,
-        whole_queue=False,
-        growing=False,
+        whole_queue=len(found) == len(links),
+        growing=growing,
         published=delta(view.history(queue), "publish"),
         seen_seconds=min(each.seen_seconds for each in found),
         held_seconds=min(each.held_seconds for each in found),
@@ -211,37 +303,17 @@ def _some_consumers(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -
 
 
 def _full_and_unchanged(prefetch_count: int, older: Timestamped[Channel], newer: Timestamped[Channel]) -> bool:
-    return (
-        (older.value.messages_unacked or 0) >= prefetch_count
-        and (newer.value.messages_unacked or 0) >= prefetch_count
-        and delta((older, newer), "ack", "deliver", "redeliver") == 0
-    )
+    return held(older.value) >= prefetch_count and unmoved(older, newer)
 
 
-def _nothing_delivered(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
-    return _nothing_acked(older, newer) and delta((older, newer), "deliver") == 0
-
-
-def _nothing_released(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
-    """Return whether nearly all deliveries stay unacknowledged; without a prefetch limit deliveries continue."""
-    gained = (newer.value.messages_unacked or 0) - (older.value.messages_unacked or 0)
-    return _nothing_acked(older, newer) and gained >= 0.9 * delta((older, newer), "deliver")
-
-
-def _nothing_acked(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
-    return (
-        bool(older.value.consumers)
-        and bool(older.value.messages_unacked)
-        and delta((older, newer), "ack") == 0
-        and delta((older, newer), "redeliver") == 0
-    )
-
-
-def _idle_since(links: tuple[ConsumerPath, ...]) -> float | None:
+def _idle_since(view: View, links: tuple[ConsumerPath, ...]) -> float | None:
     """Return since when all channels are idle, by the broker's clock; None if one is busy or unknown."""
-    moments = [link.channel.idle_since if link.channel else None for link in links]
-    known = [moment for moment in moments if moment is not None]
-    return max(known) if known and len(known) == len(moments) else None
+    histories = {link.channel.name: view.channel_history(link.channel.name) for link in links if link.channel}
+    if not histories or any(link.channel is None for link in links):
+        return None
+    idle = (stretch(history, unmoved) for history in histories.values())
+    known = [idle_since(series) for series in idle]
+    return None if None in known else max(each for each in known if each is not None)
 
 
 def _idle_for(view: View, idle: float | None) -> float:
@@ -256,13 +328,6 @@ def _statistics_refreshed(view: View, stalled: Series[Queue]) -> bool:
     ready = {seen.value.messages_ready for seen in stalled}
     moved = len(totals) > 1 and totals[0].stats != totals[-1].stats
     return moved or delta(stalled, "publish") > 0 or len(ready) > 1
-
-
-def _ack_interval(history: Series[Queue], stalled: Series[Queue]) -> float:
-    """Return the seconds between acknowledgements before the stall; 0 if none was seen."""
-    before = history[: len(history) - len(stalled) + 1]
-    acked = delta(before, "ack")
-    return span(before) / acked if acked > 0 else 0.0
 
 
 def _since(history: Series[Queue], mono: float) -> Series[Queue]:

@@ -1,21 +1,33 @@
 """The finding about a stall, for the two rules that report one."""
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 
 from ackscope.clock import iso
-from ackscope.findings import Certainty, Evidence, Finding, Severity, Unit, source
+from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Unit, source
 from diagnosis.contract import ConsumerPath
 from diagnosis.facts import consumer_facts, queue_facts
 from diagnosis.rules.consumers._shared.objects import involved_consumers, process_facts, queue_subject
 from diagnosis.rules.consumers._shared.stalled_consumers import Stall
 
 
-def stuck_finding(rule: str, stall: Stall) -> Finding:
-    """The finding for one queue."""
+def stuck_findings(rule: str, stalls: Iterable[Stall]) -> Iterator[Finding]:
+    """Yield the finding for each queue; it names the other queues that the same client has stopped."""
+    found = tuple(stalls)
+    served: dict[str, set[str]] = defaultdict(set)
+    for stall in found:
+        for link in stall.stuck:
+            served[link.consumer.channel_name or link.consumer.tag].add(stall.queue.name)
+    for stall in found:
+        others = set().union(*(served[link.consumer.channel_name or link.consumer.tag] for link in stall.stuck))
+        yield _finding(rule, stall, sorted(others - {stall.queue.name}))
+
+
+def _finding(rule: str, stall: Stall, other_queues: list[str]) -> Finding:
     queue = stall.queue
     stopped = stall.whole_queue and stall.growing and not stall.one_at_a_time
     severity = Severity.CRITICAL if stopped else Severity.WARNING
-    unacked = sum(map(_unacked, stall.stuck))
+    unacked = sum({link.consumer.channel_name: _unacked(link) for link in stall.stuck}.values())
     return Finding(
         rule=rule,
         severity=Severity.INFO if stall.early else severity,
@@ -29,15 +41,20 @@ def stuck_finding(rule: str, stall: Stall) -> Finding:
             "standbys": stall.standbys,
             "ready": queue.messages_ready or 0,
             "published": stall.published,
-            "unacked": (queue.messages_unacked or 0) if stall.whole_queue else unacked,
+            "unacked": (queue.messages_unacked or 0) if stall.whole_queue and queue.messages_unacked else unacked,
             "held_seconds": stall.held_seconds,
             "warning_after_seconds": stall.warning_after_seconds,
             "one_at_a_time": stall.one_at_a_time,
             "unlimited": 0 in stall.prefetches,
+            "full": stall.full,
+            "never_acked": stall.never_acked,
+            "gathered": stall.gathered,
+            "prefetch": max(stall.prefetches),
+            "other_queues": list[Fact](other_queues),
             "socket_unread": any(link.connection is not None and link.connection.send_pend for link in stall.stuck),
             "stuck_consumer": process_facts(stall.stuck[0]),
         },
-        evidence=tuple(_evidence(stall)),
+        evidence=tuple(_evidence(stall, unacked)),
         involved=involved_consumers((queue,), stall.stuck),
         certainty=Certainty.EARLY if stall.early else Certainty.LIKELY,
         seen_seconds=stall.seen_seconds,
@@ -48,7 +65,7 @@ def _unacked(link: ConsumerPath) -> int:
     return (link.channel.messages_unacked or 0) if link.channel else 0
 
 
-def _evidence(stall: Stall) -> Iterator[Evidence]:
+def _evidence(stall: Stall, unacked: int) -> Iterator[Evidence]:
     queue = stall.queue
     yield Evidence(
         key="acked",
@@ -57,7 +74,7 @@ def _evidence(stall: Stall) -> Iterator[Evidence]:
     )
     yield Evidence(
         key="unacked",
-        value=queue.messages_unacked or 0,
+        value=queue.messages_unacked or unacked,
         unit=Unit.MESSAGES,
         source=source("/api/queues", "messages_unacknowledged"),
     )

@@ -1,0 +1,101 @@
+"""unacked-grows: consumers acknowledge, and what they hold only grows: some of what they take is never settled."""
+
+from collections.abc import Iterator
+
+from ackscope.findings import Certainty, Evidence, Finding, Severity, Unit, source
+from ackscope.snapshot import Queue
+from diagnosis.contract import ConsumerPath, RuleResult, View
+from diagnosis.facts import consumer_facts, queue_facts
+from diagnosis.hold_time import prefetch
+from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, process_facts, queue_subject
+from diagnosis.rules.consumers._shared.standstill import UnsettledGrowth, held, partial_standstill
+from diagnosis.series import delta
+
+NAME = "unacked-grows"
+
+
+def evaluate(view: View) -> Iterator[RuleResult]:
+    """Judge every queue that acknowledges and holds messages."""
+    for queue in view.queues:
+        limits = view.limits(queue)
+        if not queue.consumers or queue.type == "stream" or held(queue) < limits.consumers.grows_least:
+            continue
+        if not view.moved(queue, "ack"):
+            continue
+        growth = partial_standstill(view.history(queue), limits.interval)
+        if growth is None or growth.seconds < limits.consumers.grows_seen:
+            continue
+        links = [link for link in view.links(queue) if link.consumer.ack_required is not False]
+        uncommitted = any(link.channel is not None and link.channel.acks_uncommitted for link in links)
+        if links and not uncommitted:
+            yield _finding(view, queue, _holders(links), growth)
+
+
+def _holders(links: list[ConsumerPath]) -> tuple[ConsumerPath, ...]:
+    """Return the consumers that hold most of it, most first; those that hold little work as they should."""
+    ranked = sorted(links, key=lambda link: (-_held_by(link), link.consumer.channel_name or "", link.consumer.tag))
+    most = _held_by(ranked[0])
+    return tuple(link for link in ranked if 2 * _held_by(link) >= most)
+
+
+def _held_by(link: ConsumerPath) -> int:
+    return held(link.channel) if link.channel is not None else 0
+
+
+def _finding(view: View, queue: Queue, holders: tuple[ConsumerPath, ...], growth: UnsettledGrowth) -> Finding:
+    limits = view.limits(queue).consumers
+    late = growth.seconds >= limits.grows_for
+    limit = [prefetch(view, link) for link in holders]
+    return Finding(
+        rule=NAME,
+        severity=Severity.WARNING if late else Severity.INFO,
+        subject=queue_subject(queue),
+        since=growth.series[0].at.iso(),
+        facts={
+            "queue": queue_facts(queue),
+            "clients": client_names(holders),
+            "holder": process_facts(holders[0]),
+            "unacked": held(queue),
+            "grown": growth.grown,
+            "acked": growth.acked,
+            "delivered": growth.delivered,
+            "unsettled_share": min(1.0, growth.grown / growth.delivered) if growth.delivered else None,
+            "ready": queue.messages_ready or 0,
+            "prefetch_total": None if None in limit or 0 in limit else sum(each or 0 for each in limit),
+            "grows_seconds": growth.seconds,
+            "warning_after_seconds": limits.grows_for,
+        },
+        evidence=(
+            Evidence(
+                key="unacked",
+                value=held(queue),
+                unit=Unit.MESSAGES,
+                source=source("/api/queues", "messages_unacknowledged"),
+            ),
+            Evidence(
+                key="acked", value=growth.acked, unit=Unit.MESSAGES, source=source("/api/queues", "message_stats.ack")
+            ),
+            Evidence(
+                key="delivered",
+                value=growth.delivered,
+                unit=Unit.MESSAGES,
+                source=source("/api/queues", "message_stats.deliver"),
+            ),
+            *(
+                Evidence(
+                    key="holder",
+                    value=_held_by(link),
+                    unit=Unit.MESSAGES,
+                    source=source("/api/channels", "messages_unacknowledged", "message_stats.ack"),
+                    facts={
+                        "held_by": consumer_facts(link),
+                        "acked_by_it": delta(view.channel_history(link.channel.name), "ack") if link.channel else None,
+                    },
+                )
+                for link in holders[:5]
+            ),
+        ),
+        involved=involved_consumers((queue,), holders),
+        certainty=Certainty.LIKELY if late else Certainty.EARLY,
+        seen_seconds=growth.seconds,
+    )
