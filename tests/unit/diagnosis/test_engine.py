@@ -39,7 +39,7 @@ def stuck(t, name="orders", ready=50):
     counters = stats(publish=int(ready + 10 + t), deliver=10)
     return (
         queue(name, messages_ready=int(ready + t), messages_unacked=10, stats=counters),
-        consumer(name, channel_name=f"{name} (1)", tag=name),
+        consumer(name, channel_name=f"{name} (1)", connection_name=name, tag=name),
         channel(f"{name} (1)", messages_unacked=10, idle_since=WALL, stats=stats(deliver=10)),
     )
 
@@ -63,7 +63,7 @@ def troubled(t):
         "queues": (lonely(t), small[0], large[0], full(t)),
         "consumers": (small[1], large[1]),
         "channels": (small[2], large[2]),
-        "connections": (connection(),),
+        "connections": (connection("small", client_name="small"), connection("large", client_name="large")),
     }
 
 

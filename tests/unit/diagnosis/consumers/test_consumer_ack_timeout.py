@@ -1,5 +1,8 @@
+from dataclasses import replace
+
 import pytest
 
+from ackscope.findings import flat
 from diagnosis.text import Cluster, render
 from diagnosis.window import Window
 from tests.unit.diagnosis.consumers.results import ever, found, only
@@ -19,7 +22,9 @@ from tests.unit.diagnosis.pictures import (
 )
 
 
-def holding(*, timeout_ms=100_000, acts=1e9, kind="quorum", comes_back=False, client_goes=False, held=5, idle=True):
+def holding(
+    *, timeout_ms=100_000, acts=1e9, kind="quorum", comes_back=False, client_goes=False, held=5, idle=True, acked=0
+):
     """A consumer of prefetch 100 that holds five messages from second 0 on, until the broker acts."""
 
     def frame(t):
@@ -36,7 +41,7 @@ def holding(*, timeout_ms=100_000, acts=1e9, kind="quorum", comes_back=False, cl
                     messages_unacked=held if here else 0,
                     consumer_count=int(here),
                     idle_since=since if idle else None,
-                    stats=stats(deliver=held),
+                    stats=stats(deliver=held + acked, ack=acked),
                 ),
             ),
             "connections": () if over and client_goes else (connection(),),
@@ -117,10 +122,16 @@ def test_before_4_0_the_default_timeout_is_assumed():
 
 @pytest.mark.parametrize(("version", "offered"), [((3, 10), False), ((3, 12), True), ((4, 3), True)])
 def test_a_timeout_per_queue_is_offered_where_the_broker_has_one(version, offered):
-    """Policies accept `consumer-timeout` from 3.12 on."""
-    commands = [step.command or "" for step in render(only(look(film(holding(), until=60))), Cluster(version)).steps]
+    """Policies accept `consumer-timeout` from 3.12 on. It helps a consumer that works, and none that hangs."""
 
-    assert offered is any("rabbitmqctl set_policy -p / ack-timeout '^orders$'" in command for command in commands)
+    def offers(acked):
+        report = render(only(look(film(holding(acked=acked), until=60))), Cluster(version))
+        return any(
+            "rabbitmqctl set_policy -p / ack-timeout '^orders$'" in (each.command or "") for each in report.steps
+        )
+
+    assert offered is offers(50)
+    assert not offers(0)
 
 
 def test_a_stuck_consumer_is_the_cause():
@@ -140,3 +151,34 @@ def test_a_stuck_consumer_is_the_cause():
     assert "stuck-consumer" == finding.rule
     assert ["consumer-ack-timeout"] == [each.rule for each in finding.consequences if each.rule.startswith("consumer")]
     assert any(PEER in (step.command or "") for step in text(finding).steps)
+
+
+def test_an_idle_time_that_the_broker_renews_is_not_the_time_that_messages_are_held():
+    """It renews it once a minute; nothing of the queue was settled for longer."""
+
+    def frame(t):
+        picture = holding(timeout_ms=300_000)(t)
+        (idle,) = picture["channels"]
+        return {**picture, "channels": (replace(idle, idle_since=WALL + 60 * (t // 60)),)}
+
+    finding = next(each for each in flat(look(film(frame, until=170)).findings) if each.rule == "consumer-ack-timeout")
+
+    assert 165 <= finding.facts["held_seconds"] <= 170
+
+
+@pytest.mark.parametrize(
+    ("unacked", "active"), [(0, True), (5, False)], ids=["its queue counts none", "it waits to become active"]
+)
+def test_what_the_broker_has_taken_back_does_not_time_out(unacked, active):
+    """The channel still counts it."""
+
+    def frame(t):
+        picture = holding()(t)
+        (known,), (one,) = picture["queues"], picture["consumers"]
+        return {
+            **picture,
+            "queues": (replace(known, messages_unacked=unacked),),
+            "consumers": (replace(one, active=active),),
+        }
+
+    assert "consumer-ack-timeout" not in ever([look(film(frame, until=90))])

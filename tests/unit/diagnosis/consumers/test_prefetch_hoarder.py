@@ -49,8 +49,16 @@ def test_a_consumer_that_holds_everything_is_found():
     assert any("X-Reason: holds the whole queue" in (step.command or "") for step in text(finding).steps)
 
 
-def test_it_is_no_stuck_consumer():
-    """A stuck consumer has a limit, and has reached it."""
+def test_that_it_acknowledges_none_is_a_consequence():
+    """There is one finding, about the hoarder."""
+    results = [look(film(hoard(), until=until)) for until in (30, 90, 300)]
+
+    assert {"prefetch-hoarder"} == {each.rule for result in results for each in result.findings}
+    assert "stuck-consumer" in ever(results)
+
+
+def test_a_hoarder_that_could_take_more_is_not_stuck():
+    """Messages are ready and the broker sends it none, so it does not cause that."""
     results = [look(film(hoard(waiting=5), until=until)) for until in (30, 90, 300)]
 
     assert {"prefetch-hoarder"} == ever(results)

@@ -1,0 +1,83 @@
+import pytest
+
+from diagnosis.thresholds import Thresholds
+from tests.unit.diagnosis.consumers.results import ever, found, only, urgent
+from tests.unit.diagnosis.pictures import channel, connection, consumer, film, look, queue, stats
+
+
+def leaking(*, share=0.2, rate=10.0, prefetch=0, kind="classic", named="orders", before=0):
+    """A consumer that never settles a share of what it takes."""
+
+    def frame(t):
+        delivered = int(rate * t) + before
+        held = int(share * rate * t)
+        counters = stats(publish=delivered, deliver=delivered, ack=delivered - held)
+        return {
+            "queues": (queue(named, type=kind, messages_unacked=held, stats=counters),),
+            "consumers": (consumer(named, prefetch_count=prefetch),),
+            "channels": (channel(messages_unacked=held, prefetch_count=prefetch, stats=counters),),
+            "connections": (connection(),),
+        }
+
+    return frame
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"prefetch": 500},
+        {"kind": "quorum", "share": 0.1, "rate": 40.0, "named": "events"},
+        {"share": 0.5, "rate": 1.0},
+        {"before": 100_000},
+    ],
+    ids=["no limit", "limit", "quorum", "slow", "in an old queue"],
+)
+def test_what_is_never_settled_is_a_warning_whatever_the_prefetch(change):
+    """Acknowledgements go on, and what is held only grows."""
+    finding = next(each for each in look(film(leaking(**change), until=75)).findings if each.rule == "unacked-grows")
+
+    assert ("warning", change.get("named", "orders")) == (finding.severity, finding.subject.name)
+    assert abs(change.get("share", 0.2) - finding.facts["unsettled_share"]) < 0.05
+    assert ["billing"] == finding.facts["clients"]
+
+
+def test_it_is_information_for_some_seconds():
+    """A client that warms up looks the same."""
+    assert [] == urgent(look(film(leaking(prefetch=500), until=35)))
+    assert [("unacked-grows", "info", "orders")] == found(look(film(leaking(prefetch=500), until=35)))
+
+
+def test_two_readings_show_it_if_the_whole_life_of_the_queue_does():
+    """As large a share of all deliveries is held as of those between the two readings."""
+    once = Thresholds.one_shot()
+
+    young = look(film(leaking(prefetch=500), until=66, every=6, start=60), thresholds=once)
+    old = look(film(leaking(prefetch=500, before=100_000), until=66, every=6, start=60), thresholds=once)
+
+    assert [("unacked-grows", "info", "orders")] == found(young)
+    assert "unacked-grows" not in ever([old])
+
+
+def test_one_client_that_leaks_on_three_queues_is_one_finding():
+    """They share its connection."""
+
+    def frame(t):
+        frames = [leaking(named=name)(t) for name in ("a", "b", "c")]
+        return {
+            "queues": tuple(each["queues"][0] for each in frames),
+            "consumers": tuple(
+                consumer(name, tag=name, channel_name=f"10.0.0.7:50001 -> 10.0.0.1:5672 ({number})", prefetch_count=900)
+                for number, name in enumerate("abc", 1)
+            ),
+            "channels": tuple(
+                channel(f"10.0.0.7:50001 -> 10.0.0.1:5672 ({number})", messages_unacked=int(2 * t))
+                for number in (1, 2, 3)
+            ),
+            "connections": (connection(channels=3),),
+        }
+
+    finding = only(look(film(frame, until=75)))
+
+    assert "unacked-grows" == finding.rule
+    assert ["unacked-grows"] * 2 == [each.rule for each in finding.consequences]
