@@ -13,6 +13,7 @@ from ackscope.findings import Certainty, Evidence, Finding, Involved, QueueRef, 
 from ackscope.topology import Link
 from diagnosis.contract import RuleResult, View
 from diagnosis.memo import per_view
+from diagnosis.rules.cluster._shared.link_flow import SHOVEL
 from diagnosis.series import span, stretch
 
 NAME = "link-down"
@@ -68,6 +69,19 @@ def _all_readings(view: View) -> dict[_Key, list[Link]]:
     return found
 
 
+def _consumed(view: View, clients: set[str]) -> set[tuple[str, str]]:
+    """Return the queues that connections with these client names consumed from, in any reading."""
+    connections = {
+        each.name for seen in view.window.readings("connections") for each in seen.value if each.client_name in clients
+    }
+    return {
+        (each.vhost, each.queue)
+        for seen in (view.window.readings("consumers") if connections else ())
+        for each in seen.value
+        if each.connection_name in connections
+    }
+
+
 def _key(link: Link) -> _Key:
     return (link.kind, link.vhost or "", link.name, link.local or "")
 
@@ -94,6 +108,7 @@ def _finding(view: View, links: Sequence[Link], seconds: float) -> Finding:
     # A shovel that has ended no longer shows its queue.
     known = [each for link in links for each in _readings(view, _key(link))]
     sources = {(each.vhost or "/", each.source_queue) for each in known if each.source_queue}
+    sources |= _consumed(view, {SHOVEL + link.name for link in links if link.kind == "shovel"})
     lasting = seconds >= limit
     first = links[0]
     reason = next((link.reason for link in links if link.reason), None)

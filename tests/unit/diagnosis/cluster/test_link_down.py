@@ -3,7 +3,7 @@ import pytest
 from ackscope.findings import QueueRef
 from ackscope.topology import Link
 from tests.unit.diagnosis.cluster.scenes import ONE, finding_of, reported
-from tests.unit.diagnosis.pictures import film, look, text
+from tests.unit.diagnosis.pictures import connection, consumer, film, look, text
 
 RULE = "link-down"
 
@@ -73,6 +73,18 @@ def test_a_shovel_that_is_restarted_again_and_again_does_not_run():
         result = look(film(frame, until=until))
         assert [("warning", "link", "to-warehouse")] == reported(result, RULE)
         assert [QueueRef("/", "ship")] == list(finding_of(result, RULE).involved.queues)
+
+
+def test_the_source_of_a_shovel_is_known_by_its_connection():
+    """A shovel that has ended does not show its queue."""
+
+    def frame(t):
+        name = "10.0.0.1:40001 -> 10.0.0.1:5672"
+        client = (connection(name, client_name="Shovel to-warehouse"),) if t == 70 else ()
+        taker = (consumer("ship", connection_name=name),) if t == 70 else ()
+        return {"links": (shovel(reason="needed a restart"),), "connections": client, "consumers": taker}
+
+    assert (QueueRef("/", "ship"),) == finding_of(look(film(frame, until=80)), RULE).involved.queues
 
 
 def test_a_shovel_that_was_restarted_once_runs():
