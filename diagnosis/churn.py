@@ -48,7 +48,7 @@ def churn_window(view: View, overviews: Series[Overview]) -> tuple[Timestamped[O
     begin = readings[0].at.mono - 1.0
     held = [seen for seen in overviews if seen.at.mono >= begin]
     # A churn that began just now must not be averaged over the quiet time before it.
-    slack = _OWN if any(is_own(connection) for connection in view.part("connections")) else _NONE
+    slack = _OWN if any(is_own(connection) for connection in view.every_connection) else _NONE
     while len(held) > 2 and _quiet(held[0].value, held[1].value, *slack):
         del held[0]
     if len(held) < 2 or held[-1].at.since(held[0].at) < view.thresholds.interval:

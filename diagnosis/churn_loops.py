@@ -238,7 +238,7 @@ def _connections(view: View, overviews: Series[Overview], rate: float) -> list[C
     own = {connection.name for connection in view.connections}
     for seen in view.window.readings("connections"):
         for connection in seen.value:
-            if connection.name in lasting or (seen.value is view.part("connections") and connection.name not in own):
+            if connection.name in lasting or (seen.value is view.every_connection and connection.name not in own):
                 continue
             groups.setdefault(identity(connection), {})[connection.name] = connection
     readings = view.window.readings("connections")
@@ -272,7 +272,7 @@ def identity(connection: Connection) -> Identity:
 
 
 def _probed(view: View) -> bool:
-    return any(is_own(connection) for connection in view.part("connections"))
+    return any(is_own(connection) for connection in view.every_connection)
 
 
 def _is_own(key: Identity) -> bool:

@@ -1,16 +1,26 @@
 """Gives rules the parts of the latest reading that are fresh enough, and their history."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from ackscope.clock import Instant
 from ackscope.records import ProbeOutcome
-from ackscope.snapshot import Alarm, HealthCheck, Node, Overview
+from ackscope.snapshot import (
+    Alarm,
+    Channel,
+    Connection,
+    Consumer,
+    HealthCheck,
+    Node,
+    Overview,
+    Part,
+    Queue,
+    Snapshot,
+)
 from ackscope.topology import (
     AuthAttempts,
     Binding,
-    Bindings,
     Exchange,
     Feature,
     Limit,
@@ -21,6 +31,8 @@ from ackscope.topology import (
 from ackscope.topology import Link as Bridge
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Series, Timestamped, Window
+
+T = TypeVar("T")
 
 _SELDOM = 5
 """Maximum age of a seldom-read part, as a multiple of `data_age`."""
@@ -35,11 +47,9 @@ class LatestReadings:
         self.now = now
         self.thresholds = thresholds
 
-    def part(self, family: str) -> Any:
-        """Return the value of a part by its name in the snapshot; an empty tuple if it is not fresh."""
+    def _value(self, family: str, part: Callable[[Snapshot], Part[T]]) -> T | None:
         latest = self.window.latest
-        value = latest.parts[family].value if latest is not None and self.fresh(family) else None
-        return () if value is None else value
+        return part(latest).value if latest is not None and self.fresh(family) else None
 
     def age(self, family: str) -> float | None:
         """Return the seconds since the last good reading of a part; None if there never was one."""
@@ -63,13 +73,12 @@ class LatestReadings:
     @property
     def overview(self) -> Overview | None:
         """Overview of the cluster; None if it is not fresh."""
-        value: Overview | tuple[()] = self.part("overview")
-        return value or None
+        return self._value("overview", lambda each: each.overview)
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
         """All nodes, including those that are down."""
-        return tuple(self.part("nodes"))
+        return self._value("nodes", lambda each: each.nodes) or ()
 
     def node(self, name: str | None) -> Node | None:
         """A node by its name."""
@@ -84,9 +93,34 @@ class LatestReadings:
         return _of(self.trend("nodes"), name)
 
     @cached_property
+    def requested_checks(self) -> tuple[HealthCheck, ...]:
+        """Health checks, also those that returned no result."""
+        return self._value("health", lambda each: each.health) or ()
+
+    @cached_property
+    def every_queue(self) -> tuple[Queue, ...]:
+        """All queues, with those of the probes."""
+        return self._value("queues", lambda each: each.queues) or ()
+
+    @cached_property
+    def every_connection(self) -> tuple[Connection, ...]:
+        """All connections, with those of the probes."""
+        return self._value("connections", lambda each: each.connections) or ()
+
+    @cached_property
+    def every_channel(self) -> tuple[Channel, ...]:
+        """All channels, with those of the probes."""
+        return self._value("channels", lambda each: each.channels) or ()
+
+    @cached_property
+    def every_consumer(self) -> tuple[Consumer, ...]:
+        """All consumers, with those of the probes."""
+        return self._value("consumers", lambda each: each.consumers) or ()
+
+    @cached_property
     def checks(self) -> dict[str, HealthCheck]:
         """Health checks that returned a result, by name."""
-        return {check.name: check for check in self.part("health") if check.ok is not None}
+        return {check.name: check for check in self.requested_checks if check.ok is not None}
 
     @property
     def alarm_check(self) -> HealthCheck | None:
@@ -102,48 +136,48 @@ class LatestReadings:
     @cached_property
     def exchanges(self) -> tuple[Exchange, ...]:
         """All exchanges."""
-        return tuple(self.part("exchanges"))
+        return self._value("exchanges", lambda each: each.exchanges) or ()
 
     @cached_property
     def bindings(self) -> tuple[Binding, ...] | None:
         """All bindings except those of the default exchange; None if they are unknown or too many to hold."""
-        value: Bindings | tuple[()] = self.part("bindings")
-        return value.listed if isinstance(value, Bindings) else None
+        value = self._value("bindings", lambda each: each.bindings)
+        return None if value is None else value.listed
 
     @cached_property
     def vhosts(self) -> tuple[VHost, ...]:
         """All virtual hosts."""
-        return tuple(self.part("vhosts"))
+        return self._value("vhosts", lambda each: each.vhosts) or ()
 
     @cached_property
     def policies(self) -> tuple[Policy, ...]:
         """Policies and operator policies."""
-        return tuple(self.part("policies"))
+        return self._value("policies", lambda each: each.policies) or ()
 
     @cached_property
     def limits_set(self) -> tuple[Limit, ...]:
         """Limits of virtual hosts and users."""
-        return tuple(self.part("limits"))
+        return self._value("limits", lambda each: each.limits) or ()
 
     @cached_property
     def bridges(self) -> tuple[Bridge, ...]:
         """Shovels and federation links."""
-        return tuple(self.part("links"))
+        return self._value("links", lambda each: each.links) or ()
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
         """Feature flags and deprecated features."""
-        return tuple(self.part("features"))
+        return self._value("features", lambda each: each.features) or ()
 
     @cached_property
     def auth(self) -> tuple[AuthAttempts, ...]:
         """Login attempts by node and protocol."""
-        return tuple(self.part("auth"))
+        return self._value("auth", lambda each: each.auth) or ()
 
     @cached_property
     def memory(self) -> dict[str, NodeMemory]:
         """Memory breakdown of each node, by node name."""
-        return {each.node: each for each in self.part("memory")}
+        return {each.node: each for each in self._value("memory", lambda each: each.memory) or ()}
 
     def outcomes_of(self, probe: str) -> tuple[ProbeOutcome, ...]:
         """Return the outcomes of all streams of one probe, sorted by node and stream."""

@@ -203,7 +203,7 @@ class _Routes:
 
     @cached_property
     def _queues(self) -> set[Place]:
-        return {queue.key for queue in self._view.part("queues")}
+        return {queue.key for queue in self._view.every_queue}
 
     @cached_property
     def _exchanges(self) -> dict[tuple[str, str], Exchange]:

@@ -69,7 +69,7 @@ class View(LatestReadings):
     @cached_property
     def all_queues(self) -> tuple[Queue, ...]:
         """Queues of applications, with at least their totals; those of the probes are left out."""
-        return tuple(q for q in self.part("queues") if not q.name.startswith(self.thresholds.own_prefixes))
+        return tuple(q for q in self.every_queue if not q.name.startswith(self.thresholds.own_prefixes))
 
     @cached_property
     def queues(self) -> tuple[Queue, ...]:
@@ -97,9 +97,9 @@ class View(LatestReadings):
     @cached_property
     def channels(self) -> tuple[Channel, ...]:
         """Channels of applications; those of the probes are left out, because some are nacked by design."""
-        known = self.part("connections")
+        known = self.every_connection
         own = {connection.name for connection in known if is_own(connection)}
-        channels = tuple(channel for channel in self.part("channels") if channel.connection_name not in own)
+        channels = tuple(channel for channel in self.every_channel if channel.connection_name not in own)
         if not self._behind:
             return channels
         # A probe that reconnected since then would look like an application.
@@ -115,7 +115,7 @@ class View(LatestReadings):
     @cached_property
     def connections(self) -> tuple[Connection, ...]:
         """Connections of applications; those of the probes are left out."""
-        return tuple(connection for connection in self.part("connections") if not is_own(connection))
+        return tuple(connection for connection in self.every_connection if not is_own(connection))
 
     def history(self, queue: Queue) -> Series[Queue]:
         """Return a queue at each distinct reading since it (or its counters) last restarted, oldest first."""
@@ -182,7 +182,7 @@ class View(LatestReadings):
 
     @cached_property
     def _connection_names(self) -> dict[str, str | None]:
-        return {channel.name: channel.connection_name for channel in self.part("channels")}
+        return {channel.name: channel.connection_name for channel in self.every_channel}
 
     @cached_property
     def _connections_by_name(self) -> dict[str, Connection]:
@@ -191,7 +191,7 @@ class View(LatestReadings):
     @cached_property
     def _served(self) -> dict[str, set[tuple[str, str]]]:
         served: dict[str, set[tuple[str, str]]] = {}
-        for consumer in self.part("consumers"):
+        for consumer in self.every_consumer:
             served.setdefault(consumer.channel_name or "", set()).add((consumer.vhost, consumer.queue))
         return served
 
@@ -199,7 +199,7 @@ class View(LatestReadings):
     def _links(self) -> dict[tuple[str, str], tuple[ConsumerPath, ...]]:
         channels = {channel.name: channel for channel in self.channels}
         grouped: dict[tuple[str, str], list[ConsumerPath]] = {}
-        for consumer in sorted(self.part("consumers"), key=lambda c: (c.channel_name or "", c.tag)):
+        for consumer in sorted(self.every_consumer, key=lambda c: (c.channel_name or "", c.tag)):
             channel = channels.get(consumer.channel_name or "")
             name = consumer.connection_name or (channel.connection_name if channel else None)
             link = ConsumerPath(consumer, channel, self.connection(name))

@@ -111,7 +111,7 @@ def _with_clients(view: View, use: LimitUse, *, only: bool) -> LimitUse:
 def _counted(view: View, limit: Limit) -> list[Connection]:
     """Connections that count against the limit, including those of the probes."""
     by_vhost = limit.scope == "vhost"
-    return [each for each in view.part("connections") if limit.subject == (each.vhost if by_vhost else each.user)]
+    return [each for each in view.every_connection if limit.subject == (each.vhost if by_vhost else each.user)]
 
 
 def _holders(view: View, limit: Limit) -> Counter[str]:

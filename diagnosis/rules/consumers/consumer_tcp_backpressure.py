@@ -25,7 +25,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     if not pending:
         return
     consumers: dict[str, list[Consumer]] = defaultdict(list)
-    for consumer in view.part("consumers"):
+    for consumer in view.every_consumer:
         consumers[consumer.connection_name or ""].append(consumer)
     for connection in pending:
         unread = stretch(view.connection_history(connection.name), _unread)

@@ -53,7 +53,7 @@ def _contentions(view: View) -> tuple[_Contention, ...]:
 
 def _find(view: View) -> Iterator[_Contention]:
     own = view.thresholds.own_prefixes
-    exclusive = [each for each in view.part("consumers") if each.exclusive and not each.queue.startswith(own)]
+    exclusive = [each for each in view.every_consumer if each.exclusive and not each.queue.startswith(own)]
     loops = churn_loops(view) if exclusive else ()
     for consumer in exclusive:
         for loop in loops:

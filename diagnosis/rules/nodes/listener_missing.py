@@ -93,7 +93,7 @@ def _read_after_refusal(view: View, name: str | None) -> bool:
 
     Such a reading still lists the connections that our probes have lost.
     """
-    own = (each for each in view.part("connections") if is_own(each))
+    own = (each for each in view.every_connection if is_own(each))
     listed = any(each.node == name for each in own)
     return not listed or any(is_served(each) and (is_single_node(view) or each.node == name) for each in view.outcomes)
 

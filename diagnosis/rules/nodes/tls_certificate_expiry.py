@@ -38,7 +38,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 def _failed(view: View) -> Iterator[Inconclusive]:
     """Yield why the check itself failed; nothing if it was not requested or not answered in time."""
-    if any(each.name == _CHECK and ": 500" in (each.reason or "") for each in view.part("health")):
+    if any(each.name == _CHECK and ": 500" in (each.reason or "") for each in view.requested_checks):
         yield Inconclusive(rule=NAME, reason="check_fails")
 
 

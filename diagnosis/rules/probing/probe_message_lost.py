@@ -27,7 +27,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _finding(view: View, outcome: ProbeOutcome, missing: int) -> Finding:
-    queue = next((q for q in view.part("queues") if q.key == (outcome.vhost, outcome.queue)), None)
+    queue = next((q for q in view.every_queue if q.key == (outcome.vhost, outcome.queue)), None)
     disturbance = _disturbance(queue)
     probe = f"probe {stream_name(outcome)}"
     evidence = [Evidence(key="missing", value=missing, source=source(probe, "missing"))]

@@ -49,7 +49,7 @@ def _queues_of_blocked(view: View, finding: Finding) -> Iterable[Hashable]:
     if finding.severity is not Severity.CRITICAL:
         return ()
     blocked = {each.name for each in view.connections if each.state == BLOCKED and each.vhost == finding.subject.name}
-    return tuple((each.vhost, each.queue) for each in view.part("consumers") if each.connection_name in blocked)
+    return tuple((each.vhost, each.queue) for each in view.every_consumer if each.connection_name in blocked)
 
 
 def _queue(_view: View, finding: Finding) -> Iterable[Hashable]:

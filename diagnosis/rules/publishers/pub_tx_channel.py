@@ -41,7 +41,7 @@ def _queues_of_connection(view: View, finding: Finding) -> Iterable[Hashable]:
         return ()
     return tuple(
         (consumer.vhost, consumer.queue)
-        for consumer in view.part("consumers")
+        for consumer in view.every_consumer
         if consumer.connection_name == finding.subject.name
     )
 

@@ -123,7 +123,7 @@ def _by_connections(view: View) -> Iterator[LinkSource]:
     named = {connection.name: connection for connection in view.connections if link_client(connection)}
     if not named:
         return
-    keys = sorted({(each.vhost, each.queue) for each in view.part("consumers") if each.connection_name in named})
+    keys = sorted({(each.vhost, each.queue) for each in view.every_consumer if each.connection_name in named})
     shovels = {(link.name, link.source_queue): link for link in view.bridges if link.kind == "shovel"}
     for vhost, name in keys:
         queue = view.queue(vhost, name)

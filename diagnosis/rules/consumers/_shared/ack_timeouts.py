@@ -58,7 +58,7 @@ def _near(view: View) -> Iterator[OverdueConsumer]:
     if not idle:
         return
     queues = {queue.key: queue for queue in view.queues}
-    for consumer in view.part("consumers"):
+    for consumer in view.every_consumer:
         channel, queue = idle.get(consumer.channel_name or ""), queues.get((consumer.vhost, consumer.queue))
         if channel is None or queue is None or consumer.ack_required is False:
             continue

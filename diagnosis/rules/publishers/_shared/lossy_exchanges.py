@@ -236,10 +236,11 @@ def _probe_losses(view: View) -> dict[str, float]:
     """Return the unroutable messages per second, by vhost, that probes publish by design."""
     own = {channel.name for channel in view.channels}
     rates: dict[str, float] = {}
-    for channel in view.part("channels"):
+    for channel in view.every_channel:
         if channel.name in own or not (channel.stats.drop_unroutable or channel.stats.return_unroutable):
             continue
         history = view.channel_history(channel.name)
         lost = increase(view, history, DROPPED, RETURNED)
-        rates[channel.vhost] = rates.get(channel.vhost, 0.0) + lost / max(span(history), 1.0)
+        vhost = channel.vhost or ""
+        rates[vhost] = rates.get(vhost, 0.0) + lost / max(span(history), 1.0)
     return rates
