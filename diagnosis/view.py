@@ -121,13 +121,17 @@ class View(LatestReadings):
         """Return a queue at each distinct reading since it (or its counters) last restarted, oldest first."""
         known = self._histories.get(queue.key)
         if known is None:
-            known = life(self.readings_of(queue))
+            known = life(_distinct(_unbroken(self._queue_readings.of(queue.key))))
             self._histories[queue.key] = known
         return known
 
     def readings_of(self, queue: Queue) -> Series[Queue]:
-        """Return a queue at each distinct reading, also before a restart of its counters, oldest first."""
-        return _distinct(_unbroken(self._queue_readings.of(queue.key)))
+        """Return a queue at each distinct reading, oldest first, also before a restart of its counters or a gap.
+
+        After a start of its node, a queue is not listed for some seconds.
+        """
+        readings = self._queue_readings.of(queue.key)
+        return _distinct(tuple(Timestamped(at, value) for at, value in readings if value is not None))
 
     def moved(self, queue: Queue, counter: str) -> bool:
         """Return whether a counter changed within the last interval; cheap, so healthy queues need no history."""

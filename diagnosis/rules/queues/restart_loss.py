@@ -56,8 +56,9 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 def _across(readings: Series[Queue], node: Timestamped[Node]) -> _Restart | None:
     """Return the balance across the restart; None if a side of it was not seen."""
     started = node.at.mono - (node.value.uptime_seconds or 0.0)
-    before = [seen for seen in readings if seen.at.mono < started and levels(seen.value) is not None]
-    after = [seen for seen in readings if seen.at.mono >= started + _RECOVERED and levels(seen.value) is not None]
+    known = [seen for seen in readings if seen.value.messages_ready is not None]
+    before = [seen for seen in known if seen.at.mono < started]
+    after = [seen for seen in known if seen.at.mono >= started + _RECOVERED]
     if not before or not after:
         return None
     one, other = levels(before[-1].value), levels(after[0].value)

@@ -15,9 +15,11 @@ def restarted(t, *, had=300, left=100, persistent=100, acked=0.0, uptime=True, n
     gone = int(acked * min(t, AT))
     ready = left if over else had - gone
     counters = stats() if over else stats(publish=had, deliver=gone, ack=gone)
+    queues = (queue(name, messages_ready=ready, stats=counters, messages_persistent=persistent, **fields),)
     node = Node(name=NODE, running=True, uptime_seconds=(t - AT) if over and uptime else 1000.0 + t)
     return {
-        **frame(queue(name, messages_ready=ready, stats=counters, messages_persistent=persistent, **fields)),
+        # A node that has just started lists no queues yet.
+        **frame(*(() if over and t < AT + 5 else queues)),
         "nodes": (node,),
     }
 
