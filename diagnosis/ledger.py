@@ -21,6 +21,7 @@ from itertools import pairwise
 
 from ackscope.counters import MessageStats
 from ackscope.snapshot import Queue
+from diagnosis.memo import per_view
 from diagnosis.series import count, delta, span, stretch
 from diagnosis.view import View
 from diagnosis.window import Series
@@ -33,6 +34,9 @@ _REFRESHED = 4.5
 """Seconds after which a statistic is refreshed again: 5 s, and polls are not exactly 5 s apart."""
 
 _NO_COUNTERS = MessageStats()
+
+_UNCOUNTED = ("AMQP 1", "MQTT", "Web MQTT")
+"""Protocols whose deliveries the management API does not count per queue. Source: rabbitmq-server issue 16528."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,24 +204,16 @@ def _moved_within(skew: float, history: Series[Queue], length: Callable[[Levels]
     return max(map(moved, near))
 
 
-def growing_since(history: Series[Queue], term: Callable[[Levels], int]) -> Series[Queue]:
-    """Return the readings from the one before a term of the ledger first grew; all of them if it never did."""
-    for place, (older, newer) in enumerate(pairwise(history)):
-        before, after = levels(older.value), levels(newer.value)
-        if before is not None and after is not None and term(after) > term(before):
-            return history[place:]
-    return history
+def losing(history: Series[Queue], term: Callable[[Levels], int], lost: int) -> Series[Queue]:
+    """Return the readings between which the messages of a balance were lost.
 
-
-def vanishing(history: Series[Queue], found: Ledger) -> Series[Queue]:
-    """Return the readings between which the messages of a balance vanished.
-
-    From the last one at which no more were missing than at first, to the first one at which all are.
+    From the last one at which a term of the ledger was that much lower than at the end, to the first one at which it
+    had its final value.
     """
-    known = [(seen, each) for seen in history if (each := levels(seen.value)) is not None]
-    final = known[-1][1].vanished
-    start = max(i for i, (_, each) in enumerate(known[:-1]) if i == 0 or each.vanished <= final - found.vanished)
-    end = next(i for i, (_, each) in enumerate(known) if i > start and each.vanished >= final)
+    known = [(seen, term(each)) for seen in history if (each := levels(seen.value)) is not None]
+    final = known[-1][1]
+    start = max(place for place, (_, value) in enumerate(known[:-1]) if place == 0 or value <= final - lost)
+    end = next(place for place, (_, value) in enumerate(known) if place > start and value >= final)
     return tuple(seen for seen, _ in known[start : end + 1])
 
 
@@ -227,3 +223,18 @@ def settles_unseen(view: View, queue: Queue) -> bool:
     Its messages would look lost. The management API shows such a consumer without a channel.
     """
     return any(not link.consumer.channel_name for link in view.links(queue))
+
+
+def may_settle_unseen(view: View, queue: Queue) -> bool:
+    """Return whether clients without counters may have used a queue: one in its virtual host was seen recently."""
+    return settles_unseen(view, queue) or queue.vhost in per_view(view, _uncounted_vhosts)
+
+
+def _uncounted_vhosts(view: View) -> frozenset[str | None]:
+    readings = view.window.readings("connections")
+    return frozenset(
+        connection.vhost
+        for seen in readings
+        for connection in seen.value
+        if (connection.protocol or "").startswith(_UNCOUNTED)
+    )

@@ -13,7 +13,7 @@ from ackscope.snapshot import Queue
 from diagnosis.contract import ConsumerPath, RuleResult, View
 from diagnosis.facts import consumer_facts, queue_facts
 from diagnosis.hold_time import may_hold
-from diagnosis.ledger import Ledger, growing_since, ledger, may_have_lost, settles_unseen
+from diagnosis.ledger import Ledger, ledger, losing, may_have_lost, settles_unseen
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.rules.consumers.poison_drop import delivery_limit
 from diagnosis.series import count, delta, last, span
@@ -82,7 +82,7 @@ def _severity(view: View, queue: Queue, history: Series[Queue], found: Ledger, l
 def _finding(view: View, queue: Queue, history: Series[Queue], found: Ledger, lost: int) -> Finding:
     rejecters = _rejecters(view, queue)
     links = tuple(each.link for each in rejecters) or view.links(queue)
-    run = growing_since(history, lambda each: each.discarded)
+    run = losing(history, lambda each: each.discarded, lost)
     seconds = span(run)
     counters = source("/api/queues", "message_stats.deliver", "message_stats.get", "message_stats.redeliver")
     return Finding(

@@ -13,7 +13,7 @@ from ackscope.findings import Evidence, Finding, Severity, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
-from diagnosis.ledger import Ledger, ledger, levels, may_have_lost, settles_unseen
+from diagnosis.ledger import Ledger, ledger, levels, may_have_lost, may_settle_unseen
 from diagnosis.rules.publishers._shared.overflow import level
 from diagnosis.rules.queues._shared.queue import involved_queue, queue_subject
 from diagnosis.series import span
@@ -25,7 +25,7 @@ NAME = "queue-purged"
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue without a message TTL that lost all its ready messages between two readings."""
     for queue in view.queues:
-        if queue.setting("message-ttl") is not None or not may_have_lost(queue) or settles_unseen(view, queue):
+        if queue.setting("message-ttl") is not None or not may_have_lost(queue) or may_settle_unseen(view, queue):
             continue
         if level(queue) >= view.limits(queue).queues.full_share:
             # At a length limit new messages replace the old ones, which looks like a purge and a refill.

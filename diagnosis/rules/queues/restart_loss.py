@@ -13,7 +13,7 @@ from ackscope.findings import Certainty, Evidence, Finding, Severity, Unit, sour
 from ackscope.snapshot import Node, Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
-from diagnosis.ledger import SKEW_SECONDS, levels, settles_unseen
+from diagnosis.ledger import SKEW_SECONDS, levels, may_settle_unseen
 from diagnosis.rules.nodes._shared.node_history import restarts
 from diagnosis.rules.queues._shared.queue import involved_queue, is_private, queue_subject
 from diagnosis.series import delta, last, span
@@ -46,7 +46,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         return
     for queue in view.queues:
         restart = restarted.get(queue.leader or queue.node or "")
-        if restart is None or queue.durable is False or is_private(queue) or settles_unseen(view, queue):
+        if restart is None or queue.durable is False or is_private(queue) or may_settle_unseen(view, queue):
             continue
         balance = _across(view.readings_of(queue), restart)
         if balance is not None and balance.lost - balance.error >= view.limits(queue).queues.loss_least:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Inconclusive, Severity, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
-from diagnosis.ledger import Ledger, growing_since, ledger, may_have_lost, settles_unseen
+from diagnosis.ledger import Ledger, ledger, losing, may_have_lost, may_settle_unseen
 from diagnosis.routes import dead_letters_to
 from diagnosis.rules.publishers._shared.overflow import level, refuses_when_full
 from diagnosis.rules.queues._shared.queue import (
@@ -31,7 +31,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     for queue in view.queues:
         if not may_have_lost(queue) or queue.durable is False or is_private(queue):
             continue
-        if settles_unseen(view, queue):
+        if may_settle_unseen(view, queue):
             unseen += 1
             continue
         history = view.history(queue)
@@ -40,7 +40,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             continue
         limits = view.limits(queue)
         proof = max(limits.queues.loss_least, limits.queues.loss_share * found.arrived)
-        run = growing_since(history, lambda each: each.vanished)
+        run = losing(history, lambda each: each.vanished, found.vanished)
         if found.proven_vanished >= proof and span(run) >= limits.early and not _refused(view, queue, run):
             yield _finding(view, queue, run, found)
     if unseen:

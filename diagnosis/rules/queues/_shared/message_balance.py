@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ackscope.findings import Evidence, Facts, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import View
-from diagnosis.ledger import ledger, may_have_lost, vanishing
+from diagnosis.ledger import ledger, losing, may_have_lost, may_settle_unseen
 from diagnosis.purpose import CONSUMED
 from diagnosis.series import delta, span, steps
 from diagnosis.window import Series
@@ -86,13 +86,13 @@ def losing_run(
         meanwhile: condition on the queue that must hold at each reading while it lost messages.
     """
     limits = view.limits(queue).queues
-    if not may_have_lost(queue):
+    if not may_have_lost(queue) or may_settle_unseen(view, queue):
         return None
     history = view.history(queue)
     found = ledger(history, skew=limits.loss_skew)
     if found is None or found.proven_vanished < max(limits.loss_least, limits.loss_share * found.arrived):
         return None
-    run = vanishing(history, found)
+    run = losing(history, lambda each: each.vanished, found.vanished)
     whole = balance(run)
     if whole is None or whole.lost < limits.loss_least or not all(meanwhile(seen.value) for seen in run[1:]):
         return None

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.unit.diagnosis.pictures import consumer, film, look
+from tests.unit.diagnosis.pictures import connection, consumer, film, look
 from tests.unit.diagnosis.queues.films import binding, exchange, flowing, frame, of, one
 
 RULE = "unexplained-loss"
@@ -66,6 +66,15 @@ def test_consumers_of_another_protocol_make_it_inconclusive():
     assert [("other_protocol", True)] == [
         (each.reason, each.permanent) for each in result.inconclusive if each.rule == RULE
     ]
+
+
+@pytest.mark.parametrize("protocol", ["AMQP 1-0", "MQTT 3-1-1"])
+def test_so_does_a_client_of_such_a_protocol_in_the_vhost(protocol):
+    """It may have consumed before, and left."""
+    parts = {"connections": (connection(protocol=protocol),)}
+
+    assert [] == of(RULE, look(film(lambda t: {**frame(flowing(t)), **parts}, until=60)))
+    assert [] != of(RULE, look(film(lambda t: {**frame(flowing(t)), "connections": (connection(),)}, until=60)))
 
 
 def test_publishes_that_a_full_queue_refused_are_not_lost():
