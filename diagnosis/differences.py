@@ -55,6 +55,15 @@ class Readings:
             found.append((step.at, queue))
         return found[::-1]
 
+    def gone(self) -> dict[Key, Queue]:
+        """Return the queues of earlier readings that the last one has not, as they were read last."""
+        found: dict[Key, Queue] = {}
+        for step in self._steps:
+            for key, queue in step.others.items():
+                if key not in self._latest:
+                    found.setdefault(key, queue)
+        return found
+
     def ago(self, key: Key, seconds: float) -> Queue | None:
         """Return a queue at the latest reading at least `seconds` before the last one; None if there is none."""
         if self._at is None:

@@ -125,6 +125,10 @@ class View(LatestReadings):
             self._histories[queue.key] = known
         return known
 
+    def gone_queues(self) -> tuple[Queue, ...]:
+        """Return the queues that were deleted within the window, as they were read last, sorted by their keys."""
+        return tuple(queue for _, queue in sorted(self._queue_readings.gone().items()))
+
     def readings_of(self, queue: Queue) -> Series[Queue]:
         """Return a queue at each distinct reading, oldest first, also before a restart of its counters or a gap.
 

@@ -12,7 +12,7 @@ from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, 
 from ackscope.snapshot import Channel, Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import client_name, queue_ref
-from diagnosis.rules.consumers._shared.holders import is_stale, queues_of, unaccounted
+from diagnosis.rules.consumers._shared.holders import consumers_of, is_stale, queues_of, unaccounted
 from diagnosis.rules.consumers._shared.objects import connection_peer, queue_subject
 from diagnosis.rules.consumers._shared.standstill import exceeds, held, idle_since, left_without_consumer
 from diagnosis.series import delta, span
@@ -57,10 +57,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 def _exceeding(view: View, channel: Channel) -> _Left | None:
     """Return what a channel holds beyond one prefetch of each of its consumers; None if a consumer has no limit."""
-    own = [
-        [each for each in seen.value if each.channel_name == channel.name] for seen in view.window.readings("consumers")
-    ]
-    prefetches = [[each.prefetch_count or 0 for each in consumers] for consumers in own]
+    prefetches = [[each.prefetch_count or 0 for each in consumers] for consumers in consumers_of(view, channel)]
     if any(0 in each for each in prefetches) or not channel.prefetch_count:
         return None
     most = max((sum(each) for each in prefetches), default=0)

@@ -12,6 +12,7 @@ from ackscope.findings import Evidence, Finding, Severity, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import ConsumerPath, RuleResult, View
 from diagnosis.facts import consumer_facts, queue_facts
+from diagnosis.memo import per_view
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.series import span, stretch
 from diagnosis.window import Series, Timestamped
@@ -30,15 +31,20 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if held is None:
             continue
         # A channel whose consumers were cancelled still holds what was delivered to them.
-        held += sum(
-            each.messages_unacked or 0
-            for each in view.channels
-            if each.vhost == queue.vhost and each.consumer_count == 0 and not each.stats.get
-        )
+        held += per_view(view, _held_after_cancel).get(queue.vhost, 0)
         orphaned = stretch(view.history(queue), partial(_both_above, held))
         orphans = min((seen.value.messages_unacked or 0) for seen in orphaned) - held
         if orphans > 0 and span(orphaned) >= view.limits(queue).consumers.orphaned_for:
             yield _finding(queue, links, orphans, held, orphaned)
+
+
+def _held_after_cancel(view: View) -> dict[str | None, int]:
+    """Return by virtual host the messages on channels without consumers, except those of polling clients."""
+    found: dict[str | None, int] = {}
+    for channel in view.channels:
+        if channel.messages_unacked and channel.consumer_count == 0 and not channel.stats.get:
+            found[channel.vhost] = found.get(channel.vhost, 0) + channel.messages_unacked
+    return found
 
 
 def _unacked_on_channels(view: View, links: tuple[ConsumerPath, ...]) -> int | None:

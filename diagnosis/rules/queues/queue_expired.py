@@ -21,24 +21,11 @@ NAME = "queue-expired"
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue with the setting expires that an earlier reading has and the latest one has not."""
-    readings = view.window.readings("queues")
-    if len(readings) < 2:
-        return
-    present = {queue.key for queue in readings[-1].value}
-    known = set(map(id, readings[-1].value))
-    gone: dict[tuple[str, str], Queue] = {}
-    for reading in reversed(readings[:-1]):
-        for queue in reading.value:
-            # Nearly all queues are the same objects as in the next reading.
-            if id(queue) in known:
-                continue
-            known.add(id(queue))
-            if queue.key not in present and isinstance(queue.setting("expires"), int):
-                gone.setdefault(queue.key, queue)
-    for key in sorted(gone):
-        queue = gone[key]
-        if queue.messages and queue.consumers == 0 and not queue.name.startswith(view.thresholds.own_prefixes):
-            yield from _judge(view, queue, readings)
+    own = view.thresholds.own_prefixes
+    for queue in view.gone_queues():
+        expires = isinstance(queue.setting("expires"), int)
+        if expires and queue.messages and queue.consumers == 0 and not queue.name.startswith(own):
+            yield from _judge(view, queue, view.window.readings("queues"))
 
 
 def _judge(view: View, queue: Queue, readings: Series[tuple[Queue, ...]]) -> Iterator[RuleResult]:

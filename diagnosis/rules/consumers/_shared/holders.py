@@ -4,21 +4,34 @@ A channel's own number can be stale: a broker that takes messages back from a co
 of its channel. The queue's number is right then, because the queue is what delivers.
 """
 
-from ackscope.snapshot import Channel, Queue
+from collections import defaultdict
+
+from ackscope.snapshot import Channel, Consumer, Queue
 from diagnosis.contract import View
+from diagnosis.memo import per_view
 from diagnosis.rules.consumers._shared.standstill import held
 
 _READINGS = 3
 
 
+def consumers_of(view: View, channel: Channel) -> tuple[tuple[Consumer, ...], ...]:
+    """Return the consumers of a channel at each reading of consumers, oldest first."""
+    return tuple(tuple(by_channel.get(channel.name, ())) for by_channel in per_view(view, _by_channel))
+
+
+def _by_channel(view: View) -> list[dict[str | None, list[Consumer]]]:
+    found: list[dict[str | None, list[Consumer]]] = []
+    for seen in view.window.readings("consumers"):
+        grouped: dict[str | None, list[Consumer]] = defaultdict(list)
+        for consumer in seen.value:
+            grouped[consumer.channel_name].append(consumer)
+        found.append(grouped)
+    return found
+
+
 def queues_of(view: View, channel: Channel) -> tuple[Queue, ...]:
     """Return the queues that a channel has consumed from recently, also by consumers that were cancelled since."""
-    keys = {
-        (each.vhost, each.queue): None
-        for seen in view.window.readings("consumers")
-        for each in seen.value
-        if each.channel_name == channel.name
-    }
+    keys = {(each.vhost, each.queue) for consumers in consumers_of(view, channel) for each in consumers}
     return tuple(queue for key in sorted(keys) if (queue := view.queue(*key)) is not None)
 
 
