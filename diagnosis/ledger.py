@@ -184,24 +184,26 @@ def ledger(history: Series[Queue], in_flight: int | None = None, skew: float = S
 def _moved_within(skew: float, history: Series[Queue], length: Callable[[Levels], int], *counters: str) -> int:
     """Return how many messages moved within the delay between counters, at the start or at the end.
 
-    They are seen in the counters, or in a length that is refreshed before them. The broker refreshes each statistic at
-    equal intervals. So the ages of two of them differ by one of two values that are one interval apart: the balance is
-    wrong by one interval at one end, not at both.
+    They are seen in the counters, or in a length that is refreshed before them. What comes and goes between two
+    refreshes is seen in a counter of the interval before. The broker refreshes each statistic at equal intervals, so
+    the ages of two of them differ by one of two values that are one interval apart: the balance is wrong by one
+    interval at one end, not at both. A burst over several intervals can exceed this by what moved in two of them.
     """
 
     def moved(pair: Series[Queue]) -> int:
-        before, after = levels(pair[0].value), levels(pair[1].value)
-        change = 0 if before is None or after is None else abs(length(after) - length(before))
         # Within a short interval all of it may be one refresh of the counters.
-        return max(change, math.ceil(skew / max(span(pair), skew) * delta(pair, *counters)))
+        return math.ceil(skew / max(span(pair), skew) * delta(pair, *counters))
 
-    first, last = history[0].at, history[-1].at
-    near = (
-        pair
-        for pair in pairwise(history)
-        if pair[0].at.since(first) < _REFRESHED or last.since(pair[1].at) < _REFRESHED
-    )
-    return max(map(moved, near))
+    def changed(pair: Series[Queue]) -> int:
+        before, after = levels(pair[0].value), levels(pair[1].value)
+        return 0 if before is None or after is None else abs(length(after) - length(before))
+
+    def near(pair: Series[Queue], seconds: float) -> bool:
+        return pair[0].at.since(history[0].at) < seconds or history[-1].at.since(pair[1].at) < seconds
+
+    pairs = list(pairwise(history))
+    most = max(moved(pair) for pair in pairs if near(pair, 2 * _REFRESHED))
+    return most + max(changed(pair) for pair in pairs if near(pair, _REFRESHED))
 
 
 def losing(history: Series[Queue], term: Callable[[Levels], int], lost: int) -> Series[Queue]:
