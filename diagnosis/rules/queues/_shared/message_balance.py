@@ -83,7 +83,7 @@ def losing_run(
     Args:
         view: the view that is being judged.
         queue: the queue at its latest reading.
-        meanwhile: condition on the queue that must hold at each reading while it lost messages.
+        meanwhile: condition on the queue that must hold while it lost messages, but for the first interval.
     """
     limits = view.limits(queue).queues
     if not may_have_lost(queue) or may_settle_unseen(view, queue):
@@ -94,7 +94,9 @@ def losing_run(
         return None
     run = losing(history, lambda each: each.vanished, found.vanished)
     whole = balance(run)
-    if whole is None or whole.lost < limits.loss_least or not all(meanwhile(seen.value) for seen in run[1:]):
+    # Counters that are ahead of the length show a loss one reading early.
+    lasting = run[2:] or run[-1:]
+    if whole is None or whole.lost < limits.loss_least or not all(meanwhile(seen.value) for seen in lasting):
         return None
     return (run, whole)
 
