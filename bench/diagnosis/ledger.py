@@ -70,7 +70,7 @@ class LossKind:
 
 _QUORUM = {"x-queue-type": "quorum"}
 _POISON = ("poison-drop",)
-_BEFORE = ("unexplained-loss", "queue-purged")
+_BEFORE = ("unexplained-loss", "ttl-expiry-loss", "queue-purged")
 
 KINDS: tuple[LossKind, ...] = (
     LossKind(name="reject", rules=("reject-loss",), settle=_reject),

@@ -16,7 +16,7 @@ from diagnosis.facts import queue_facts
 from diagnosis.ledger import Ledger, ledger, levels, may_have_lost, may_settle_unseen
 from diagnosis.rules.publishers._shared.overflow import level
 from diagnosis.rules.queues._shared.queue import involved_queue, queue_subject
-from diagnosis.series import span
+from diagnosis.series import delta, span
 from diagnosis.window import Series
 
 NAME = "queue-purged"
@@ -52,21 +52,31 @@ def _emptied(pair: Series[Queue], history: Series[Queue]) -> Ledger | None:
     if found is None or found.vanished < 0.9 * before.ready - found.vanished_error:
         return None
     # What is ready now came after the purge.
-    remaining = after.ready - max(0, after.arrived - before.arrived)
-    return found if remaining <= found.vanished_error else None
+    arrived = max(0, after.arrived - before.arrived)
+    if after.ready - arrived > found.vanished_error:
+        return None
+    # More than was ready cannot leave at once: messages left all the time.
+    return found if found.vanished <= 1.5 * (before.ready + arrived) else None
+
+
+def _purged(pair: Series[Queue]) -> int:
+    """Return how many messages a purge between two readings took, by the length of the queue."""
+    before, after = pair[0].value, pair[1].value
+    stayed = max(0, (after.messages_ready or 0) - max(0, delta(pair, "publish")))
+    return (before.messages_ready or 0) - stayed - delta(pair, "deliver_no_ack", "get_no_ack", "deliver", "get")
 
 
 def _finding(view: View, queue: Queue, pair: Series[Queue], found: Ledger) -> Finding:
-    before = pair[0].value
+    before, purged = pair[0].value, _purged(pair)
     return Finding(
         rule=NAME,
         severity=Severity.WARNING,
         subject=queue_subject(queue),
         since=pair[0].at.iso(),
-        accounted=found.vanished,
+        accounted=purged,
         facts={
             "queue": queue_facts(queue),
-            "purged": found.vanished,
+            "purged": purged,
             "error": found.vanished_error,
             "ready_before": before.messages_ready,
             "ready_after": pair[1].value.messages_ready,
@@ -90,7 +100,7 @@ def _finding(view: View, queue: Queue, pair: Series[Queue], found: Ledger) -> Fi
             ),
             Evidence(
                 key="purged",
-                value=found.vanished,
+                value=purged,
                 unit=Unit.MESSAGES,
                 source=source("/api/queues", "message_stats.publish", "message_stats.deliver_get", "messages_ready"),
                 facts={"error": found.vanished_error},
