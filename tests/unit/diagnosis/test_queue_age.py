@@ -57,9 +57,9 @@ POLL = 5.0
 """Seconds between two polls; inside of one the flow counts as even, so bursts can exceed a bound by that much."""
 
 
-def holds(bounds, true, by=0.01):
-    """Return whether the true age is within the bounds, or outside by no more than some seconds."""
-    return bounds.lower - by <= true and (bounds.upper is None or true <= bounds.upper + by)
+def holds(bounds, true):
+    """Return whether the true age is within the bounds."""
+    return bounds.lower - 0.01 <= true and (bounds.upper is None or true <= bounds.upper + 0.01)
 
 
 def flow(rate, seconds):
@@ -90,8 +90,8 @@ GAPS = st.lists(st.floats(0.0, 40.0), min_size=1, max_size=60)
 
 @settings(deadline=None)
 @given(GAPS, st.floats(0.0, 4.9), st.floats(0.0, 4.9), st.integers(0, 40))
-def test_whatever_the_arrivals_the_head_of_a_queue_that_stands_still_is_within(gaps, phase, lag, taken):
-    """Any history of publishes, polled with any skew; then nothing leaves, and the bounds hold but for one interval."""
+def test_whatever_the_arrivals_the_lower_bound_of_a_queue_that_stands_still_holds(gaps, phase, lag, taken):
+    """Any history of publishes, polled with any skew; then nothing leaves. The upper bound needs an even flow."""
     published = list(accumulate(gaps, initial=1.0))
     left = [published[-1] + 1.0] * min(taken, len(published))
     age, true, at = watched(Model(published, left), published[-1] + 60, phase=phase, lag=lag)[-1]
@@ -100,7 +100,7 @@ def test_whatever_the_arrivals_the_head_of_a_queue_that_stands_still_is_within(g
     if true is None:
         assert bounds == Bounds()
     else:
-        assert bounds.lower is None or holds(bounds, true, by=POLL)
+        assert bounds.lower is None or bounds.lower - POLL <= true
 
 
 @settings(deadline=None)
