@@ -1,5 +1,6 @@
 """Laws and stories: a law reports messages that no story accounts for."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from ackscope.findings import Finding
@@ -13,18 +14,14 @@ _MOST = 0.8
 
 def without_explained(findings: Sequence[Finding]) -> list[Finding]:
     """Return the findings without those of laws whose messages other findings about the same subject account for."""
-    accounted: dict[object, int] = {}
+    accounted: Counter[tuple[str | None, str]] = Counter()
     for finding in findings:
-        if finding.accounted is not None:
-            accounted[finding.subject.vhost, finding.subject.name] = (
-                accounted.get((finding.subject.vhost, finding.subject.name), 0) + finding.accounted
-            )
-    return [
-        finding
-        for finding in findings
-        if finding.rule not in LAWS
-        or accounted.get((finding.subject.vhost, finding.subject.name), 0) < _MOST * _lost(finding)
-    ]
+        accounted[_queue(finding)] += finding.accounted or 0
+    return [each for each in findings if each.rule not in LAWS or accounted[_queue(each)] < _MOST * _lost(each)]
+
+
+def _queue(finding: Finding) -> tuple[str | None, str]:
+    return (finding.subject.vhost, finding.subject.name)
 
 
 def _lost(finding: Finding) -> int:

@@ -61,11 +61,6 @@ class Levels:
         """Messages that were never delivered and are not ready."""
         return self.arrived - self.delivered - self.auto - self.ready
 
-    @property
-    def missing(self) -> int:
-        """Messages that came in and are neither settled nor stored; dead letters that are held count as stored."""
-        return self.discarded + self.vanished - self.held
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
@@ -79,7 +74,6 @@ class Ledger:
         vanished: minimum of messages that left the queue before any delivery.
         discarded_error, vanished_error: what the delay between counters can explain; in both directions.
         stored: increase of ready, unacknowledged and held messages.
-        seconds: length of the period.
     """
 
     arrived: int
@@ -92,7 +86,6 @@ class Ledger:
     discarded_error: int
     vanished_error: int
     stored: int
-    seconds: float
 
     @property
     def proven_discarded(self) -> int:
@@ -171,13 +164,12 @@ def ledger(history: Series[Queue], in_flight: int | None = None, skew: float = S
         delivered=last.delivered - first.delivered,
         acked=last.acked - first.acked,
         auto=last.auto - first.auto,
-        redelivered=count(history[-1].value.stats, "redeliver") - count(history[0].value.stats, "redeliver"),
+        redelivered=delta(history, "redeliver"),
         discarded=lost,
         vanished=max(0, min(vanished - held, missing)),
         discarded_error=min(lost, lost - proven + early_discarded),
         vanished_error=early_vanished + moving,
         stored=(last.ready + last.unacked + last.held) - (first.ready + first.unacked + first.held),
-        seconds=span(history),
     )
 
 

@@ -17,6 +17,7 @@ from math import sqrt
 from typing import NamedTuple
 
 from ackscope.snapshot import Queue
+from diagnosis.purpose import CONSUMED
 from diagnosis.series import count
 
 REFRESH = 5.2
@@ -72,7 +73,7 @@ class HeadArrival(NamedTuple):
 
 def departures(queue: Queue) -> int:
     """Return how many messages left the queue by acknowledgement, or by delivery without one."""
-    return count(queue.stats, "ack", "deliver_no_ack", "get_no_ack")
+    return count(queue.stats, *CONSUMED)
 
 
 class QueueFlow:

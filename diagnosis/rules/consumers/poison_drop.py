@@ -13,6 +13,7 @@ from ackscope.findings import Evidence, Finding, Severity, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import consumer_facts, queue_facts
+from diagnosis.purpose import CONSUMED
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.series import count, delta, last, span
 from diagnosis.window import Series
@@ -53,7 +54,7 @@ def delivery_limit(queue: Queue, version: tuple[int, int] | None) -> int | None:
 
 def _missing(queue: Queue) -> int:
     """Return the messages that were published, but neither acknowledged nor still in the queue."""
-    acked = count(queue.stats, "ack", "deliver_no_ack", "get_no_ack")
+    acked = count(queue.stats, *CONSUMED)
     return count(queue.stats, "publish") - acked - (queue.messages or 0)
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from ackscope.findings import Evidence, Fact, Finding, Severity, Suppressed, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
-from diagnosis.rules.publishers._shared.overflow import level, refuses_when_full
+from diagnosis.rules.publishers._shared.overflow import has_length_limit, level, refuses_when_full
 from diagnosis.rules.queues._shared.message_balance import (
     MessageBalance,
     balance_evidence,
@@ -47,8 +47,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _limited(queue: Queue) -> bool:
-    limited = queue.setting("max-length") is not None or queue.setting("max-length-bytes") is not None
-    return limited and not refuses_when_full(queue) and queue.type != "stream"
+    return has_length_limit(queue) and not refuses_when_full(queue) and queue.type != "stream"
 
 
 def _full(share: float, queue: Queue) -> bool:

@@ -14,7 +14,7 @@ from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
 from diagnosis.ledger import Ledger, ledger, levels, may_have_lost, may_settle_unseen
-from diagnosis.rules.publishers._shared.overflow import level
+from diagnosis.rules.publishers._shared.overflow import has_length_limit, level
 from diagnosis.rules.queues._shared.queue import involved_queue, queue_subject
 from diagnosis.series import delta, span
 from diagnosis.window import Series
@@ -83,7 +83,7 @@ def _finding(view: View, queue: Queue, pair: Series[Queue], found: Ledger) -> Fi
             "delivered": found.delivered + found.auto,
             "within_seconds": span(pair),
             "at": pair[1].at.iso(),
-            "has_limit": any(queue.setting(name) is not None for name in ("max-length", "max-length-bytes")),
+            "has_limit": has_length_limit(queue),
         },
         evidence=(
             Evidence(

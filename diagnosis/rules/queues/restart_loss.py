@@ -14,6 +14,7 @@ from ackscope.snapshot import Node, Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
 from diagnosis.ledger import SKEW_SECONDS, levels, may_settle_unseen
+from diagnosis.purpose import CONSUMED
 from diagnosis.rules.nodes._shared.node_history import restarts
 from diagnosis.rules.queues._shared.queue import involved_queue, is_private, queue_subject
 from diagnosis.series import delta, last, span
@@ -70,7 +71,7 @@ def _across(readings: Series[Queue], node: Timestamped[Node]) -> _Restart | None
     lost = one.ready + one.unacked + arrived - left - other.ready - other.unacked
     # Between the last reading and the end of the node, consumers may have acknowledged more.
     recent = last(tuple(before), 2 * SKEW_SECONDS)
-    rate = delta(recent, "ack", "deliver_no_ack", "get_no_ack") / span(recent) if span(recent) else 0.0
+    rate = delta(recent, *CONSUMED) / span(recent) if span(recent) else 0.0
     gap = max(0.0, started - before[-1].at.mono) + SKEW_SECONDS
     return _Restart(before[-1], after[0], lost, math.ceil(rate * gap))
 

@@ -15,6 +15,7 @@ from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.purpose import CONSUMED, had_consumer, was_consumed
 from diagnosis.routes import Place, dead_letters_to, is_delay
+from diagnosis.rules.publishers._shared.overflow import has_length_limit
 from diagnosis.rules.queues._shared.message_balance import (
     MessageBalance,
     balance_evidence,
@@ -32,8 +33,6 @@ from diagnosis.series import count, delta, span, stretch
 from diagnosis.window import Series, Timestamped
 
 NAME = "ttl-expiry-loss"
-
-_LENGTH_LIMITS = ("max-length", "max-length-bytes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +71,7 @@ def _may_expire(queue: Queue) -> bool:
     """Return whether only expiry explains what leaves without a client: it has a TTL, or neither consumer nor limit."""
     if isinstance(queue.setting("message-ttl"), int):
         return True
-    return queue.consumers == 0 and all(queue.setting(name) is None for name in _LENGTH_LIMITS)
+    return queue.consumers == 0 and not has_length_limit(queue)
 
 
 def _is_unconsumed(queue: Queue) -> bool:

@@ -12,7 +12,7 @@ from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.ledger import Ledger, ledger, losing, may_have_lost, may_settle_unseen
 from diagnosis.routes import dead_letters_to
-from diagnosis.rules.publishers._shared.overflow import level, refuses_when_full
+from diagnosis.rules.publishers._shared.overflow import has_length_limit, level, refuses_when_full
 from diagnosis.rules.queues._shared.queue import (
     involved_queue,
     is_private,
@@ -40,8 +40,10 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             continue
         limits = view.limits(queue)
         proof = max(limits.queues.loss_least, limits.queues.loss_share * found.arrived)
+        if found.proven_vanished < proof:
+            continue
         run = losing(history, lambda each: each.vanished, found.vanished)
-        if found.proven_vanished >= proof and span(run) >= limits.early and not _refused(view, queue, run):
+        if span(run) >= limits.early and not _refused(view, queue, run):
             yield _finding(view, queue, run, found)
     if unseen:
         yield Inconclusive(rule=NAME, reason="other_protocol", facts={"queues": unseen}, permanent=True)
@@ -63,8 +65,7 @@ def _refused(view: View, queue: Queue, run: Series[Queue]) -> bool:
 
 def _explanations(queue: Queue, found: Ledger) -> dict[str, bool]:
     """Return the causes of a loss before delivery, and whether settings and counters allow each."""
-    limited = any(queue.setting(name) is not None for name in ("max-length", "max-length-bytes"))
-    refuses = refuses_when_full(queue)
+    limited, refuses = has_length_limit(queue), refuses_when_full(queue)
     return {
         "message_ttl": queue.setting("message-ttl") is not None,
         "length_limit": limited and not refuses,

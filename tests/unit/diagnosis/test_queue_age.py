@@ -76,11 +76,11 @@ def test_the_true_age_lies_within_narrow_bounds(rate, phase, speed):
     published = flow(rate, 200)
     departed = [began + number / (rate * speed) for number in range(int(140 * rate * speed))] if speed else []
     found = watched(Model(published, departed), 200, phase=phase)
-    told = [(age.head_age(at), true) for age, true, at in found[2:] if true is not None and age.head is not None]
-    within = [holds(*each) for each in told]
-    narrow = [bounds.upper is not None and bounds.upper - bounds.lower < 10 for bounds, _ in told]
+    known = [(age.head_age(at), true) for age, true, at in found[2:] if true is not None and age.head is not None]
+    within = [holds(*each) for each in known]
+    narrow = [bounds.upper is not None and bounds.upper - bounds.lower < 10 for bounds, _ in known]
 
-    assert len(told) > 20
+    assert len(known) > 20
     assert sum(within) >= 0.95 * len(within)
     assert sum(narrow) >= 0.8 * len(narrow)
 

@@ -5,14 +5,19 @@ The broker does not count nacks. The balance of a queue shows them: published, a
 
 from ackscope.snapshot import Queue
 from diagnosis.contract import View
+from diagnosis.purpose import CONSUMED
 from diagnosis.series import delta, last
 from diagnosis.window import Series
 
-DELIVERED_FOR_GOOD = ("ack", "deliver_no_ack", "get_no_ack")
-"""Counters of messages that a client took from the queue for good."""
+_LENGTH_LIMITS = ("max-length", "max-length-bytes")
 
 _NOISE = 0.05
 """Share of the published messages below which a difference is noise."""
+
+
+def has_length_limit(queue: Queue) -> bool:
+    """Return whether a queue has a limit on its messages or their size."""
+    return any(queue.setting(name) is not None for name in _LENGTH_LIMITS)
 
 
 def refuses_when_full(queue: Queue) -> bool:
@@ -83,7 +88,7 @@ def refused(recent: Series[Queue]) -> int | None:
     if final.setting("message-ttl") is not None or first.messages is None or final.messages is None:
         return None
     published = delta(recent, "publish")
-    gone = delta(recent, *DELIVERED_FOR_GOOD) + _rejected(recent)
+    gone = delta(recent, *CONSUMED) + _rejected(recent)
     found = published - gone - (final.messages - first.messages)
     return found if found >= max(2.0, _NOISE * published) else 0
 
