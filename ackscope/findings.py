@@ -172,6 +172,8 @@ class Finding:
             ledger (`unexplained-loss`) does not report them again.
         last_seen: when the evidence was seen last, ISO 8601, UTC; the engine sets it. A finding stays for a short time
             after that, so that it does not flap.
+        if_it_lasts: the severity that it gets if the evidence lasts; None if unknown, or if it will not rise. Only the
+            diagnosis of a short observation sets it (`diagnosis/brief.py`).
         consequences: findings that this cause explains, ranked; without it they would be listed separately.
     """
 
@@ -187,6 +189,7 @@ class Finding:
     seen_seconds: float | None = None
     accounted: int | None = None
     last_seen: str | None = None
+    if_it_lasts: Severity | None = None
     consequences: tuple["Finding", ...] = ()
 
     @property

@@ -86,6 +86,7 @@ class FindingReport:
     impact: Impact = Impact.RISK
     certainty: Certainty = Certainty.LIKELY
     seen_seconds: float | None = None
+    if_it_lasts: Severity | None = None
 
     @property
     def key(self) -> tuple[str, str, str, str]:

@@ -38,6 +38,14 @@ def delta(series: Series[C], *counters: str) -> int:
     return count(series[-1].value.stats, *counters) - count(series[0].value.stats, *counters) if series else 0
 
 
+def piled_up_seconds(series: Series[Queue]) -> float:
+    """Return how long the messages that are ready now took to arrive, at the present rate; 0 if none arrive."""
+    queue = series[-1].value
+    # Over a short time, the broker's own rate is more exact than two readings of a counter.
+    rate = queue.rates.get("publish") or delta(series, "publish") / max(1.0, span(series))
+    return (queue.messages_ready or 0) / rate if rate > 0 else 0.0
+
+
 def life(series: Series[C]) -> Series[C]:
     """Return the latest stretch in which no counter fell, that is since the last restart."""
     return stretch(series, lambda older, newer: not _fell(older.value.stats, newer.value.stats))

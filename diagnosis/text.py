@@ -80,6 +80,7 @@ def render(finding: Finding, cluster: Cluster = Cluster()) -> FindingReport:
         impact=finding.impact,
         certainty=finding.certainty,
         seen_seconds=finding.seen_seconds,
+        if_it_lasts=finding.if_it_lasts,
     )
 
 

@@ -129,10 +129,18 @@ class Thresholds(Settings):
         return found
 
     @classmethod
-    def one_shot(cls) -> Self:
-        """For two looks 6 to 10 s apart: what is seen in both is told, with how long it was seen.
+    def brief(cls) -> Self:
+        """For an observation of less than a minute: rates and early findings need shorter times.
 
-        Where the broker itself says since when a channel is idle, the longer times still count.
+        The severity of a finding depends on the same times as in the exporter.
         """
-        groups = {name: cls.model_fields[name].default.one_shot() for name in GROUPS}
+        return cls(interval=4.0, early=4.0)
+
+    @classmethod
+    def as_if_lasting(cls) -> Self:
+        """For two readings 6 to 10 s apart, as if what they show had lasted for long.
+
+        Used to find out what an early finding would become (`diagnosis/brief.py`).
+        """
+        groups = {name: cls.model_fields[name].default.as_if_lasting() for name in GROUPS}
         return cls(interval=4.0, early=4.0, **groups)

@@ -35,6 +35,6 @@ class ClientThresholds(Settings):
     silent_heartbeats: float = Field(default=1.0, ge=0.5)
 
     @classmethod
-    def one_shot(cls) -> Self:
+    def as_if_lasting(cls) -> Self:
         """For two snapshots 6 to 10 s apart: churn stays information there, because a deployment looks the same."""
         return cls(refused_for=4.0)

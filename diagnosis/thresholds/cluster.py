@@ -25,7 +25,7 @@ class ClusterThresholds(Settings):
     link_busy: float = Field(default=90e6, gt=0.0)
 
     @classmethod
-    def one_shot(cls) -> Self:
+    def as_if_lasting(cls) -> Self:
         """For two readings 6 to 10 s apart."""
         return cls(
             node_down_for=4.0,

@@ -46,7 +46,7 @@ class ConsumerThresholds(Settings):
     orphaned_for: Seconds = 300.0
     poison_seen: Seconds = 12.0
     reject_share: float = Field(default=0.1, gt=0.0, le=1.0)
-    none_active_for: Seconds = 20.0
+    none_active_for: Seconds = 4.0
     cancelled_for: Seconds = 45.0
     prefetch_grows_for: Seconds = 30.0
     grows_seen: Seconds = 24.0
@@ -54,7 +54,7 @@ class ConsumerThresholds(Settings):
     grows_least: int = Field(default=10, ge=1)
 
     @classmethod
-    def one_shot(cls) -> Self:
+    def as_if_lasting(cls) -> Self:
         """For two readings 6 to 10 s apart."""
         return cls(
             no_consumer_growing=4.0,
@@ -72,7 +72,6 @@ class ConsumerThresholds(Settings):
             flapping_for=4.0,
             loop_for=4.0,
             poison_seen=4.0,
-            none_active_for=4.0,
             prefetch_grows_for=4.0,
             grows_seen=4.0,
         )

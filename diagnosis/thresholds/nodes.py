@@ -41,6 +41,6 @@ class NodeThresholds(Settings):
     starts_for: Seconds = 60.0
 
     @classmethod
-    def one_shot(cls) -> Self:
+    def as_if_lasting(cls) -> Self:
         """For two readings 6 to 10 s apart."""
         return cls(memory_near_for=4.0, overload_readings=1, vhost_down_for=4.0, hung_for=4.0, listener_for=4.0)

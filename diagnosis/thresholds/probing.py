@@ -21,6 +21,6 @@ class ProbeThresholds(Settings):
     doubt_share: float = Field(default=0.1, gt=0.0, le=1.0)
 
     @classmethod
-    def one_shot(cls) -> Self:
+    def as_if_lasting(cls) -> Self:
         """For two looks 6 to 10 s apart."""
         return cls(differs_samples=3)

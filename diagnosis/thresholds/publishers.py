@@ -46,7 +46,7 @@ class PublisherThresholds(Settings):
         return patterns
 
     @classmethod
-    def one_shot(cls) -> Self:
+    def as_if_lasting(cls) -> Self:
         """For two snapshots 6 to 10 s apart."""
         return cls(
             unroutable_steps=1,

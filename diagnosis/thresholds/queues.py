@@ -25,7 +25,7 @@ class QueueThresholds(Settings):
     expiry_much_for: Seconds = 60.0
     expiry_much_share: float = Field(default=0.1, gt=0.0, le=1.0)
     delay_blocked_for: Seconds = 20.0
-    delay_blocked_unseen_for: Seconds = 60.0
+    delay_blocked_unseen_for: Seconds = 4.0
     delay_blocked_factor: float = Field(default=1.5, gt=1.0)
     dead_letters_for: Seconds = 300.0
     dead_letters_least: int = Field(default=10, ge=1)
@@ -45,6 +45,7 @@ class QueueThresholds(Settings):
     leak_many: int = Field(default=10_000, ge=1)
     orphan_for: Seconds = 180.0
     orphan_alone: Seconds = 590.0
+    crashed_for: Seconds = 12.0
     node_down_for: Seconds = 120.0
     large_bytes: float = Field(default=1_048_576.0, gt=0.0)
     large_least: int = Field(default=5, ge=1)
@@ -52,14 +53,13 @@ class QueueThresholds(Settings):
     segment_much: float = Field(default=2_147_483_648.0, gt=0.0)
 
     @classmethod
-    def one_shot(cls) -> Self:
+    def as_if_lasting(cls) -> Self:
         """For two polls 6 to 10 s apart."""
         return cls(
             loss_skew=3.0,
             maxlen_for=4.0,
             expiry_for=4.0,
             expiry_much_for=4.0,
-            delay_blocked_unseen_for=4.0,
             dead_letters_for=4.0,
             dlx_for=4.0,
             dlx_waiting_for=4.0,

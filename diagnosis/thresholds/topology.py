@@ -16,6 +16,6 @@ class TopologyThresholds(Settings):
     usual_features: tuple[str, ...] = ("management_metrics_collection",)
 
     @classmethod
-    def one_shot(cls) -> Self:
+    def as_if_lasting(cls) -> Self:
         """For two polls 6 to 10 s apart."""
         return cls(denied_for=4.0)

@@ -38,6 +38,6 @@ class UsualThresholds(Settings):
     silent_together: int = Field(default=4, ge=2)
 
     @classmethod
-    def one_shot(cls) -> Self:
+    def as_if_lasting(cls) -> Self:
         """For two polls 6 to 10 s apart: no queue is silent for long enough between them."""
         return cls()

@@ -18,10 +18,12 @@ from ackscope import __version__
 from ackscope.baselines import Baselines
 from ackscope.clock import Instant
 from ackscope.errors import DataError
+from ackscope.findings import DiagnosisResult
 from ackscope.log import redact
 from ackscope.records import ProbeOutcome
 from ackscope.snapshot import Snapshot
 from ackscope.topology import Binding
+from diagnosis.brief import diagnose_briefly
 from diagnosis.engine import diagnose
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Window
@@ -54,6 +56,13 @@ class DiagnosisBundle:
     thresholds: Thresholds
     version: str = __version__
     baselines: Baselines | None = None
+
+
+def judge(bundle: DiagnosisBundle) -> DiagnosisResult:
+    """Diagnose the content of a bundle, as it was or would have been diagnosed where it was made."""
+    if bundle.thresholds == Thresholds.brief():
+        return diagnose_briefly(bundle.window, bundle.outcomes, bundle.now, bundle.baselines)
+    return diagnose(bundle.window, bundle.outcomes, bundle.now, bundle.thresholds, baselines=bundle.baselines)
 
 
 def pack_bundle(bundle: DiagnosisBundle) -> bytes:
@@ -109,7 +118,7 @@ def _usual(seen: DiagnosisBundle) -> Baselines | None:
     """Return only the baselines that the diagnosis looks up. Runs the diagnosis once to find out."""
     return record_lookups(
         seen.baselines,
-        lambda bands: diagnose(seen.window, seen.outcomes, seen.now, seen.thresholds, baselines=bands),
+        lambda bands: judge(replace(seen, baselines=bands)),
     )
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 from ackscope.cli import argument, print_json, seconds
 from ackscope.errors import DataError, UsageError
 from ackscope.findings import DiagnosisResult
-from diagnosis.engine import diagnose
 from diagnosis.thresholds import Thresholds
-from exporter.api.bundle import DiagnosisBundle, pack_bundle
+from exporter.api.bundle import DiagnosisBundle, judge, pack_bundle
 from exporter.broker.snapshot_builder import raise_if_unreadable
 from exporter.commands import rollups
 from exporter.commands.observer import observe
@@ -61,15 +60,14 @@ def run(args: argparse.Namespace) -> int:
                 break
             look.wait(at, EVERY)
         raise_if_unreadable(snapshot)
-        thresholds = Thresholds.one_shot() if args.duration < 2 * _USUAL else Thresholds()
+        thresholds = Thresholds.brief() if args.duration < 2 * _USUAL else Thresholds()
         now = look.clock.now()
         bands = usual.at(now.wall) if usual else None
         bundle = DiagnosisBundle(
             window=look.window, outcomes=look.outcomes, now=now, thresholds=thresholds, baselines=bands
         )
     size = write_whole(args.output, pack_bundle(bundle))
-    verdict = diagnose(bundle.window, bundle.outcomes, bundle.now, bundle.thresholds, baselines=bundle.baselines)
-    _print(args, bundle, verdict, size)
+    _print(args, bundle, judge(bundle), size)
     return 0
 
 

@@ -2,27 +2,37 @@
 
 import argparse
 import shutil
+import signal
 import sys
 from pathlib import Path
+from queue import Empty
 
 from ackscope.cli import argument, print_json, seconds
 from ackscope.errors import DataError, UsageError
 from ackscope.findings import DiagnosisResult, exit_code
-from diagnosis.engine import diagnose
+from ackscope.format import plural
+from ackscope.unix_signals import UnixSignals
+from diagnosis.brief import unsettled
 from diagnosis.text import MANAGEMENT, Cluster, render_result
 from diagnosis.thresholds import Thresholds
-from exporter.api.bundle import DiagnosisBundle, unpack_bundle
+from exporter.api.bundle import DiagnosisBundle, judge, unpack_bundle
 from exporter.api.documents import cluster_findings
 from exporter.broker.snapshot_builder import raise_if_unreadable
 from exporter.commands import rollups
 from exporter.commands.observer import BrokerObserver, observe
 from exporter.commands.report import report
-from exporter.commands.watch import watch
+from exporter.commands.watch import EVERY, watch
 
 APART = 6.0
 """Seconds between the two snapshots: the broker refreshes its statistics every 5 s; closer ones show no difference."""
 
-_SHORTEST, _LONGEST = 8.0, 120.0
+_SHORTEST, _USUAL, _LONGEST = 8.0, 25.0, 300.0
+
+_FEWEST = 2
+"""Snapshots of one look."""
+
+_TWO_LOOKS = 15.0
+"""Time limit of the two snapshots, in seconds."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,8 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--within",
         metavar="TIME",
         type=argument(seconds),
-        default=15.0,
-        help=f"time limit, {_SHORTEST:.0f}s to {_LONGEST:.0f}s (default: 15s)",
+        default=_USUAL,
+        help=f"time limit, {_SHORTEST:.0f}s to {_LONGEST / 60:.0f}m (default: {_USUAL:.0f}s); it ends after about 8 s "
+        "unless a finding needs longer to be certain",
     )
     parser.add_argument("--watch", action="store_true", help="keep polling every 5 s and print changes")
     parser.add_argument(
@@ -55,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Diagnose two snapshots of a broker, a bundle, or continuously with --watch. Returns the exit code.
+    """Diagnose a broker by two snapshots or more, a bundle, or continuously with --watch. Returns the exit code.
 
     Raises:
         UsageError: invalid address or duration.
@@ -66,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
         return _replay(args)
     if not _SHORTEST <= args.within <= _LONGEST:
         raise UsageError(
-            f"--within: must be {_SHORTEST:.0f}s to {_LONGEST:.0f}s, because two snapshots are taken {APART:.0f} "
+            f"--within: must be {_SHORTEST:.0f}s to {_LONGEST / 60:.0f}m, because two snapshots are taken {APART:.0f} "
             "s apart"
         )
     usual = rollups.baselines_from(args)
@@ -74,20 +85,54 @@ def run(args: argparse.Namespace) -> int:
         with observe(args.management, args.amqp) as look:
             return watch(look, usual, as_json=args.json, everything=args.all)
     with observe(args.management, args.amqp) as look:
-        two_looks(look, args.within)
-        now = look.clock.now()
-        seen = DiagnosisBundle(
-            window=look.window,
-            outcomes=look.outcomes,
-            now=now,
-            thresholds=Thresholds.one_shot(),
-            baselines=usual.at(now.wall) if usual else None,
-        )
-    verdict = _judged(seen)
+        began = look.clock.now()
+        two_looks(look, min(args.within, _TWO_LOOKS))
+        seen, verdict = _judge_so_far(look, usual)
+        with UnixSignals((signal.SIGINT, signal.SIGTERM)) as signals:
+            while _continues(look, verdict, args.within - look.clock.now().since(began)):
+                if _ended_by(signals, look):
+                    break
+                look.look(EVERY)
+                seen, verdict = _judge_so_far(look, usual)
     latest = seen.window.latest
     if not verdict.findings and latest is not None:
         raise_if_unreadable(latest)
     return _print(seen, verdict, args, look.management)
+
+
+def _judge_so_far(
+    look: BrokerObserver, usual: rollups.RollupBaselines | None
+) -> tuple[DiagnosisBundle, DiagnosisResult]:
+    now = look.clock.now()
+    seen = DiagnosisBundle(
+        window=look.window,
+        outcomes=look.outcomes,
+        now=now,
+        thresholds=Thresholds.brief(),
+        baselines=usual.at(now.wall) if usual else None,
+    )
+    return seen, judge(seen)
+
+
+def _continues(look: BrokerObserver, verdict: DiagnosisResult, left: float) -> bool:
+    """Return whether more snapshots can settle a finding in the seconds that are left. Says so once."""
+    open_findings = unsettled(verdict, left - 1.0)
+    if left < EVERY + 1.0 or not open_findings:
+        return False
+    if len(look.window.snapshots) == _FEWEST and sys.stderr.isatty():
+        found = plural(len(open_findings), "finding")
+        print(f"{found} too recent to be certain; looking for up to {left:.0f} s more (Ctrl-C ends)", file=sys.stderr)
+    return True
+
+
+def _ended_by(signals: UnixSignals, look: BrokerObserver) -> bool:
+    """Wait until the next snapshot is due. Returns whether Ctrl-C or SIGTERM arrived."""
+    taken = look.window.snapshots[-1].taken
+    try:
+        signals.get(timeout=max(0.0, EVERY - look.clock.now().since(taken)))
+    except Empty:
+        return False
+    return True
 
 
 def two_looks(look: BrokerObserver, within: float) -> None:
@@ -111,11 +156,7 @@ def _replay(args: argparse.Namespace) -> int:
         raise DataError(f"{args.bundle}: {error.strerror}; give a file that `ackscope bundle` made") from None
     except DataError as error:
         raise DataError(f"{args.bundle}: {error}") from None
-    return _print(seen, _judged(seen), args)
-
-
-def _judged(seen: DiagnosisBundle) -> DiagnosisResult:
-    return diagnose(seen.window, seen.outcomes, seen.now, seen.thresholds, baselines=seen.baselines)
+    return _print(seen, judge(seen), args)
 
 
 def _print(

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from textwrap import wrap
 
 from ackscope.findings import Severity
+from ackscope.format import duration
 from ackscope.records import ProbeOutcome
 from ackscope.reports import EvidenceReport, FindingReport, InconclusiveReport, Step, SuppressedReport
 from diagnosis.text import DiagnosisReport
@@ -31,10 +32,12 @@ def report(
     columns = max(NARROWEST, min(width, WIDEST))
     name = f"RabbitMQ {broker}" if broker else "RabbitMQ of unknown version"
     blocks = [_lines(f"{verdict.cluster}: {name}, {verdict.at}", columns)]
-    pressing = [each for each in verdict.findings if everything or each.severity is not Severity.INFO]
+    pressing = [each for each in verdict.findings if everything or _is_pressing(each)]
     blocks += [_finding(finding, columns) for finding in pressing]
     if not any(finding.severity is not Severity.INFO for finding in verdict.findings):
-        summary = "nothing to act on" if verdict.findings else "nothing wrong found"
+        early = any(finding.if_it_lasts is not None for finding in verdict.findings)
+        summary = _EARLY if early else "nothing to act on"
+        summary = summary if verdict.findings else "nothing wrong found"
         blocks.append(_lines(f"{summary}; {len(verdict.checked)} rules were checked", columns))
     information = [finding for finding in verdict.findings if finding not in pressing]
     if information:
@@ -46,9 +49,16 @@ def report(
     return "\n\n".join(blocks) + "\n"
 
 
+_EARLY = "nothing is certain yet; --watch, or a longer --within, shows whether it lasts"
+
+
+def _is_pressing(finding: FindingReport) -> bool:
+    return finding.severity is not Severity.INFO or finding.if_it_lasts is not None
+
+
 def _finding(finding: FindingReport, columns: int) -> str:
     since = f", since {finding.since}" if finding.since else ""
-    head = f"{finding.severity.value.upper()}  {finding.subject}  ({finding.rule}{since})"
+    head = f"{finding.severity.value.upper()}  {finding.subject}  ({finding.rule}{since}{_rises(finding)})"
     return "\n".join(
         [
             _lines(head, columns),
@@ -60,6 +70,16 @@ def _finding(finding: FindingReport, columns: int) -> str:
             f"  more {finding.runbook}",
         ]
     )
+
+
+def _rises(finding: FindingReport) -> str:
+    """Return what a finding becomes if it lasts, and how long it has been seen."""
+    if finding.if_it_lasts is None:
+        return ""
+    seen = "" if finding.seen_seconds is None else f", seen for {duration(finding.seen_seconds)}"
+    after = finding.facts.get("warning_after_seconds")
+    longer = f" for {duration(after)}" if isinstance(after, int | float) else ""
+    return f"{seen}; {finding.if_it_lasts.value} if it lasts{longer}"
 
 
 _MOST_CONSEQUENCES = 5

@@ -13,7 +13,7 @@ from diagnosis.facts import queue_facts, queue_ref
 from diagnosis.purpose import dead_letters_received, had_consumer, left_unconsumed, was_consumed
 from diagnosis.routes import dead_letter_targets, is_delay
 from diagnosis.rules.consumers._shared.objects import queue_subject
-from diagnosis.series import delta, last, span, stretch
+from diagnosis.series import delta, last, piled_up_seconds, span, stretch
 from diagnosis.usual import queue_baselines
 from diagnosis.window import Series, Timestamped
 
@@ -46,10 +46,16 @@ def _severity(view: View, queue: Queue, unconsumed: Series[Queue]) -> Severity |
     if len(unconsumed) < 2:
         return None
     if _grows(last(unconsumed, limits.consumers.no_consumer_growing)):
-        if span(unconsumed) >= limits.consumers.no_consumer_growing:
+        if _seconds(view, queue, unconsumed) >= limits.consumers.no_consumer_growing:
             return Severity.INFO if _expires_unread(queue) else Severity.WARNING
         return Severity.INFO if span(unconsumed) >= limits.early else None
     return Severity.INFO if span(unconsumed) >= limits.consumers.no_consumer_quiet else None
+
+
+def _seconds(view: View, queue: Queue, unconsumed: Series[Queue]) -> float:
+    """Return for how long nobody has taken messages: as seen or, if no consumer was ever seen, as the backlog tells."""
+    seen = span(unconsumed)
+    return max(seen, piled_up_seconds(unconsumed)) if len(unconsumed) == len(view.history(queue)) else seen
 
 
 def _grows(series: Series[Queue]) -> bool:
@@ -135,6 +141,7 @@ def _finding(view: View, queue: Queue, unconsumed: Series[Queue], severity: Seve
             Evidence(key="idle_connections", value=len(idle), source=source("/api/connections", "channels"))
         )
     early = severity is Severity.INFO and grows and seconds < limits.no_consumer_growing
+    piled_up = piled_up_seconds(unconsumed)
     ttl = queue.setting("message-ttl")
     return Finding(
         rule=NAME,
@@ -151,6 +158,7 @@ def _finding(view: View, queue: Queue, unconsumed: Series[Queue], severity: Seve
             "had_consumer": len(unconsumed) < len(history) and bool(history[-len(unconsumed) - 1].value.consumers),
             "was_consumed": was_consumed(queue),
             "without_consumer_seconds": seconds,
+            "piled_up_seconds": piled_up if severity is Severity.WARNING and piled_up > seconds else None,
             "idle_connections": idle_names,
             "warning_after_seconds": limits.no_consumer_growing,
         },

@@ -30,7 +30,11 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         waiting = _waiting(view, queue)
         limits = view.limits(queue)
         seconds = span(waiting)
-        if seconds < limits.early or held(queue) or _delivered(view, queue, waiting[0].at.mono):
+        if (
+            seconds < min(limits.early, limits.consumers.none_active_for)
+            or held(queue)
+            or _delivered(view, queue, waiting[0].at.mono)
+        ):
             continue
         yield _finding(view, queue, links, waiting)
 

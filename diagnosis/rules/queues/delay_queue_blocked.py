@@ -18,7 +18,7 @@ from diagnosis.routes import dead_letters_to, is_delay
 from diagnosis.rules.queues._shared.message_balance import MessageBalance, balance
 from diagnosis.rules.queues._shared.queue import involved_queue, queue_subject, queue_with_policy
 from diagnosis.rules.queues._shared.waits import WaitFlow, skew
-from diagnosis.series import delta, span
+from diagnosis.series import delta, piled_up_seconds, span
 from diagnosis.window import Series
 
 NAME = "delay-queue-blocked"
@@ -85,7 +85,7 @@ def _blocked(view: View, queue: Queue, run: Series[Queue], waited: float, usual:
 
 def _unseen(view: View, queue: Queue, block: _Blocked) -> Iterator[RuleResult]:
     """Judge a queue that messages left before the window began."""
-    piled = _piled_seconds(queue, block)
+    piled = piled_up_seconds(block.run)
     if piled < view.limits(queue).queues.delay_blocked_for:
         return
     ttl = queue.setting("message-ttl")
@@ -96,13 +96,6 @@ def _unseen(view: View, queue: Queue, block: _Blocked) -> Iterator[RuleResult]:
     else:
         facts = {"for_seconds": span(block.run), "ttl_seconds": ttl / 1000 if isinstance(ttl, int) else None}
         yield Suppressed(rule=NAME, subject=queue_subject(queue), reason="may_not_be_due", facts=facts)
-
-
-def _piled_seconds(queue: Queue, block: _Blocked) -> float:
-    """Return how long the messages in the queue took to arrive, at the present rate."""
-    # Over a short time, the broker's own rate is more exact than two readings of a counter.
-    rate = queue.rates.get("publish") or delta(block.run, "publish") / span(block.run)
-    return (queue.messages_ready or 0) / rate if rate > 0 else 0.0
 
 
 def _idle(view: View, targets: tuple[Queue, ...]) -> float | None:

@@ -24,24 +24,24 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if queue.state == CRASHED:
             # Between two restarts by the broker a queue is crashed only briefly.
             run = stretch(view.history(queue), _both_crashed)
-            yield _finding(queue, span(run), run[0].at.iso(), view.thresholds.early)
+            yield _finding(queue, span(run), run[0].at.iso(), view.limits(queue).queues.crashed_for)
 
 
 def _both_crashed(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
     return older.value.state == CRASHED and newer.value.state == CRASHED
 
 
-def _finding(queue: Queue, seconds: float, since: str, early: float) -> Finding:
+def _finding(queue: Queue, seconds: float, since: str, critical_after: float) -> Finding:
     return Finding(
         rule=NAME,
-        severity=Severity.CRITICAL if seconds >= early else Severity.WARNING,
+        severity=Severity.CRITICAL if seconds >= critical_after else Severity.WARNING,
         subject=queue_subject(queue),
         since=since,
         facts={
             "queue": queue_facts(queue),
             "messages": queue.messages,
             "for_seconds": seconds,
-            "critical_after_seconds": early,
+            "critical_after_seconds": critical_after,
         },
         certainty=Certainty.CERTAIN,
         seen_seconds=seconds,

@@ -45,11 +45,30 @@ def test_a_deployment_is_information_only():
     assert "A deployment looks the same for up to 3 min." in text(finding).summary
 
 
-def test_a_single_look_is_enough():
-    """Two readings 8 s apart, both without a consumer."""
-    window = film(lonely(), until=8, every=8)
+@pytest.mark.parametrize(("waiting", "severity"), [(1100, "warning"), (300, "info")])
+def test_a_backlog_tells_how_long_nobody_has_consumed(waiting, severity):
+    """Two readings; at 5 messages/s, 1,100 messages took 220 s to arrive, 300 took one minute."""
 
-    assert [("no-consumer", "warning", "orders")] == found(look(window, thresholds=Thresholds.one_shot()))
+    def frame(t):
+        published = stats(publish=int(5000 + 5 * t), ack=3000)
+        return {"queues": (queue("mails", consumers=0, messages_ready=int(waiting + 5 * t), stats=published),)}
+
+    finding = only(look(film(frame, until=8, every=8), thresholds=Thresholds.brief()))
+
+    assert ("no-consumer", severity) == (finding.rule, finding.severity)
+    assert ("took 4 min to arrive" in text(finding).summary) == (severity == "warning")
+
+
+def test_a_backlog_of_before_does_not_hasten_a_deployment():
+    """The consumer was seen: only the time since it left counts, however much is ready."""
+
+    def frame(t):
+        published = stats(publish=int(5000 + 5 * t), ack=3000)
+        ready = int(9000 + 5 * t)
+        consumers = 1 if t < 30 else 0
+        return {"queues": (queue("mails", consumers=consumers, messages_ready=ready, stats=published),)}
+
+    assert [("no-consumer", "info", "mails")] == found(look(film(frame, until=60)))
 
 
 def test_a_queue_that_does_not_grow_is_information_after_ten_minutes():

@@ -46,7 +46,7 @@ def test_a_single_look_is_enough():
     """Two readings 8 s apart."""
     window = film(loop, start=20, until=28, every=8)
 
-    assert [("requeue-loop", "warning", "orders")] == found(look(window, thresholds=Thresholds.one_shot()))
+    assert [("requeue-loop", "warning", "orders")] == found(look(window, thresholds=Thresholds.as_if_lasting()))
 
 
 def test_a_burst_after_a_restart_is_no_loop():

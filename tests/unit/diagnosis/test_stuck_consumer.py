@@ -82,9 +82,28 @@ def test_a_single_look_says_how_long_it_watched():
     """Two readings 8 s apart are enough for a finding."""
     window = film(stuck, start=62, until=70, every=8)
 
-    finding = only(look(window, thresholds=Thresholds.one_shot()))
+    finding = only(look(window, thresholds=Thresholds.as_if_lasting()))
 
     assert 8.0 == finding.seen_seconds
+
+
+@pytest.mark.parametrize(("connected", "severity"), [(600, "critical"), (10, "info")])
+def test_the_backlog_behind_consumers_that_never_acknowledged_tells_for_how_long(connected, severity):
+    """Two readings. Messages stay ready only while no consumer may take more; those from before it connected do not."""
+
+    def frame(t):
+        counters = stats(publish=int(710 + 7 * t), deliver=10, deliver_get=10)
+        began = WALL - connected
+        return {
+            "queues": (queue("scans", messages_ready=int(700 + 7 * t), messages_unacked=10, stats=counters),),
+            "consumers": (consumer("scans"),),
+            "channels": (channel(messages_unacked=10, stats=stats(deliver=10), idle_since=None),),
+            "connections": (connection(connected_at=began),),
+        }
+
+    verdict = look(film(frame, until=8, every=8), thresholds=Thresholds.brief())
+
+    assert [("stuck-consumer", severity, "scans")] == found(verdict)
 
 
 @pytest.mark.parametrize("kind", ["classic", "quorum"])

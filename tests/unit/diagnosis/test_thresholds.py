@@ -13,12 +13,12 @@ def test_durations_may_be_text():
 
 def test_one_look_judges_by_shorter_times_only():
     """What two readings show is reported; limits on times that the broker itself reports do not change."""
-    usual, once = Thresholds().consumers, Thresholds.one_shot().consumers
+    usual, once = Thresholds().consumers, Thresholds.as_if_lasting().consumers
 
     assert once.stuck_for < usual.stuck_for
     assert once.no_consumer_growing < usual.no_consumer_growing
     assert usual.stuck_long == once.stuck_long
-    assert Thresholds().data_age == Thresholds.one_shot().data_age
+    assert Thresholds().data_age == Thresholds.as_if_lasting().data_age
 
 
 def test_a_pattern_that_is_none_is_refused_in_one_line(tmp_path):

@@ -207,6 +207,7 @@ NO_CONSUMER_FACTS: dict[str, Any] = {
     "may_be_delay": False,
     "expires_after_seconds": None,
     "without_consumer_seconds": 90.0,
+    "piled_up_seconds": None,
     "idle_connections": [],
     "warning_after_seconds": 60.0,
 }

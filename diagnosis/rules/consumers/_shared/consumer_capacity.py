@@ -108,6 +108,10 @@ def _judge(view: View, queue: Queue, prefetch_total: int) -> SaturatedQueue | No
     if work.publish_rate < 1.1 * work.ack_rate or redelivered > limits.consumers.requeue_share * delivered:
         return None
     waits = (queue.messages_ready or 0) / work.ack_rate >= limits.consumers.slow_wait
+    grown = span(growing)
+    if len(growing) == len(history):
+        # It never shrank since ackscope started watching, so the backlog tells for how long it has grown.
+        grown = max(grown, (queue.messages_ready or 0) / (work.publish_rate - work.ack_rate))
     links = tuple(
         link
         for link in view.links(queue)
@@ -120,7 +124,7 @@ def _judge(view: View, queue: Queue, prefetch_total: int) -> SaturatedQueue | No
         prefetch=max(prefetch(view, link) or 0 for link in links),
         work=work,
         growing=growing,
-        severity=Severity.WARNING if span(growing) >= limits.consumers.slow_for and waits else Severity.INFO,
+        severity=Severity.WARNING if grown >= limits.consumers.slow_for and waits else Severity.INFO,
         warning_after_seconds=limits.consumers.slow_for,
         trip=round_trip(view, queue.node),
         usual=usual_backlog(view, queue, work.ack_rate),
@@ -186,7 +190,7 @@ def saturation_finding(rule: str, found: SaturatedQueue, facts: Facts) -> Findin
         "round_trip_seconds": found.trip.seconds if found.trip else None,
         "warning_after_seconds": found.warning_after_seconds,
     }
-    early = found.growing_seconds < found.warning_after_seconds
+    early = found.severity is Severity.INFO and found.growing_seconds < found.warning_after_seconds
     return Finding(
         rule=rule,
         severity=found.severity,

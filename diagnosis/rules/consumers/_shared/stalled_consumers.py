@@ -17,6 +17,7 @@ from ackscope.snapshot import Channel, Queue
 from diagnosis.contract import ConsumerPath, View
 from diagnosis.hold_time import QUORUM_MOST, prefetch
 from diagnosis.memo import per_view
+from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.consumers._shared.standstill import (
     handling_time,
     held,
@@ -26,7 +27,7 @@ from diagnosis.rules.consumers._shared.standstill import (
     unmoved,
     unsettled,
 )
-from diagnosis.series import delta, last, span, stretch
+from diagnosis.series import delta, last, piled_up_seconds, span, stretch
 from diagnosis.window import Series, Timestamped
 
 BLOCKED = {"blocked", "blocking"}
@@ -172,6 +173,8 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
         need = limits.consumers.stuck_long_job
     need = max(need, min(limits.consumers.stuck_patience * usual, limits.consumers.stuck_long_job))
     held_seconds = max(seen, _idle_for(view, idle))
+    if full and never_acked:
+        held_seconds = max(held_seconds, _full_for(view, stalled, links))
     early = held_seconds < need
     if early and (held_seconds < limits.early or (need > quick and not _never_acked(queue))):
         return None
@@ -194,6 +197,16 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
         warning_after_seconds=need,
         since=stalled[0].at.wall if idle is None else min(idle, stalled[0].at.wall),
     )
+
+
+def _full_for(view: View, stalled: Series[Queue], links: tuple[ConsumerPath, ...]) -> float:
+    """Return for how long consumers that never acknowledged have been full at least, by the backlog behind them.
+
+    Messages stay ready only while no consumer may take more. What was ready before the consumers connected does not
+    count.
+    """
+    ages = [age_seconds(view, link.connection) if link.connection else 0.0 for link in links]
+    return min(piled_up_seconds(stalled), *ages)
 
 
 def _is_full(queue: Queue, links: tuple[ConsumerPath, ...], allowed: list[int]) -> bool:

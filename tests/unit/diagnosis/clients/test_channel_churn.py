@@ -71,4 +71,4 @@ def test_two_snapshots_are_enough():
     """Six seconds apart."""
     window = film(refused, until=12, every=6, start=6)
 
-    assert [("channel-churn", "warning", PEER)] == found(look(window, thresholds=Thresholds.one_shot()))
+    assert [("channel-churn", "warning", PEER)] == found(look(window, thresholds=Thresholds.as_if_lasting()))

@@ -51,7 +51,7 @@ def test_two_snapshots_are_enough():
     """Fifteen more in six seconds."""
     window = film(lambda t: leaking(t, rate=5), until=6, every=6)
 
-    assert [("channel-leak", "info", PEER)] == found(look(window, thresholds=Thresholds.one_shot()))
+    assert [("channel-leak", "info", PEER)] == found(look(window, thresholds=Thresholds.as_if_lasting()))
 
 
 def test_several_connections_of_one_client_are_one_finding():

@@ -42,7 +42,7 @@ def test_a_single_diagnosis_reports_it():
     """Two readings 8 s apart."""
     window = film(dies(0), until=8, every=8)
 
-    assert [("warning", "node", THREE)] == reported(look(window, thresholds=Thresholds.one_shot()), RULE)
+    assert [("warning", "node", THREE)] == reported(look(window, thresholds=Thresholds.as_if_lasting()), RULE)
 
 
 def test_without_a_majority_it_is_critical_at_once():

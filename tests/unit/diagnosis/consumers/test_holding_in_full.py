@@ -107,14 +107,14 @@ def test_consumers_that_acknowledged_before_have_no_batch_that_is_too_large():
 
 def test_two_readings_show_it():
     """What is seen for 6 s is said so."""
-    result = look(film(full(), until=6, every=6), thresholds=Thresholds.one_shot())
+    result = look(film(full(), until=6, every=6), thresholds=Thresholds.as_if_lasting())
 
     assert [("stuck-consumer", "critical", "ship")] == found(result)
 
 
 def test_two_readings_of_a_slow_consumer_show_no_standstill():
     """It acknowledged before, and how long a message takes is not known."""
-    result = look(film(full(acked=500), until=6, every=6), thresholds=Thresholds.one_shot())
+    result = look(film(full(acked=500), until=6, every=6), thresholds=Thresholds.as_if_lasting())
 
     assert [("stuck-consumer", "info", "ship")] == found(result)
 

@@ -39,4 +39,4 @@ def test_a_single_look_is_enough():
     """Two readings 8 s apart."""
     window = film(polled(), until=8, every=8)
 
-    assert [("polling-consumer", "info", "orders")] == found(look(window, thresholds=Thresholds.one_shot()))
+    assert [("polling-consumer", "info", "orders")] == found(look(window, thresholds=Thresholds.as_if_lasting()))

@@ -67,6 +67,6 @@ def test_a_prefetch_that_does_not_rise_is_no_finding(frame):
 
 def test_two_readings_show_it():
     """Both rise between them."""
-    result = look(film(scheduled(), until=66, every=6, start=60), thresholds=Thresholds.one_shot())
+    result = look(film(scheduled(), until=66, every=6, start=60), thresholds=Thresholds.as_if_lasting())
 
     assert ("prefetch-grows", "warning", "celery") in found(result)

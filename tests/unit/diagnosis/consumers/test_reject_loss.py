@@ -53,7 +53,7 @@ def test_two_readings_show_it():
     """As `ackscope diagnose` takes them."""
     window = film(rejecting(), until=8, every=8)
 
-    assert [("critical", "orders")] == of_rule(look(window, thresholds=Thresholds.one_shot()))
+    assert [("critical", "orders")] == of_rule(look(window, thresholds=Thresholds.as_if_lasting()))
 
 
 def test_the_finding_counts_and_names_who_rejects():

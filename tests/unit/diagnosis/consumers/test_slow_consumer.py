@@ -54,7 +54,15 @@ def test_a_single_look_is_enough():
     """Two readings 8 s apart: the queue grew, and it is not known for how long."""
     window = film(busy(), until=8, every=8)
 
-    assert ["slow-consumer"] == [rule for rule, _, _ in found(look(window, thresholds=Thresholds.one_shot()))]
+    assert ["slow-consumer"] == [rule for rule, _, _ in found(look(window, thresholds=Thresholds.as_if_lasting()))]
+
+
+@pytest.mark.parametrize(("comes", "severity"), [(2.6, "warning"), (20.0, "info")])
+def test_a_backlog_tells_for_how_long_it_has_grown(comes, severity):
+    """One look. At the present growth it took more than 2 min, or 14 s."""
+    window = film(busy(comes=comes, goes=2.0), until=8, every=8)
+
+    assert [("slow-consumer", severity, "orders")] == found(look(window, thresholds=Thresholds.brief()))
 
 
 def test_a_quorum_queue_limits_consumers_that_have_no_limit():

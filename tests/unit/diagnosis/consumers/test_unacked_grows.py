@@ -50,7 +50,7 @@ def test_it_is_information_for_some_seconds():
 
 def test_two_readings_show_it_if_the_whole_life_of_the_queue_does():
     """As large a share of all deliveries is held as of those between the two readings."""
-    once = Thresholds.one_shot()
+    once = Thresholds.as_if_lasting()
 
     young = look(film(leaking(prefetch=500), until=66, every=6, start=60), thresholds=once)
     old = look(film(leaking(prefetch=500, before=100_000), until=66, every=6, start=60), thresholds=once)

@@ -22,7 +22,7 @@ def test_a_single_diagnosis_reports_it():
     """Two readings six seconds apart."""
     window = film(frame(proc_used=800_000), until=6, every=6)
 
-    assert [("erlang-process-limit", "warning", NODE)] == found(look(window, thresholds=Thresholds.one_shot()))
+    assert [("erlang-process-limit", "warning", NODE)] == found(look(window, thresholds=Thresholds.as_if_lasting()))
 
 
 def test_processes_that_clients_do_not_account_for_are_named_as_such():

@@ -43,7 +43,7 @@ def test_a_single_diagnosis_reports_it():
     """Two readings six seconds apart."""
     window = film(frame(mem_used=9 * GB), until=6, every=6)
 
-    assert [("memory-near-limit", "warning", NODE)] == found(look(window, thresholds=Thresholds.one_shot()))
+    assert [("memory-near-limit", "warning", NODE)] == found(look(window, thresholds=Thresholds.as_if_lasting()))
 
 
 def test_over_the_limit_it_is_the_alarm():

@@ -65,4 +65,4 @@ def test_a_single_diagnosis_reports_it():
     shop = VHost(name="my shop", cluster_state={NODE: "stopped"})
     window = film(lambda _: {"vhosts": (shop,), "health": FAILS, "nodes": (node(),)}, until=6, every=6)
 
-    assert [(RULE, "critical", "my shop")] == found(look(window, thresholds=Thresholds.one_shot()))
+    assert [(RULE, "critical", "my shop")] == found(look(window, thresholds=Thresholds.as_if_lasting()))

@@ -54,6 +54,6 @@ def test_a_burst_that_is_consumed_is_not_reported():
 
 def test_two_snapshots_are_enough():
     """Six seconds apart."""
-    verdict = look(film(waiting, until=6, every=6), thresholds=Thresholds.one_shot())
+    verdict = look(film(waiting, until=6, every=6), thresholds=Thresholds.as_if_lasting())
 
     assert [("info", "vhost", "/")] == of(verdict, RULE)

@@ -221,7 +221,7 @@ def test_two_snapshots_are_enough():
     """`ackscope diagnose`: an exchange that used to route and routes nothing."""
     window = film(unbound(), start=BEGAN + 15, until=BEGAN + 30, every=15)
 
-    verdict = look(window, thresholds=Thresholds.one_shot())
+    verdict = look(window, thresholds=Thresholds.as_if_lasting())
 
     assert [("critical", "exchange", "orders.in")] == of(verdict, DROPPED)
 

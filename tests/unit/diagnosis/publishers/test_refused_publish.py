@@ -145,7 +145,7 @@ def test_channel_churn_is_a_consequence():
 
 def test_two_snapshots_are_enough():
     """The loop shows in both snapshots."""
-    verdict = look(film(loops(no_exchange("nope")), until=8, every=8), thresholds=Thresholds.one_shot())
+    verdict = look(film(loops(no_exchange("nope")), until=8, every=8), thresholds=Thresholds.as_if_lasting())
 
     assert {MISSING: [("warning", "connection", PEER)]} == rules_of(verdict)
 

@@ -32,7 +32,7 @@ def test_two_polls_find_it():
     """As `ackscope diagnose` does."""
     window = film(picture, until=6, every=6)
 
-    assert [("warning", "orders")] == of(RULE, look(window, thresholds=Thresholds.one_shot()))
+    assert [("warning", "orders")] == of(RULE, look(window, thresholds=Thresholds.as_if_lasting()))
 
 
 def test_the_finding_has_the_path():

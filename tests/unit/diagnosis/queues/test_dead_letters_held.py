@@ -60,7 +60,7 @@ def test_two_readings_are_enough():
     """As `ackscope diagnose` has them."""
     window = film(lambda t: frame(keeper(t, before=300), **NO_ROUTE), until=6, every=6)
 
-    assert [("critical", "orders")] == of(RULE, look(window, thresholds=Thresholds.one_shot()))
+    assert [("critical", "orders")] == of(RULE, look(window, thresholds=Thresholds.as_if_lasting()))
 
 
 def test_a_broker_that_does_not_count_them_shows_them_in_its_totals():

@@ -156,7 +156,7 @@ def two_looks(**fields):
     """Two readings, as `ackscope diagnose` takes: the long message came at second 60."""
     return look(
         shop(jammed(3, at=60), start=150, until=157, every=7, **fields),
-        thresholds=Thresholds.one_shot(),
+        thresholds=Thresholds.as_if_lasting(),
     )
 
 
@@ -231,7 +231,7 @@ def test_two_polls_between_refreshes_find_it(publish, ready):
         )
         return frame(waiting, queue("due", stats=stats(ack=30, deliver=30, deliver_get=30)))
 
-    verdict = look(film(at, until=6, every=6), thresholds=Thresholds.one_shot())
+    verdict = look(film(at, until=6, every=6), thresholds=Thresholds.as_if_lasting())
 
     assert [("warning", "wait")] == of(RULE, verdict)
     assert 30 == one(RULE, verdict).facts["left_before"]

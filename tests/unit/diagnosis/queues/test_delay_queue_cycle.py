@@ -46,7 +46,7 @@ def test_a_circle_of_two_is_one_finding_about_the_queue_that_is_published_to():
 def test_two_polls_find_it():
     """As `ackscope diagnose` does."""
     verdict = look(film(lambda t: frame(delay(t, "wait", "wait", published=10.0, ready=30)), until=7, every=7),
-                   thresholds=Thresholds.one_shot())  # fmt: skip
+                   thresholds=Thresholds.as_if_lasting())  # fmt: skip
 
     assert [("critical", "wait")] == of(RULE, verdict)
 

@@ -44,7 +44,7 @@ def test_two_polls_find_it():
     """As `ackscope diagnose` does."""
     window = film(shop, until=7, every=7)
 
-    assert [("critical", "due")] == of(RULE, look(window, thresholds=Thresholds.one_shot()))
+    assert [("critical", "due")] == of(RULE, look(window, thresholds=Thresholds.as_if_lasting()))
 
 
 def test_a_limit_by_policy_can_be_raised_at_once():

@@ -31,7 +31,7 @@ def test_two_polls_find_it():
     """As `ackscope diagnose` does."""
     window = film(picture, until=6, every=6)
 
-    assert [("warning", "bin")] == of(RULE, look(window, thresholds=Thresholds.one_shot()))
+    assert [("warning", "bin")] == of(RULE, look(window, thresholds=Thresholds.as_if_lasting()))
 
 
 def test_the_finding_names_the_queue_that_dead_letters_and_why():

@@ -46,7 +46,7 @@ def test_two_polls_find_it():
     """As `ackscope diagnose` does; what is dropped meanwhile is within the delay of the counters."""
     window = film(lambda t: frame(flowing(t, acked=4.0, rejected=4.0, arguments=NO_EXCHANGE)), until=6, every=6)
 
-    assert [("warning", "gone")] == of(RULE, look(window, thresholds=Thresholds.one_shot()))
+    assert [("warning", "gone")] == of(RULE, look(window, thresholds=Thresholds.as_if_lasting()))
 
 
 @pytest.mark.parametrize(

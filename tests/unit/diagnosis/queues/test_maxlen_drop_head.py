@@ -57,7 +57,7 @@ def test_two_polls_find_it():
     """As `ackscope diagnose` does."""
     window = film(lambda t: frame(dropping(t)), until=6, every=6)
 
-    assert [("critical", "orders")] == of(RULE, look(window, thresholds=Thresholds.one_shot()))
+    assert [("critical", "orders")] == of(RULE, look(window, thresholds=Thresholds.as_if_lasting()))
 
 
 def test_the_interval_in_which_it_became_full_counts():

@@ -37,7 +37,7 @@ def test_two_polls_find_it():
     """As `ackscope diagnose` does."""
     window = film(lambda t: frame(expiring(t)), until=6, every=6)
 
-    assert [("warning", "orders")] == of(RULE, look(window, thresholds=Thresholds.one_shot()))
+    assert [("warning", "orders")] == of(RULE, look(window, thresholds=Thresholds.as_if_lasting()))
 
 
 def test_a_ttl_by_policy_can_be_changed_at_once():
@@ -116,7 +116,7 @@ def test_a_work_queue_with_a_dead_letter_exchange_that_lost_its_consumer_is_no_d
 
 def test_two_polls_see_that_it_was_consumed():
     """By its counters; the consumer left before."""
-    verdict = abandoned(127, start=120, every=7, thresholds=Thresholds.one_shot())
+    verdict = abandoned(127, start=120, every=7, thresholds=Thresholds.as_if_lasting())
 
     assert [("warning", "orders")] == of(RULE, verdict)
     assert not one(RULE, verdict).facts["consumer_left"]
@@ -143,7 +143,7 @@ def test_a_purge_is_no_expiry():
         counters = stats(publish=int(10 * t), ack=100, deliver=100, deliver_get=100)
         return frame(queue(messages_ready=int(10 * (t % 60)), consumers=0, stats=counters))
 
-    assert [] == of(RULE, look(film(at, until=127, start=120, every=7), thresholds=Thresholds.one_shot()))
+    assert [] == of(RULE, look(film(at, until=127, start=120, every=7), thresholds=Thresholds.as_if_lasting()))
     assert [] == of(RULE, look(film(at, until=200)))
 
 

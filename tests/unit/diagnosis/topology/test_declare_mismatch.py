@@ -53,4 +53,4 @@ def test_two_polls_are_enough():
     """Six seconds apart."""
     window = film(mismatched, until=12, every=6, start=6)
 
-    assert [("declare-mismatch", "warning", PEER)] == found(look(window, thresholds=Thresholds.one_shot()))
+    assert [("declare-mismatch", "warning", PEER)] == found(look(window, thresholds=Thresholds.as_if_lasting()))

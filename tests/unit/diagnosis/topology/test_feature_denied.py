@@ -78,7 +78,7 @@ def test_two_polls_are_enough():
     """Six seconds apart."""
     window = film(lambda t: refused(t, listed=False), until=12, every=6, start=6)
 
-    assert "warning" == of_feature(look(window, thresholds=Thresholds.one_shot())).severity
+    assert "warning" == of_feature(look(window, thresholds=Thresholds.as_if_lasting())).severity
 
 
 @pytest.mark.parametrize(

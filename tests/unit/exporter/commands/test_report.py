@@ -126,3 +126,19 @@ def test_what_is_left_alone_is_counted_and_told_when_asked():
 
     assert "1 suppressed as harmless; --all shows why" in report(verdict, None, [], 80)
     assert "it is a dead-letter store" in report(verdict, None, [], 100, everything=True)
+
+
+def test_a_finding_that_may_rise_is_shown_with_its_steps():
+    """It is not certain, but somebody on call wants to see it: what it becomes, and after how long."""
+    early = finding_report(
+        severity=Severity.INFO,
+        if_it_lasts=Severity.CRITICAL,
+        seen_seconds=6.0,
+        facts={"warning_after_seconds": 180.0},
+    )
+    text = report(diagnosis_report(findings=(early,)), "4.3.6", [], 100)
+
+    assert "INFO  queue 'orders' in vhost '/'" in text
+    assert "seen for 6 s; critical if it lasts for 3 min)" in " ".join(text.split())
+    assert "do   - Start the consumer" in text
+    assert "nothing is certain yet" in text

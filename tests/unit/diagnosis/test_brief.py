@@ -1,0 +1,87 @@
+from dataclasses import replace
+
+import pytest
+
+from ackscope.findings import Certainty, Severity, exit_code
+from diagnosis.brief import diagnose_briefly, unsettled
+from diagnosis.engine import diagnose
+from diagnosis.thresholds import Thresholds
+from tests.unit.diagnosis.pictures import film, found, look, only, queue, stats, text
+
+
+def without_consumer(backlog, rate=20):
+    """A film of a queue without a consumer and this backlog at the start."""
+
+    def frame(t):
+        counters = stats(publish=int(8000 + rate * t), ack=8000 - backlog)
+        return {"queues": (queue("payments", consumers=0, messages_ready=int(backlog + rate * t), stats=counters),)}
+
+    return frame
+
+
+def one_look(frame):
+    """The diagnosis of two snapshots 6 s apart."""
+    window = film(frame, until=6, every=6)
+    return diagnose_briefly(window, (), window.latest.taken)
+
+
+def test_a_deployment_is_no_warning():
+    """Consumers are away for a few seconds. The exit code follows what is certain, and the finding says what it becomes."""
+    result = one_look(without_consumer(backlog=100))
+    finding = only(result)
+
+    assert ("no-consumer", "info", Severity.WARNING) == (finding.rule, finding.severity, finding.if_it_lasts)
+    assert 0 == exit_code([result])
+    assert "A deployment looks the same for up to 3 min." in text(finding).summary
+
+
+def test_an_outage_is_a_warning_at_the_first_look():
+    """The backlog took longer to arrive than a deployment lasts."""
+    finding = only(one_look(without_consumer(backlog=20 * 600)))
+
+    assert ("no-consumer", "warning", None) == (finding.rule, finding.severity, finding.if_it_lasts)
+
+
+@pytest.mark.parametrize("backlog", [100, 3000, 3700, 20_000])
+def test_the_severity_is_that_of_an_exporter_with_the_same_readings(backlog):
+    """Two readings, 9 s apart: the exporter needs 8 s for a rate, and says nothing early before 12 s."""
+    window = film(without_consumer(backlog), until=9, every=9)
+    here = diagnose_briefly(window, (), window.latest.taken)
+    there = diagnose(window, (), window.latest.taken, replace_early(Thresholds()))
+
+    assert found(there) == found(here)
+
+
+def replace_early(thresholds):
+    """The exporter's thresholds, with early findings after 4 s."""
+    return thresholds.model_copy(update={"early": 4.0})
+
+
+def test_what_only_lasting_would_show_is_information():
+    """A finding that the exporter would not make yet is early, and without consequences."""
+
+    def frame(t):
+        counters = stats(publish=int(900 + 10 * t), ack=0, deliver=int(900 + 10 * t), redeliver=int(4000 + 300 * t))
+        return {"queues": (queue("retries", messages_ready=0, messages_unacked=int(900 + 10 * t), stats=counters),)}
+
+    result = one_look(frame)
+
+    assert all(each.severity is Severity.INFO for each in result.findings)
+    assert all(each.certainty is Certainty.EARLY for each in result.findings if each.if_it_lasts is not None)
+
+
+def test_only_findings_that_can_be_settled_in_time_are_worth_a_longer_look():
+    """It becomes a warning after 3 min, of which 6 s have passed."""
+    result = one_look(without_consumer(backlog=100))
+
+    assert [] == unsettled(result, 60)
+    assert ["no-consumer"] == [each.rule for each in unsettled(result, 180)]
+    assert [] == unsettled(replace(result, findings=()), 180)
+
+
+def test_a_quiet_broker_is_quiet_both_ways():
+    """Nothing is made up."""
+    result = one_look(lambda t: {"queues": (queue("calm", stats=stats(publish=int(t), ack=int(t), deliver=int(t))),)})
+
+    assert [] == [each for each in result.findings if each.if_it_lasts is not None]
+    assert found(look(film(lambda t: {"queues": ()}, until=6, every=6))) == []
