@@ -127,9 +127,9 @@ def _continues(look: BrokerObserver, verdict: DiagnosisResult, left: float) -> b
 
 def _ended_by(signals: UnixSignals, look: BrokerObserver) -> bool:
     """Wait until the next snapshot is due. Returns whether Ctrl-C or SIGTERM arrived."""
-    taken = look.window.snapshots[-1].taken
+    latest = look.window.snapshots[-1].taken
     try:
-        signals.get(timeout=max(0.0, EVERY - look.clock.now().since(taken)))
+        signals.get(timeout=max(0.0, EVERY - look.clock.now().since(latest)))
     except Empty:
         return False
     return True

@@ -26,7 +26,7 @@ def one_look(frame):
 
 
 def test_a_deployment_is_no_warning():
-    """Consumers are away for a few seconds. The exit code follows what is certain, and the finding says what it becomes."""
+    """Consumers are away for a few seconds: the exit code is 0, and the finding says what it becomes."""
     result = one_look(without_consumer(backlog=100))
     finding = only(result)
 
