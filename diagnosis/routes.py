@@ -48,7 +48,21 @@ def dead_letters_to(view: View, queue: Queue) -> frozenset[Place] | None:
     if not isinstance(exchange, str):
         return None
     key = queue.setting("dead-letter-routing-key")
-    return targets(view, queue.vhost, exchange, key if isinstance(key, str) else None)
+    if isinstance(key, str) or not exchange:
+        return targets(view, queue.vhost, exchange, key if isinstance(key, str) else None)
+    reached = [targets(view, queue.vhost, exchange, each) for each in own_keys(view, queue)]
+    if not reached or None in reached:
+        return targets(view, queue.vhost, exchange, None)
+    return frozenset[Place]().union(*(each for each in reached if each is not None))
+
+
+def own_keys(view: View, queue: Queue) -> tuple[str, ...]:
+    """Return the routing keys that the messages of a queue can have, sorted; () if they can have any or are unknown.
+
+    A message that was published through the default exchange has the name of the queue as its key. One that came
+    through a direct exchange has the key of a binding. Dead letters keep that key if no other one is set.
+    """
+    return per_view(view, _Routes).own_keys(queue)
 
 
 def is_delay(view: View, queue: Queue) -> bool:
@@ -124,6 +138,28 @@ class _Routes:
         if asked not in self._known:
             self._known[asked] = self._walk(vhost, exchange, key)
         return self._known[asked]
+
+    def own_keys(self, queue: Queue) -> tuple[str, ...]:
+        if self._view.bindings is None or not self._view.fresh("exchanges"):
+            return ()
+        keys = {queue.name}
+        for binding in self._bound_to.get(queue.key, ()):
+            exchange = self._exchanges.get((queue.vhost, binding.source))
+            kind = exchange.type if exchange else None
+            exact = kind == "direct" or (kind == "topic" and not _is_wild(binding.routing_key))
+            if not exact:
+                return ()
+            keys.add(binding.routing_key)
+        return tuple(sorted(keys))
+
+    @cached_property
+    def _bound_to(self) -> dict[Place, list[Binding]]:
+        """Bindings that lead to each queue, but for those of the default exchange."""
+        found: dict[Place, list[Binding]] = defaultdict(list)
+        for binding in self._view.bindings or ():
+            if binding.destination_type == "queue" and binding.source:
+                found[(binding.vhost, binding.destination)].append(binding)
+        return found
 
     @cached_property
     def dead_letter_targets(self) -> frozenset[Place]:

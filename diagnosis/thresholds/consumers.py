@@ -52,6 +52,11 @@ class ConsumerThresholds(Settings):
     grows_seen: Seconds = 24.0
     grows_for: Seconds = 45.0
     grows_least: int = Field(default=10, ge=1)
+    leak_for: Seconds = 20.0
+    republish_for: Seconds = 45.0
+    republish_rate: float = Field(default=2.0, gt=0.0)
+    republish_rounds: float = Field(default=5.0, ge=1.0)
+    leak_least: int = Field(default=5, ge=1)
 
     @classmethod
     def as_if_lasting(cls) -> Self:
@@ -74,4 +79,6 @@ class ConsumerThresholds(Settings):
             poison_seen=4.0,
             prefetch_grows_for=4.0,
             grows_seen=4.0,
+            leak_for=4.0,
+            republish_for=4.0,
         )

@@ -14,8 +14,11 @@ from lab.decoys import (
     idle_quorum,
     leader_moves,
     long_jobs,
+    own_next_step,
     polling,
+    polling_batches,
     retry_delay,
+    slow_start,
 )
 from lab.faults.fault import FaultSpec
 
@@ -32,5 +35,8 @@ DECOYS: Mapping[str, FaultSpec] = {
         delays,
         idle_quorum,
         leader_moves,
+        polling_batches,
+        own_next_step,
+        slow_start,
     )
 }

@@ -3,6 +3,9 @@
 The application crashes and restarts, or subscribes for each message. Its unacknowledged messages are redelivered each
 time; a quorum queue also writes each subscription to its log. In a rolling restart each consumer is replaced once;
 here it is replaced again. In a bad-ack-loop the connection stays open.
+
+An application that crashes on a message and is started again with growing pauses is seen in the queue alone: several
+times it delivers after it had no consumer, mostly messages that it delivered before, and nothing is acknowledged.
 """
 
 from collections.abc import Hashable, Iterable, Iterator
@@ -10,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ackscope.clock import Instant
-from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, Unit, source
+from ackscope.findings import Certainty, Evidence, Fact, Finding, Involved, Severity, Unit, source
 from ackscope.snapshot import Connection, Consumer, Queue
 from diagnosis.churn import churn_rate
 from diagnosis.churn_loops import FEWEST, ChurnLoop, churn_loops
@@ -18,11 +21,12 @@ from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import client_name, queue_facts, queue_ref
 from diagnosis.memo import per_view
 from diagnosis.rules.consumers._shared.channel_loops import MIN_PER_CYCLE, loop_evidence
+from diagnosis.rules.consumers._shared.comings import LASTING, comings, recent_clients
 from diagnosis.rules.consumers._shared.consequences import connection_names
 from diagnosis.rules.consumers._shared.objects import queue_subject
 from diagnosis.rules.consumers._shared.redelivery_rounds import REFRESH_SECONDS, redelivery_rounds
 from diagnosis.rules.consumers.bad_ack_loop import bad_ack_connections
-from diagnosis.series import delta, span
+from diagnosis.series import delta, span, stretch
 from diagnosis.window import Series
 
 NAME = "consumer-flapping"
@@ -61,10 +65,15 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     if len(readings) < 2:
         return
     reported: set[_QueueKey] = set()
+    for queue in view.queues:
+        fruitless = _fruitless(view, queue)
+        if fruitless:
+            reported.add(queue.key)
+            yield _crashes(view, _consumer_turnover(queue, readings), fruitless)
     changed = _changed_queues(readings)
     bad_acks = bad_ack_connections(view) if changed else frozenset()
     for queue in view.queues if changed else ():
-        if queue.key not in changed or queue.exclusive:
+        if queue.key not in changed or queue.exclusive or queue.key in reported:
             continue
         seen = _consumer_turnover(queue, readings)
         limits = view.limits(queue).consumers
@@ -87,6 +96,76 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             if circulates and not seen.consumers:
                 seen = replace(seen, seconds=span(rounds), since=rounds[0].at)
             yield _finding(view, seen, loop)
+
+
+def _fruitless(view: View, queue: Queue) -> Series[Queue]:
+    """Return the readings in which consumers came back at least twice, to the same messages, and acknowledged none."""
+    if not queue.stats.redeliver or not (queue.messages_ready or queue.messages_unacked):
+        return ()
+    if queue.vhost in per_view(view, _polled) or _has_lasting_consumer(view, queue):
+        return ()
+    tail = stretch(view.history(queue), lambda older, newer: delta((older, newer), "ack") == 0)
+    delivered, limits = delta(tail, "deliver"), view.limits(queue)
+    same = delivered > 0 and delta(tail, "redeliver") > limits.consumers.requeue_share * delivered
+    return tail if same and span(tail) >= limits.early and comings(tail) >= LASTING - 1 else ()
+
+
+def _has_lasting_consumer(view: View, queue: Queue) -> bool:
+    """Return whether one consumer is in every reading of consumers; a requeue loop has such a one."""
+    readings = view.window.readings("consumers")
+    ids = [{_identity(each) for each in seen.value if (each.vhost, each.queue) == queue.key} for seen in readings]
+    return len(ids) > 1 and bool(set.intersection(*ids))
+
+
+def _crashes(view: View, seen: ConsumerTurnover, fruitless: Series[Queue]) -> Finding:
+    """Return the finding about consumers that end again and again with the same messages unacknowledged."""
+    queue, seconds, rounds = seen.queue, span(fruitless), comings(fruitless)
+    limits = view.limits(queue).consumers
+    late = rounds >= LASTING and seconds >= _MIN_SECONDS
+    stopped = late and seconds >= limits.flapping_for
+    return Finding(
+        rule=NAME,
+        severity=Severity.CRITICAL if stopped else Severity.WARNING if late else Severity.INFO,
+        subject=queue_subject(queue),
+        since=fruitless[0].at.iso(),
+        facts=_facts(view, seen, _latest_clients(view, queue))
+        | {"rounds": rounds, "watched_seconds": seconds, "redelivered": delta(fruitless, "redeliver")},
+        evidence=(
+            Evidence(key="rounds", value=rounds, source=source("/api/queues", "consumers", "message_stats.deliver")),
+            Evidence(key="acked", value=0, unit=Unit.MESSAGES, source=source("/api/queues", "message_stats.ack")),
+            Evidence(
+                key="redelivered",
+                value=delta(fruitless, "redeliver"),
+                unit=Unit.MESSAGES,
+                source=source("/api/queues", "message_stats.redeliver"),
+            ),
+        ),
+        involved=Involved(queues=(queue_ref(queue),)),
+        certainty=Certainty.LIKELY if late else Certainty.EARLY,
+        seen_seconds=seconds,
+    )
+
+
+def _latest_clients(view: View, queue: Queue) -> list[str]:
+    loops = [each for each in churn_loops(view) if each.whole and each.alone and each.connection.vhost == queue.vhost]
+    return recent_clients(view, queue) or [each.client for each in loops[:1]]
+
+
+def _facts(view: View, seen: ConsumerTurnover, clients: list[str]) -> dict[str, Fact]:
+    queue = seen.queue
+    return {
+        "queue": queue_facts(queue),
+        "clients": list(clients),
+        "rounds": None,
+        "ready": queue.messages_ready or 0,
+        "consumers_seen": len(seen.consumers),
+        "max_at_once": seen.max_at_once,
+        "changes": seen.changes,
+        "comparisons": seen.comparisons,
+        "watched_seconds": seen.seconds,
+        "redelivered": delta(view.history(queue), "redeliver"),
+        "warning_after_seconds": view.limits(queue).consumers.flapping_for,
+    }
 
 
 def _was_read(view: View, queue: Queue, since: Instant) -> bool:
@@ -210,17 +289,7 @@ def _finding(view: View, seen: ConsumerTurnover, loop: ChurnLoop | None) -> Find
         severity=Severity.WARNING if late else Severity.INFO,
         subject=queue_subject(queue),
         since=(loop.since if loop else seen.since).iso(),
-        facts={
-            "queue": queue_facts(queue),
-            "clients": clients,
-            "consumers_seen": len(seen.consumers),
-            "max_at_once": seen.max_at_once,
-            "changes": seen.changes,
-            "comparisons": seen.comparisons,
-            "watched_seconds": seen.seconds,
-            "redelivered": redelivered,
-            "warning_after_seconds": warning_after,
-        },
+        facts=_facts(view, seen, clients),
         evidence=tuple(evidence),
         involved=Involved(
             queues=(queue_ref(queue),),

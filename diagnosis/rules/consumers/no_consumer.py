@@ -1,19 +1,22 @@
 """no-consumer (B01): messages are ready in a queue and nobody takes them, neither by consuming nor by polling.
 
-What a queue is for follows from what was seen of it. A setting or a name decides only if nothing was seen.
+What a queue is for follows from what was seen of it. A setting or a name decides only if nothing was seen. A deployment
+closes the channels of its consumers: a channel that consumed before, is open and has no consumer now is none.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 
 from ackscope.findings import Certainty, Evidence, Facts, Finding, Involved, Severity, Suppressed, Unit, source
-from ackscope.snapshot import Queue
+from ackscope.snapshot import Channel, Queue
 from diagnosis.contract import RuleResult, View
-from diagnosis.facts import queue_facts, queue_ref
+from diagnosis.facts import client_name, queue_facts, queue_ref
+from diagnosis.memo import per_view
 from diagnosis.purpose import dead_letters_received, had_consumer, left_unconsumed, was_consumed
 from diagnosis.routes import dead_letter_targets, is_delay
 from diagnosis.rules.consumers._shared.objects import queue_subject
-from diagnosis.series import delta, last, piled_up_seconds, span, stretch
+from diagnosis.series import count, delta, last, piled_up_seconds, span, stretch
 from diagnosis.usual import queue_baselines
 from diagnosis.window import Series, Timestamped
 
@@ -46,7 +49,7 @@ def _severity(view: View, queue: Queue, unconsumed: Series[Queue]) -> Severity |
     if len(unconsumed) < 2:
         return None
     if _grows(last(unconsumed, limits.consumers.no_consumer_growing)):
-        if _seconds(view, queue, unconsumed) >= limits.consumers.no_consumer_growing:
+        if _seconds(view, queue, unconsumed) >= _patience(view, queue):
             return Severity.INFO if _expires_unread(queue) else Severity.WARNING
         return Severity.INFO if span(unconsumed) >= limits.early else None
     return Severity.INFO if span(unconsumed) >= limits.consumers.no_consumer_quiet else None
@@ -56,6 +59,36 @@ def _seconds(view: View, queue: Queue, unconsumed: Series[Queue]) -> float:
     """Return for how long nobody has taken messages: as seen or, if no consumer was ever seen, as the backlog tells."""
     seen = span(unconsumed)
     return max(seen, piled_up_seconds(unconsumed)) if len(unconsumed) == len(view.history(queue)) else seen
+
+
+def _patience(view: View, queue: Queue) -> float:
+    """Return the seconds after which a queue that grows without a consumer is a warning."""
+    limits = view.limits(queue).consumers
+    if not _cancelled(view, queue):
+        return limits.no_consumer_growing
+    return min(limits.cancelled_for, limits.no_consumer_growing)
+
+
+def _cancelled(view: View, queue: Queue) -> list[Channel]:
+    """Return the open channels of a virtual host that consumed before, all of whose consumers were cancelled since.
+
+    By the client, or by the broker when a queue is deleted or fails. The list of consumers may be newer.
+    """
+    if not was_consumed(queue):
+        return []
+    return [
+        channel
+        for channel in per_view(view, _without_consumer).get(queue.vhost, ())
+        if not view.queues_served(channel.name)
+    ]
+
+
+def _without_consumer(view: View) -> dict[str | None, list[Channel]]:
+    found: dict[str | None, list[Channel]] = defaultdict(list)
+    for channel in view.channels:
+        if channel.consumer_count == 0 and count(channel.stats, "deliver", "deliver_no_ack"):
+            found[channel.vhost].append(channel)
+    return found
 
 
 def _grows(series: Series[Queue]) -> bool:
@@ -118,6 +151,9 @@ def _finding(view: View, queue: Queue, unconsumed: Series[Queue], severity: Seve
         (each for each in view.connections if each.vhost == queue.vhost and each.channels == 0),
         key=lambda each: each.client_name or each.name,
     )
+    cancelled = _cancelled(view, queue) if grows else []
+    connections = [view.connection(each.connection_name) for each in cancelled]
+    left = sorted({name for each in connections if (name := client_name(each)) is not None})
     idle_names = [each.client_name or each.name for each in idle]
     evidence = [
         Evidence(key="consumers", value=0, source=source("/api/queues", "consumers")),
@@ -140,7 +176,16 @@ def _finding(view: View, queue: Queue, unconsumed: Series[Queue], severity: Seve
         evidence.append(
             Evidence(key="idle_connections", value=len(idle), source=source("/api/connections", "channels"))
         )
-    early = severity is Severity.INFO and grows and seconds < limits.no_consumer_growing
+    if cancelled:
+        evidence.append(
+            Evidence(
+                key="cancelled",
+                value=len(cancelled),
+                source=source("/api/channels", "consumer_count", "message_stats.deliver"),
+            )
+        )
+    patience = _patience(view, queue)
+    early = severity is Severity.INFO and grows and seconds < patience
     piled_up = piled_up_seconds(unconsumed)
     ttl = queue.setting("message-ttl")
     return Finding(
@@ -160,13 +205,17 @@ def _finding(view: View, queue: Queue, unconsumed: Series[Queue], severity: Seve
             "without_consumer_seconds": seconds,
             "piled_up_seconds": piled_up if severity is Severity.WARNING and piled_up > seconds else None,
             "idle_connections": idle_names,
-            "warning_after_seconds": limits.no_consumer_growing,
+            "cancelled": left,
+            "warning_after_seconds": patience,
         },
         evidence=tuple(evidence),
         involved=Involved(
             queues=(queue_ref(queue),),
-            connections=tuple(each.name for each in idle),
-            clients=tuple(dict.fromkeys(each.client_name for each in idle if each.client_name)),
+            channels=tuple(each.name for each in cancelled),
+            connections=tuple(each.name for each in (*idle, *connections) if each is not None),
+            clients=tuple(
+                dict.fromkeys(each.client_name for each in (*idle, *connections) if each and each.client_name)
+            ),
         ),
         certainty=Certainty.EARLY if early else Certainty.CERTAIN,
         seen_seconds=seconds,

@@ -14,6 +14,7 @@ from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import consumer_facts, queue_facts
 from diagnosis.purpose import CONSUMED
+from diagnosis.rules.consumers._shared.comings import LASTING, comings, recent_clients
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.series import count, delta, last, span
 from diagnosis.window import Series
@@ -72,6 +73,7 @@ def _dropped(history: Series[Queue], seconds: float) -> int:
 
 def _finding(view: View, queue: Queue, history: Series[Queue], dropped: int, limit: int) -> Finding:
     redelivered, links = delta(history, "redeliver"), view.links(queue)
+    clients = client_names(links) or recent_clients(view, queue)
     return Finding(
         rule=NAME,
         severity=Severity.CRITICAL,
@@ -84,7 +86,8 @@ def _finding(view: View, queue: Queue, history: Series[Queue], dropped: int, lim
             "redelivered": redelivered,
             "delivery_limit": limit,
             "limit_set": queue.setting("delivery-limit"),
-            "clients": client_names(links),
+            "clients": clients,
+            "disconnects": comings(history) >= LASTING,
         },
         evidence=(
             Evidence(

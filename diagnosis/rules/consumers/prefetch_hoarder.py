@@ -1,8 +1,9 @@
 """prefetch-hoarder (B05): a consumer without a prefetch limit holds nearly all messages of a queue; others get none.
 
 The queue looks empty and its consumer capacity looks perfect. The messages are in the memory of one client, and all of
-them are redelivered when it ends. A missing limit is also a risk by itself: one finding per virtual host lists such
-consumers.
+them are redelivered when it ends. Within a prefetch limit, a slow consumer does the same on a smaller scale: what it
+was sent waits behind its work, while others have nothing to do. A missing limit is also a risk by itself: one finding
+per virtual host lists such consumers.
 Source: https://www.rabbitmq.com/docs/consumer-prefetch
 """
 
@@ -14,17 +15,21 @@ from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Subj
 from ackscope.snapshot import Queue
 from diagnosis.contract import ConsumerPath, RuleResult, View
 from diagnosis.facts import client_name, consumer_facts, queue_facts
-from diagnosis.hold_time import prefetch
+from diagnosis.hold_time import QUORUM_MOST, prefetch
 from diagnosis.rules.consumers._shared.objects import (
     client_names,
     involved_consumers,
     process_facts,
     queue_subject,
 )
+from diagnosis.rules.consumers._shared.standstill import held
 from diagnosis.series import delta, span, stretch
 from diagnosis.window import Series
 
 NAME = "prefetch-hoarder"
+
+_LEAST_HELD, _QUICKER = 10, 10
+"""Messages that a slow consumer must hold, and how many times quicker others must process theirs."""
 
 _HOARD_FACTS = (
     "queue", "hoarder", "unacked", "queue_unacked", "ready", "acked", "prefetch", "starving_consumers",
@@ -73,26 +78,54 @@ def _hoards(view: View, queue: Queue) -> Iterator[Hoard]:
     limits = view.limits(queue)
     much, unacked = limits.consumers.hoard_messages, queue.messages_unacked or 0
     if unacked <= much:
+        yield from _slow_among_quick(view, queue)
         return
     full = stretch(view.history(queue), lambda older, newer: _above(older.value, much) and _above(newer.value, much))
     if span(full) < limits.early:
         return
     for link in view.links(queue):
-        held = (link.channel.messages_unacked or 0) if link.channel else 0
+        holds = (link.channel.messages_unacked or 0) if link.channel else 0
         allowed = prefetch(view, link)
         limited = allowed is None or 0 < allowed <= much
         if link.channel is None or limited or link.consumer.ack_required is False:
             continue
         alone = view.queues_served(link.channel.name) == 1
-        if not alone or held <= much or held < limits.consumers.hoard_share * unacked:
+        if not alone or holds <= much or holds < limits.consumers.hoard_share * unacked:
             continue
         history = view.channel_history(link.channel.name)
         acked, seconds = delta(history, "ack"), span(history)
-        if acked and seconds and held / (acked / seconds) < limits.consumers.hoard_work:
+        if acked and seconds and holds / (acked / seconds) < limits.consumers.hoard_work:
             continue
         others = (each for each in view.links(queue) if each is not link and each.channel is not None)
         starving = tuple(each for each in others if each.channel and each.channel.messages_unacked == 0)
-        yield Hoard(queue, link, held, acked, seconds, starving, full)
+        yield Hoard(queue, link, holds, acked, seconds, starving, full)
+
+
+def _slow_among_quick(view: View, queue: Queue) -> Iterator[Hoard]:
+    """Yield the consumer that works, and is sent far more than it works off, while others have room and are quick."""
+    limits, unacked = view.limits(queue), queue.messages_unacked or 0
+    links = [link for link in view.links(queue) if link.channel and view.queues_served(link.channel.name) == 1]
+    if unacked < _LEAST_HELD or len(links) < 2 or queue.type == "stream":
+        return
+    link = max(links, key=lambda each: held(each.channel) if each.channel else 0)
+    others = [each for each in links if each is not link]
+    channel = link.channel
+    if channel is None or held(channel) < max(_LEAST_HELD, limits.consumers.hoard_share * unacked):
+        return
+    history = view.channel_history(channel.name)
+    acked, seconds = delta(history, "ack"), span(history)
+    by_others = sum(delta(view.channel_history(each.channel.name), "ack") for each in others if each.channel)
+    if not acked or seconds < limits.early or held(channel) * seconds / acked < limits.consumers.hoard_work:
+        return
+    room = [each for each in others if each.channel and held(each.channel) < (prefetch(view, each) or QUORUM_MOST)]
+    quick = by_others * held(channel) > _QUICKER * acked * sum(held(each.channel) for each in others if each.channel)
+    if not room or (by_others and not quick):
+        return
+    least = held(channel) // 2
+    full = stretch(view.history(queue), lambda older, newer: _above(older.value, least) and _above(newer.value, least))
+    if span(full) >= limits.early:
+        starving = tuple(each for each in others if each.channel and each.channel.messages_unacked == 0)
+        yield Hoard(queue, link, held(channel), acked, seconds, starving, full)
 
 
 def _above(queue: Queue, much: int) -> bool:

@@ -1,19 +1,20 @@
-"""delay-queue-cycle: messages that expire can only go round in a circle of delay queues, so the broker drops them.
+"""delay-queue-cycle: messages that expire can only go round in a circle, so the broker drops them.
 
-The broker drops a message that comes back by expiry to a queue where it expired before, silently. With at-least-once
+The circle is of delay queues, or leads from a work queue whose messages expire through delay queues back to it. The
+broker drops a message that comes back by expiry to a queue where it expired before, silently. With at-least-once
 dead-lettering, a quorum queue stores it instead. Messages go round for good only if a consumer rejects them on the way:
 that is dead-letter-cycle.
 Source: https://www.rabbitmq.com/docs/dlx#effects
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ackscope.findings import Certainty, Evidence, Finding, Severity, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
-from diagnosis.ledger import ledger
+from diagnosis.ledger import ledger, may_settle_unseen
 from diagnosis.routes import Place, dead_letters_to, is_delay
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, involved_queue, queue_refs, queue_subject
 from diagnosis.rules.queues._shared.waits import gone, skew
@@ -58,11 +59,48 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         circle = [queue for place in path if (queue := view.queue(*place)) is not None]
         seen |= set(path)
         if all(routes[queue.key] <= set(path) for queue in circle):
-            yield from _judge(view, path, circle)
+            yield from _judge(view, path, circle, _fate(view, circle))
+    for queue in view.queues:
+        path = _way_back(view, queue, routes)
+        circle = [each for place in path if (each := view.queue(*place)) is not None]
+        fate = _expired(view, queue, circle) if path else None
+        if fate is not None:
+            yield from _judge(view, path, circle, fate, worked=True)
 
 
-def _judge(view: View, path: tuple[Place, ...], circle: list[Queue]) -> Iterator[RuleResult]:
-    fate = _fate(view, circle)
+def _way_back(view: View, queue: Queue, delays: Mapping[Place, frozenset[Place]]) -> tuple[Place, ...]:
+    """Return the path of messages that expire in a work queue, if it leads through delay queues back to it only."""
+    if queue.key in delays or not isinstance(queue.setting("message-ttl"), int):
+        return ()
+    first = dead_letters_to(view, queue)
+    path = cycle_path(queue.key, {**delays, queue.key: first}) if first else ()
+    others = path[1:]
+    only = others and first == frozenset({others[0]}) and all(delays[place] <= set(path) for place in others)
+    return path if only else ()
+
+
+def _expired(view: View, queue: Queue, circle: list[Queue]) -> _Fate | None:
+    """Return what became of the messages that expired in a work queue; None if none is proven to have expired.
+
+    What consumers reject comes back to it. What expires there and comes back by expiry alone is dropped.
+    """
+    limits, history = view.limits(queue).queues, view.history(queue)
+    found = None if may_settle_unseen(view, queue) else ledger(history, skew=limits.loss_skew)
+    if found is None or found.proven_vanished < max(limits.loss_least, limits.loss_share * found.arrived):
+        return None
+    return _Fate(
+        dropped=found.proven_vanished,
+        stored=sum(each.messages_dlx or 0 for each in circle),
+        published=found.arrived,
+        seconds=span(history),
+        since=history[0].at.iso(),
+        watched=span(history),
+    )
+
+
+def _judge(
+    view: View, path: tuple[Place, ...], circle: list[Queue], fate: _Fate, *, worked: bool = False
+) -> Iterator[RuleResult]:
     limits = view.thresholds.queues
     if fate.watched < view.thresholds.early or not (fate.published or any(queue.messages for queue in circle)):
         return
@@ -71,7 +109,7 @@ def _judge(view: View, path: tuple[Place, ...], circle: list[Queue]) -> Iterator
     else:
         severity = Severity.WARNING if fate.watched >= limits.dlx_for else Severity.INFO
     # The queue that publishers use is the subject; all others follow from it.
-    first = max(circle, key=lambda queue: (queue.stats.publish or 0, queue.key))
+    first = circle[0] if worked else max(circle, key=lambda queue: (queue.stats.publish or 0, queue.key))
     yield Finding(
         rule=NAME,
         severity=severity,
@@ -82,6 +120,8 @@ def _judge(view: View, path: tuple[Place, ...], circle: list[Queue]) -> Iterator
             "queue": queue_facts(first),
             "path": [name for _, name in (*path, path[0])],
             "queue_count": len(circle),
+            "worked": worked,
+            "ttl_seconds": first.setting("message-ttl") / 1000 if worked else None,
             "dropped": fate.dropped,
             "stored": fate.stored,
             "published": fate.published,

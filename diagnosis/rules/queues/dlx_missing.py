@@ -2,7 +2,8 @@
 
 The broker accepts a queue whose dead-letter exchange does not exist, and drops dead letters that it cannot route. A
 quorum queue with at-least-once dead-lettering keeps them instead; once it does, that is dead-letters-held. A publish
-that a full queue refuses is not a dead letter.
+that a full queue refuses is not a dead letter. Dead letters without a key of their own have the key of the message, and
+where all bindings of a queue have exact keys, the keys of its messages are known.
 Source: https://www.rabbitmq.com/docs/dlx#routing, https://www.rabbitmq.com/docs/quorum-queues#dead-lettering
 """
 
@@ -25,7 +26,8 @@ from ackscope.findings import (
 )
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
-from diagnosis.routes import targets
+from diagnosis.ledger import ledger
+from diagnosis.routes import dead_letters_to, own_keys, targets
 from diagnosis.rules.publishers._shared.overflow import at_least_once, held_dead_letters, level, refuses_when_full
 from diagnosis.rules.queues._shared.dead_letter_route import exchange_types, new_route
 from diagnosis.rules.queues._shared.message_balance import balance
@@ -45,7 +47,8 @@ class UnroutedQueue:
 
     Attributes:
         key: the routing key of its dead letters; None if each message keeps its own.
-        dropped: minimum number of recently dropped dead letters.
+        own_keys: the keys of its messages, of which the exchange routes none; () if it routes no key at all.
+        dropped: minimum number of dead letters dropped recently, over `seconds`.
         keeps: whether the queue would keep dead letters instead, because it must not lose them.
         seen: seconds for which the queue has been seen with this setting.
         since: start of that time.
@@ -53,7 +56,9 @@ class UnroutedQueue:
 
     queue: Queue
     key: str | None
+    own_keys: tuple[str, ...]
     dropped: int
+    seconds: float
     keeps: bool
     seen: float
     since: str
@@ -72,7 +77,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         key = key if isinstance(key, str) else None
         if name == "" and key is None:
             continue
-        reached = targets(view, queue.vhost, name, key)
+        reached = dead_letters_to(view, queue)
         if reached is None and name and (queue.vhost, name) in types:
             unknown.append(queue.name)
         elif not reached and (reached is not None or name):
@@ -103,24 +108,42 @@ def _read_since(view: View, moment: Instant, family: str) -> bool:
 
 
 def _unrouted(view: View, queue: Queue, key: str | None, named: Series[Queue]) -> UnroutedQueue:
-    recent = last(view.history(queue), 2 * view.thresholds.interval)
+    only = frozenset({queue.key})
+    sources = [each for each in view.queues if each is not queue and dead_letters_to(view, each) == only]
+    # Arrivals of dead letters are known from the balance of other queues, which needs longer.
+    recent = last(view.history(queue), view.thresholds.queues.dlx_for if sources else 2 * view.thresholds.interval)
     whole = balance(recent)
+    exchange = str(queue.setting("dead-letter-exchange"))
+    any_key = exchange and key is None and targets(view, queue.vhost, exchange, None)
     keeps = at_least_once(queue)
     # Rejected messages are dead letters too, so only the delay between the counters is subtracted.
     delay, missing = 0.0, 0
     if whole is not None and whole.seconds > 0 and not keeps:
         delay = max(view.limits(queue).queues.loss_skew * whole.published / whole.seconds, 2.0)
-        missing = whole.missing
+        missing = whole.missing + sum(_dead_letters(view, each, span(recent)) for each in sources)
         if refuses_when_full(queue) and any(level(seen.value) >= 1.0 for seen in recent):
             missing = min(missing, whole.rejected - delta(recent, "redeliver"))
     return UnroutedQueue(
         queue=queue,
         key=key,
+        own_keys=_shown(queue, own_keys(view, queue)) if any_key else (),
         dropped=missing if missing > delay else 0,
+        seconds=span(recent),
         keeps=keeps,
         seen=span(named),
         since=named[0].at.iso(),
     )
+
+
+def _shown(queue: Queue, keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the keys of its bindings; without one, its own name, which the default exchange uses."""
+    return tuple(key for key in keys if key != queue.name) or keys
+
+
+def _dead_letters(view: View, queue: Queue, seconds: float) -> int:
+    """Return a minimum of the dead letters of a queue within some seconds."""
+    found = ledger(last(view.history(queue), seconds))
+    return 0 if found is None else found.proven_discarded + found.proven_vanished
 
 
 def _finding(view: View, exchange: ExchangeKey, unrouted: list[UnroutedQueue]) -> Finding | None:
@@ -143,11 +166,12 @@ def _finding(view: View, exchange: ExchangeKey, unrouted: list[UnroutedQueue]) -
             "vhost": vhost,
             "exchange": name,
             "routing_key": unrouted[0].key,
-            **new_route(view, unrouted[0].queue),
+            **_new_route(view, unrouted[0]),
+            "own_keys": list(unrouted[0].own_keys),
             "queue_count": len(unrouted),
             "queues": [{"name": each.queue.name, "routing_key": each.key} for each in unrouted[:MAX_NAMED]],
             "dropped": dropped,
-            "dropped_over_seconds": 2 * view.thresholds.interval,
+            "dropped_over_seconds": max(each.seconds for each in unrouted),
             "keeps": all(each.keeps for each in unrouted),
             "warning_after_seconds": limits.dlx_for,
         },
@@ -156,6 +180,11 @@ def _finding(view: View, exchange: ExchangeKey, unrouted: list[UnroutedQueue]) -
         evidence=tuple(_evidence(name, dropped)),
         involved=Involved(queues=queue_refs(each.queue for each in unrouted), exchanges=(ExchangeRef(vhost, name),)),
     )
+
+
+def _new_route(view: View, unrouted: UnroutedQueue) -> dict[str, Fact]:
+    route = new_route(view, unrouted.queue)
+    return {**route, "new_key": unrouted.own_keys[0]} if unrouted.own_keys else route
 
 
 def _evidence(name: str, dropped: int) -> Iterator[Evidence]:

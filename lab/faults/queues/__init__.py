@@ -4,12 +4,14 @@ from lab.faults.fault import FaultSpec
 from lab.faults.queues import (
     classic_queue_node_down,
     dead_letter_cycle,
+    dead_letter_key,
     dead_letters_held,
     delay_queue_blocked,
     delay_queue_cycle,
     delay_target_full,
     dlq_filling,
     dlx_missing,
+    expiring_circle,
     hot_queue,
     large_messages,
     maxlen_drop_head,
@@ -51,4 +53,6 @@ FAULTS: tuple[FaultSpec, ...] = (
     delay_target_full.SPEC,
     work_queue_expires.SPEC,
     queue_expired.SPEC,
+    expiring_circle.SPEC,
+    dead_letter_key.SPEC,
 )

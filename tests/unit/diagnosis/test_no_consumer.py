@@ -5,7 +5,18 @@ import pytest
 from ackscope.findings import Certainty, QueueRef
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.consumers.results import found, only, suppressed, urgent
-from tests.unit.diagnosis.pictures import PEER, connection, evidence, film, look, queue, stats, text
+from tests.unit.diagnosis.pictures import (
+    PEER,
+    channel,
+    connection,
+    consumer,
+    evidence,
+    film,
+    look,
+    queue,
+    stats,
+    text,
+)
 
 
 def lonely(growth=5, name="orders", **fields):
@@ -238,3 +249,45 @@ def test_an_override_for_one_queue_applies():
 
     assert [("no-consumer", "warning", "orders")] == found(look(film(lonely(), until=40), thresholds=thresholds))
     assert [] == urgent(look(film(lonely(name="others"), until=40), thresholds=thresholds))
+
+
+def cancelled(growth=4.0, *, taken=50, polls=0, later=None):
+    """A queue that grows, and a client whose channel consumed before, is open and has no consumer."""
+
+    def frame(t):
+        waiting = int(20 + growth * t)
+        mine = stats(deliver=taken, ack=taken, **({"get": polls} if polls else {}))
+        served = later is not None and t >= later
+        return {
+            "queues": (
+                queue(
+                    "stock",
+                    consumers=0,
+                    messages_ready=waiting,
+                    stats=stats(publish=waiting + taken, deliver=taken, ack=taken),
+                ),
+            ),
+            "channels": (channel(consumer_count=int(served), stats=mine),),
+            "consumers": (consumer("elsewhere"),) if served else (),
+            "connections": (connection(client_name="cache"),),
+        }
+
+    return frame
+
+
+@pytest.mark.parametrize("growth", [0.5, 60.0])
+def test_a_client_that_lost_its_consumer_and_stays_connected_is_no_deployment(growth):
+    """So the warning does not wait for three minutes, and it names the client."""
+    assert [("no-consumer", "info", "stock")] == found(look(film(cancelled(growth), until=40)))
+
+    finding = only(look(film(cancelled(growth), until=60)))
+
+    assert ("warning", ["cache"]) == (finding.severity, finding.facts["cancelled"])
+    assert "no deployment" in text(finding).cause
+    assert not any("purge" in step.text for step in text(finding).steps)
+
+
+@pytest.mark.parametrize("fields", [{"taken": 0}, {"later": 0.0}], ids=["never consumed", "consumes elsewhere"])
+def test_other_open_channels_change_nothing(fields):
+    """A publisher, or a client that consumes from another queue on that channel."""
+    assert [] == urgent(look(film(cancelled(**fields), until=100)))

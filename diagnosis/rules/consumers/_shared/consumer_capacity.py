@@ -175,6 +175,7 @@ def saturation_finding(rule: str, found: SaturatedQueue, facts: Facts) -> Findin
     queue, work = found.queue, found.work
     common: dict[str, Fact] = {
         "queue": queue_facts(queue),
+        "max_priority": queue.setting("max-priority") if isinstance(queue.setting("max-priority"), int) else None,
         "clients": client_names(found.links),
         "consumers": len(found.links),
         "consumers_needed": ceil(len(found.links) * work.publish_rate / work.ack_rate),

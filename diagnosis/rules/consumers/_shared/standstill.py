@@ -37,7 +37,7 @@ def unsettled(series: Series[Holder]) -> Series[Holder]:
     tail = stretch(series, nothing_settled)
     if len(tail) < 2:
         return tail
-    delivered, gained = delta(tail, "deliver"), held(tail[-1].value) - held(tail[0].value)
+    delivered, gained = delta(tail, "deliver", "get"), held(tail[-1].value) - held(tail[0].value)
     stays = gained >= (1 - _SLACK) * delivered - _SLACK_MESSAGES * (delivered > 0)
     return tail if stays and gained >= 0 else tail[-1:]
 

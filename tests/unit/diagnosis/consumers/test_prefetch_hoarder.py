@@ -101,3 +101,64 @@ def test_consumers_without_a_limit_are_listed_once_a_virtual_host():
     assert [4, 4] == [
         len(each.facts["unlimited_consumers"]) for each in result.findings if each.rule == "prefetch-hoarder"
     ]
+
+
+def unequal(*, slow=0.2, quick=10.0, held=30, others=2, other_held=1, prefetch=40):
+    """One consumer that acknowledges `slow` messages a second and holds `held`; the others share `quick` a second."""
+
+    def frame(t):
+        mine, theirs = int(100 + slow * t), int(100 + quick * t)
+        total = stats(publish=mine + theirs + held, deliver=mine + theirs + held, ack=mine + theirs)
+        names = [f"10.0.0.{20 + number}:40000 -> 10.0.0.1:5672" for number in range(others)]
+        each = stats(deliver=theirs // max(1, others), ack=theirs // max(1, others))
+        return {
+            "queues": (
+                queue("thumbs", consumers=1 + others, messages_unacked=held + others * other_held, stats=total),
+            ),
+            "consumers": (
+                consumer("thumbs", prefetch_count=prefetch),
+                *(
+                    consumer(
+                        "thumbs", tag=name, channel_name=f"{name} (1)", connection_name=name, prefetch_count=prefetch
+                    )
+                    for name in names
+                ),
+            ),
+            "channels": (
+                channel(messages_unacked=held, stats=stats(deliver=mine + held, ack=mine)),
+                *(channel(f"{name} (1)", messages_unacked=other_held, stats=each) for name in names),
+            ),
+            "connections": (connection(), *(connection(name, client_name="peer") for name in names)),
+        }
+
+    return frame
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{}, {"held": 250, "slow": 1.0, "prefetch": 300, "quick": 80.0}, {"others": 1, "other_held": 0, "quick": 0.0}],
+)
+def test_a_slow_consumer_holds_what_quick_ones_could_take(fields):
+    """What it was sent waits behind its work for more than a minute."""
+    assert [("prefetch-hoarder", "info", "thumbs")] == found(look(film(unequal(**fields), until=20)))
+
+    finding = only(look(film(unequal(**fields), until=75)))
+
+    assert ("prefetch-hoarder", "warning", "thumbs") == (finding.rule, finding.severity, finding.subject.name)
+    assert ("billing", fields.get("held", 30)) == (finding.facts["hoarder"]["client"], finding.facts["unacked"])
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"held": 5},
+        {"slow": 2.0},
+        {"others": 0, "quick": 0.0},
+        {"other_held": 30, "quick": 0.4},
+        {"other_held": 3, "quick": 0.2},
+    ],
+    ids=["a few messages", "works them off soon", "no other consumer", "all are slow", "the others are as slow"],
+)
+def test_consumers_of_one_pace_are_left_alone(fields):
+    """Their prefetch may be large, but nobody else could do it sooner."""
+    assert "prefetch-hoarder" not in ever([look(film(unequal(**fields), until=75))])

@@ -176,9 +176,9 @@ def test_consumers_too_short_lived_to_be_seen_are_found_by_redeliveries():
 
     (finding,) = of(look(film(frame, until=90)), "consumer-flapping")
 
-    assert "warning" == finding.severity
+    assert "critical" == finding.severity
     assert (0, ["billing"]) == (finding.facts["consumers_seen"], finding.facts["clients"])
-    assert "none of 'billing' lived long enough to be seen" in text(finding).summary
+    assert "its consumer 'billing' came back" in text(finding).summary
     assert "requeue-loop" not in {rule for rule, _, _ in found(look(film(frame, until=90)))}
 
 
@@ -196,7 +196,7 @@ def test_consumers_that_live_for_a_second_are_flapping_before_a_client_is_known(
 
     (finding,) = of(result, "consumer-flapping")
     assert (0, []) == (finding.facts["consumers_seen"], finding.facts["clients"])
-    assert "none lived long enough to be seen" in text(finding).summary
+    assert "disconnected without acknowledging any" in text(finding).summary
     assert "requeue-loop" not in {rule for rule, _, _ in found(result)}
 
 

@@ -98,3 +98,40 @@ def test_before_the_first_one_expires_it_is_a_warning():
 def test_other_ways_of_dead_letters_are_not_reported(parts):
     """A consumer gets the messages."""
     assert [] == of(RULE, look(film(parts, until=120)))
+
+
+def retrying(t, *, published=8.0, acked=3.0, rejected=0.0, hops=1, ttl=2000, ready=16, out=None):
+    """A work queue whose messages expire into delay queues that lead back to it."""
+    names = ["pay", *(f"wait{number}" for number in range(hops))]
+    to = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": names[1]}
+    settled = int((acked + rejected) * t)
+    counters = stats(publish=int(100 + published * t), ack=int(acked * t), deliver=settled + 1)
+    limit = {} if ttl is None else {"x-message-ttl": ttl}
+    work = queue("pay", messages_ready=ready, messages_unacked=1, stats=counters, arguments={**to, **limit})
+    last = out or "pay"
+    delays = [delay(t, name, names[place + 2] if place + 2 < len(names) else last, ready=9)
+              for place, name in enumerate(names[1:])]  # fmt: skip
+    return frame(work, *delays, *([queue(out)] if out else []))
+
+
+@pytest.mark.parametrize("hops", [1, 2, 3])
+@pytest.mark.parametrize("rejected", [0.0, 2.0])
+def test_what_expires_in_a_work_queue_and_comes_back_is_dropped(hops, rejected):
+    """However many delay queues are on the way; what is rejected comes back, and is not counted."""
+    verdict = look(film(lambda t: retrying(t, hops=hops, rejected=rejected), until=60))
+    finding = one(RULE, verdict)
+
+    assert [("critical", "pay")] == of(RULE, verdict)
+    assert 0.5 * 60 * (5 - rejected) <= finding.facts["dropped"] <= 60 * (5 - rejected)
+    assert hops + 2 == len(finding.facts["path"])
+    assert [RULE] == [each.rule for each in verdict.findings if each.severity != "info"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"acked": 8.0}, {"acked": 5.0, "rejected": 3.0}, {"ttl": None, "acked": 5.0, "rejected": 3.0}, {"out": "failed"}],
+    ids=["nothing expires", "all are rejected", "no TTL", "leads elsewhere"],
+)
+def test_a_retry_that_works_is_left_alone(fields):
+    """Rejected messages may come round for good."""
+    assert [] == of(RULE, look(film(lambda t: retrying(t, **fields), until=60)))

@@ -1,6 +1,7 @@
 import pytest
 
 from ackscope.snapshot import Part
+from ackscope.topology import Bindings
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.pictures import film, look, moment, queue, text
 from tests.unit.diagnosis.queues.films import binding, exchange, flowing, frame, of, one
@@ -138,3 +139,64 @@ def test_without_bindings_it_is_inconclusive():
 
     assert [] == of(RULE, verdict)
     assert ["bindings_not_read"] == [each.reason for each in verdict.inconclusive if each.rule == RULE]
+
+
+def returning(*, keys=("back",), rejected=3.0, routed=("work",), kind="direct", own_key=None):
+    """A consumer rejects into a delay queue whose messages keep their key; exchange `again` routes some keys.
+
+    `keys` are the bindings of the delay queue, besides its name.
+    """
+
+    def at(t):
+        arguments = {"x-message-ttl": 2000, "x-dead-letter-exchange": "again"}
+        if own_key is not None:
+            arguments["x-dead-letter-routing-key"] = own_key
+        work = flowing(
+            t, "work", published=8.0, acked=8.0 - rejected, rejected=rejected,
+            arguments={"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "later"},
+        )  # fmt: skip
+        later = queue("later", consumers=0, messages_ready=int(2 * rejected), arguments=arguments)
+        bindings = [binding("again", "work", key) for key in routed] + [binding("in", "later", key) for key in keys]
+        return frame(work, later, exchanges=(exchange("again", kind), exchange("in", "direct")), bindings=bindings)
+
+    return at
+
+
+@pytest.mark.parametrize("kind", ["direct", "topic"])
+@pytest.mark.parametrize("rejected", [2.0, 7.5])
+def test_dead_letters_that_keep_a_key_without_a_binding_are_lost(kind, rejected):
+    """They arrive without a publish; how many is known from the queue that they come from."""
+    verdict = look(film(returning(rejected=rejected, kind=kind, keys=()), until=70))
+    finding = one(RULE, verdict)
+
+    assert ("critical", "again", ["later"]) == (finding.severity, finding.subject.name, finding.facts["own_keys"])
+    assert rejected * 40 <= finding.facts["dropped"] <= rejected * finding.facts["dropped_over_seconds"]
+    assert "keep the routing key" in text(finding).cause
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"routed": ("later",), "keys": ()},
+        {"own_key": "work"},
+        {"keys": ("work",)},
+        {"kind": "fanout"},
+        {"kind": "topic", "routed": ("#",)},
+    ],
+    ids=["its name is bound", "a key is set", "a binding has the key", "any key", "a pattern"],
+)
+def test_a_key_that_may_be_routed_is_left_alone(fields):
+    """What is not proven is not reported."""
+    assert [] == of(RULE, look(film(returning(**fields), until=70)))
+
+
+def test_a_queue_that_may_get_any_key_is_left_alone():
+    """A fanout exchange leads to it, so its messages can have every key."""
+
+    def at(t):
+        picture = returning(keys=())(t)
+        bound = (*picture["bindings"].listed, binding("all", "later"))
+        there = (*picture["exchanges"], exchange("all", "fanout"))
+        return {**picture, "exchanges": there, "bindings": Bindings(listed=bound)}
+
+    assert [] == of(RULE, look(film(at, until=70)))

@@ -1,0 +1,143 @@
+"""polled-unacked: a client takes messages with basic.get, keeps its channel open, and settles none of them.
+
+No prefetch limits polling, so what such a client holds can grow without end. A quorum queue counts each of these
+messages as a consumer, so the number of its consumers says nothing. The API does not say from which queue a channel
+polled: a queue fits if it was polled, and if the channels of its consumers do not hold all that is unacknowledged.
+Source: https://www.rabbitmq.com/docs/consumers#polling; seen on 4.3.6.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, Subject, Unit, source
+from ackscope.snapshot import Channel, Queue
+from diagnosis.contract import RuleResult, View
+from diagnosis.facts import client_name, queue_ref
+from diagnosis.rules.consumers._shared.holders import unaccounted
+from diagnosis.rules.consumers._shared.objects import connection_peer, queue_subject
+from diagnosis.rules.consumers._shared.standstill import (
+    handling_time,
+    held,
+    idle_since,
+    left_without_consumer,
+    unsettled,
+)
+from diagnosis.series import count, delta, last, span
+from diagnosis.window import Series
+
+NAME = "polled-unacked"
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What a polling channel holds: readings in which it settled nothing, how long, and from when it is a warning."""
+
+    channel: Channel
+    series: Series[Channel]
+    seconds: float
+    need: float
+
+
+def evaluate(view: View) -> Iterator[RuleResult]:
+    """Judge every channel that polls, does not consume, and holds messages."""
+    for channel in view.channels:
+        if not channel.stats.get or not channel.messages_unacked or channel.acks_uncommitted:
+            continue
+        queues = _queues_of(view, channel)
+        found = _held(view, channel, queues)
+        if found is not None and found.seconds >= view.thresholds.early:
+            yield _finding(view, found, queues)
+
+
+def _held(view: View, channel: Channel, queues: tuple[Queue, ...]) -> _Held | None:
+    history = view.channel_history(channel.name)
+    series = left_without_consumer(history)
+    if not series:
+        return None
+    limits, readings = view.thresholds.consumers, view.window.readings("channels")
+    since = idle_since(series)
+    idle = 0.0 if since is None else max(0.0, readings[-1].at.wall - since)
+    usual = handling_time(history, series)
+    # A client that works on one message, or that collects batches, looks the same for as long as one of them takes.
+    need = limits.stuck_long_job if held(channel) == 1 or (channel.stats.ack and not usual) else limits.cancelled_for
+    need = max(need, min(limits.stuck_patience * usual, limits.stuck_long_job))
+    # Queues are remembered for longer than channels.
+    longer = [unsettled(view.history(queue)) for queue in queues[:1] if len(queues) == 1 and not view.links(queue)]
+    return _Held(channel, series, max(span(series), idle, *map(span, longer)), need)
+
+
+def _queues_of(view: View, channel: Channel) -> tuple[Queue, ...]:
+    """Return the polled queue whose messages a channel holds; several if each of them may be it."""
+    polled = [each for each in view.queues if each.vhost == channel.vhost and each.type != "stream" and each.stats.get]
+    counts = {each.key: unaccounted(view, each, but=channel.name) for each in polled}
+    fitting = [each for each in polled if counts[each.key] >= 0.5 * held(channel)]
+    return tuple(sorted(fitting, key=lambda each: (abs(counts[each.key] - held(channel)), each.name)))
+
+
+def _finding(view: View, found: _Held, queues: tuple[Queue, ...]) -> Finding:
+    channel, series = found.channel, found.series
+    queue = queues[0] if len(queues) == 1 else None
+    connection = view.connection(channel.connection_name)
+    late = found.seconds >= found.need
+    recent = last(series, view.thresholds.early)
+    name = channel.connection_name or channel.name
+    subject = Subject(kind="connection", name=name, vhost=channel.vhost, node=channel.node)
+    return Finding(
+        rule=NAME,
+        severity=Severity.WARNING if late else Severity.INFO,
+        subject=queue_subject(queue) if queue is not None else subject,
+        since=series[0].at.iso(),
+        facts={
+            "queues": [each.name for each in queues],
+            "client": client_name(connection, channel.connection_name),
+            "peer": connection_peer(connection),
+            "channel": channel.name,
+            "connection": channel.connection_name,
+            "connection_channels": connection.channels if connection else None,
+            "unacked": held(channel),
+            "grows": delta(recent, "get") > 0,
+            "polled": delta(series, "get"),
+            "acked": count(channel.stats, "ack"),
+            "ready": None if queue is None else queue.messages_ready,
+            "held_seconds": found.seconds,
+            "warning_after_seconds": found.need,
+        },
+        evidence=(
+            Evidence(
+                key="unacked",
+                value=held(channel),
+                unit=Unit.MESSAGES,
+                source=source("/api/channels", "messages_unacknowledged"),
+            ),
+            Evidence(
+                key="polled",
+                value=count(channel.stats, "get"),
+                unit=Unit.MESSAGES,
+                source=source("/api/channels", "message_stats.get"),
+            ),
+            Evidence(
+                key="acked",
+                value=count(channel.stats, "ack"),
+                unit=Unit.MESSAGES,
+                source=source("/api/channels", "message_stats.ack"),
+            ),
+            *(
+                Evidence(
+                    key="queue_unacked",
+                    value=held(each),
+                    unit=Unit.MESSAGES,
+                    source=source("/api/queues", "messages_unacknowledged"),
+                    facts={"name": each.name},
+                )
+                for each in queues[:3]
+            ),
+        ),
+        involved=Involved(
+            queues=tuple(map(queue_ref, queues)),
+            channels=(channel.name,),
+            connections=(channel.connection_name,) if channel.connection_name else (),
+            clients=(connection.client_name,) if connection and connection.client_name else (),
+        ),
+        certainty=Certainty.LIKELY if late else Certainty.EARLY,
+        seen_seconds=span(series),
+    )

@@ -1,0 +1,48 @@
+"""republish-loop: a consumer publishes each message to its own queue again and acknowledges it."""
+
+import time
+from typing import Any
+
+from pika.adapters.blocking_connection import BlockingChannel
+
+from ackscope.findings import Subject
+from lab.amqp import publish
+from lab.faults.fault import Fault, FaultSpec
+
+QUEUE = "fault.republish-loop"
+_MESSAGES, _WORK, _PROOF = 6, 0.03, 100
+
+
+def inject(fault: Fault) -> None:
+    """Publish a few messages once; each of them fails and is published again."""
+    fault.make_queue(QUEUE)
+    with fault.briefly("fault-republish-loop-publisher") as channel:
+        publish(channel, QUEUE, _MESSAGES)
+    consumer = fault.connect("fault-republish-loop").channel()
+    consumer.basic_qos(prefetch_count=3)
+    failed = 0
+
+    def take(inner: BlockingChannel, method: Any, properties: Any, body: bytes) -> None:
+        nonlocal failed
+        time.sleep(_WORK)
+        inner.basic_publish("", QUEUE, body, properties)
+        inner.basic_ack(method.delivery_tag)
+        failed += 1
+
+    consumer.basic_consume(QUEUE, take)
+    announced = False
+    for _ in fault.ticks(0.5):
+        if not announced and failed >= _PROOF:
+            fault.announce()
+            announced = True
+
+
+SPEC = FaultSpec(
+    name="republish-loop",
+    rule="republish-loop",
+    summary="a consumer publishes each of 6 messages to its own queue again, about 30 times a second in total",
+    subject=Subject(kind="queue", name=QUEUE),
+    inject=inject,
+    also=("mixed-connection", "pub-no-confirms"),
+    one_shot=False,
+)

@@ -1,0 +1,112 @@
+import pytest
+
+from tests.unit.diagnosis.consumers.results import ever, found, urgent
+from tests.unit.diagnosis.pictures import channel, connection, consumer, film, look, queue, stats, text
+
+
+def dying(*, lives=5.0, away=10.0, prefetch=8, acked=0, automatic=False, kind="classic", rate=2.0, name="resize", **of):
+    """A consumer that takes `prefetch` messages each time it comes, acknowledges some, and ends."""
+
+    def frame(t):
+        rounds, inside = divmod(t, lives + away)
+        times, here = int(rounds) + 1, inside < lives
+        published, settled = int(40 + rate * t), acked * int(rounds)
+        delivered = (prefetch * times) if not automatic else published - (0 if here else int(rate * (inside - lives)))
+        held = prefetch if here and not automatic else 0
+        again = max(0, delivered - settled - prefetch)
+        counters = (
+            stats(publish=published, deliver_no_ack=delivered)
+            if automatic
+            else stats(publish=published, deliver=delivered, redeliver=again, ack=settled)
+        )
+        waiting = published - (delivered if automatic else settled + held)
+        subscribed = (consumer(name, tag=f"c{times}", prefetch_count=prefetch, ack_required=not automatic),)
+        return {
+            "queues": (
+                queue(
+                    name, type=kind, consumers=int(here), messages_ready=max(0, waiting), messages_unacked=held,
+                    stats=counters, **of,
+                ),
+            ),
+            "consumers": subscribed if here else (),
+            "channels": (channel(messages_unacked=held, stats=stats(deliver=prefetch)),) if here else (),
+            "connections": (connection(client_name="resizer"),) if here else (),
+        }  # fmt: skip
+
+    return frame
+
+
+@pytest.mark.parametrize("pause", [{}, {"lives": 5.0, "away": 5.0}, {"lives": 5.0, "away": 20.0}])
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+def test_a_consumer_that_dies_on_the_same_messages_stops_the_queue(pause, kind):
+    """However long the pauses between its starts are."""
+    result = look(film(dying(kind=kind, **pause), until=100))
+    finding = next(each for each in result.findings if each.rule == "consumer-flapping")
+
+    assert ("critical", "resize") == (finding.severity, finding.subject.name)
+    assert finding.facts["rounds"] >= 3
+    assert "makes no progress" in text(finding).summary
+    assert [("consumer-flapping", "critical", "resize")] == urgent(result)
+
+
+def test_a_deployment_that_fails_once_is_no_warning():
+    """It comes back twice at most."""
+    assert [] == urgent(look(film(dying(away=20.0), until=35)))
+
+
+def test_a_consumer_that_comes_to_work_and_acknowledges_is_making_progress():
+    """A job that runs every 15 s."""
+    results = [look(film(dying(acked=8, prefetch=8), until=until)) for until in (40, 70, 100)]
+
+    assert [] == [
+        each
+        for result in results
+        for each in result.findings
+        if each.rule == "consumer-flapping" and each.facts["rounds"]
+    ]
+
+
+def test_what_a_client_with_automatic_acknowledgement_held_is_lost():
+    """Each time that it ends; one look at its property would be information."""
+    result = look(film(dying(automatic=True, rate=30.0, name="points"), until=100))
+    finding = next(each for each in result.findings if each.rule == "auto-ack-consumer")
+
+    assert ("warning", "points", "queue") == (finding.severity, finding.subject.name, finding.subject.kind)
+    assert finding.facts["ends"] >= 3
+    assert "probably loses messages" in text(finding).summary
+    assert "consumer-flapping" not in {rule for rule, _, _ in urgent(result)}
+
+
+def test_a_lasting_consumer_with_automatic_acknowledgement_stays_information():
+    """Nothing was lost yet."""
+    frame = dying(automatic=True, lives=1000.0, rate=30.0)
+
+    assert [("auto-ack-consumer", "info", "/")] == found(look(film(frame, until=100)))
+
+
+def test_messages_that_reach_the_delivery_limit_by_disconnects_are_told_so():
+    """The advice is a small prefetch, because the others in it are counted too."""
+
+    def frame(t):
+        picture = dying(kind="quorum", prefetch=30, arguments={"x-delivery-limit": 3})(t)
+        (waiting,) = picture["queues"]
+        lost = 30 * int(t / 45)
+        ready = max(0, (waiting.messages_ready or 0) + 60 - lost)
+        counters = stats(
+            publish=(waiting.stats.publish or 0) + 60, deliver=waiting.stats.deliver, redeliver=int(2.0 * t)
+        )
+        fields = {"arguments": waiting.arguments, "messages_unacked": waiting.messages_unacked}
+        return {
+            **picture,
+            "queues": (
+                queue(
+                    "resize", type="quorum", consumers=waiting.consumers, messages_ready=ready, stats=counters, **fields
+                ),
+            ),
+        }
+
+    finding = next(each for each in look(film(frame, until=180)).findings if each.rule == "poison-drop")
+
+    assert finding.facts["disconnects"]
+    assert "a prefetch of 1" in " ".join(step.text for step in text(finding).steps)
+    assert "consumer-flapping" in ever([look(film(frame, until=180))])
