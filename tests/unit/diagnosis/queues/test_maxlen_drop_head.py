@@ -118,7 +118,7 @@ def test_messages_that_are_dead_lettered_are_not_lost():
 
 
 def test_a_length_that_is_refreshed_late_does_not_hide_the_loss():
-    """A new queue has counters some refreshes before its length, which looks like a loss from a queue that is not full."""
+    """The counters of a new queue come before its length: that looks like a loss from a queue that is not full."""
 
     def late(t):
         made = dropping(t)
