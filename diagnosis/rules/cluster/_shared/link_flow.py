@@ -19,6 +19,7 @@ from diagnosis.contract import ConsumerPath, View
 from diagnosis.memo import per_view
 from diagnosis.routes import targets
 from diagnosis.rules.consumers._shared.redelivery_rounds import REFRESH_SECONDS, redelivery_rounds
+from diagnosis.rules.consumers._shared.stalled_consumers import Stall, stalls
 from diagnosis.series import delta, span
 from diagnosis.window import Series
 
@@ -83,6 +84,11 @@ def link_sources(view: View) -> tuple[LinkSource, ...]:
 def circulations(view: View) -> dict[Place, Circulation]:
     """Links that put back what they take, by their source queue."""
     return per_view(view, _circulations)
+
+
+def stalled_links(view: View) -> tuple[tuple[LinkSource, Stall], ...]:
+    """Return the links that hold messages of their source and settle none, although no other consumer is stuck there."""
+    return per_view(view, _stalled)
 
 
 def link_targets(view: View, link: Link | None) -> frozenset[Place]:
@@ -160,6 +166,17 @@ def _inner(path: ConsumerPath, link: Link) -> bool:
         return path.consumer.tag.startswith(f"{link.name}_")
     protocol = path.connection.protocol or "" if path.connection else ""
     return protocol.startswith("Direct") or (path.consumer.connection_name or "").startswith("<")
+
+
+def _stalled(view: View) -> tuple[tuple[LinkSource, Stall], ...]:
+    sources = {source.queue.key: source for source in link_sources(view)}
+    found = []
+    for stall in stalls(view):
+        source = sources.get(stall.queue.key)
+        own = source.path.consumer if source is not None and source.path is not None else None
+        if source is not None and all(link_client(each.connection) or each.consumer == own for each in stall.stuck):
+            found.append((source, stall))
+    return tuple(found)
 
 
 def _circulations(view: View) -> dict[Place, Circulation]:
