@@ -87,7 +87,7 @@ def circulations(view: View) -> dict[Place, Circulation]:
 
 
 def stalled_links(view: View) -> tuple[tuple[LinkSource, Stall], ...]:
-    """Return the links that hold messages of their source and settle none, although no other consumer is stuck there."""
+    """Return the links that hold messages of their source and settle none; no other consumer is stuck there."""
     return per_view(view, _stalled)
 
 
