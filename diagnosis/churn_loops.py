@@ -296,6 +296,9 @@ def _channels(view: View, overviews: Series[Overview], rate: float, seconds: flo
         if len(history) < 2 or _is_over(history):
             continue
         new = history[-1].at.since(history[0].at) <= OPENS_WITHIN
+        if any(channel.transactional for _, channel in staying.get(connection.name, ())):
+            # Each commit has an answer, and no counter of commits: its packets say nothing about other channels.
+            continue
         unsure = connection.name in listed and connection.name not in staying
         if unsure and (new or may_stay(view, connection.name)):
             # Its channel may be a lasting one: the next reading shows it.

@@ -38,8 +38,8 @@ class RefusedPublish:
         received_bytes: bytes that the client sent for each channel.
         oversized: whether bytes sent and length of the text show that the messages are too large.
         forbidden: exchanges for which the refusal of this user would have the length of the text.
-        topics: topic exchanges for which the refusal of a routing key of this user may have that length. Empty if another
-            explains it.
+        topics: topic exchanges for which the refusal of a routing key of this user may have that length. Empty if
+            another explains it.
         disappeared: exchanges that existed within the window, and whose absence would give a text of that length.
         missing_name_bytes: length of the name of a missing exchange that would give the text; 0 if none would.
     """
