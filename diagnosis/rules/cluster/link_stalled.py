@@ -11,7 +11,15 @@ from ackscope.clock import iso
 from ackscope.findings import Certainty, Evidence, Finding, Severity, Subject, Unit, source
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
-from diagnosis.rules.cluster._shared.link_flow import LinkSource, Place, is_here, link_targets, stalled_links
+from diagnosis.rules.cluster._shared.link_flow import (
+    LinkSource,
+    Place,
+    circulations,
+    forwards,
+    is_here,
+    link_targets,
+    stalled_links,
+)
 from diagnosis.rules.consumers._shared.objects import involved_consumers
 from diagnosis.rules.consumers._shared.stalled_consumers import Stall
 
@@ -19,9 +27,16 @@ NAME = "link-stalled"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Yield one finding for each link that holds messages of its source and settles none."""
+    """Yield one finding for each link that holds messages of its source and settles none.
+
+    One that returns them is the matter of link-target-refuses. The source of a shovel without a channel (protocol
+    `local`) counts no acknowledgements; its own counter shows whether it moves messages.
+    """
+    circulating = circulations(view)
     for link_source, stall in stalled_links(view):
-        yield _finding(view, link_source, stall)
+        counted = link_source.path is not None and link_source.path.channel is not None
+        if stall.queue.key not in circulating and (counted or not forwards(view, link_source.link)):
+            yield _finding(view, link_source, stall)
 
 
 def _targets(view: View, found: LinkSource) -> tuple[Place, ...]:

@@ -41,9 +41,9 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _stays_full(view: View, pair: Series[Queue]) -> bool:
-    """Return whether a queue was at its limit and still holds half: it dropped or refused messages meanwhile."""
+    """Return whether a queue was near its limit and still holds half: it dropped or refused messages meanwhile."""
     before, after = pair[0].value, pair[1].value
-    full = level(before) >= view.limits(before).queues.full_share
+    full = level(before) >= view.limits(before).publishers.overflow_relief
     return full and 2 * (after.messages_ready or 0) >= (before.messages_ready or 0)
 
 

@@ -28,6 +28,8 @@ SHOVEL, FEDERATION = "Shovel ", "Federation link"
 
 _TIMES = 3
 """Redeliveries per message that show that the same messages circulate; one each follows a restart."""
+_LATELY = 3
+"""Readings of a link that show whether it forwards now."""
 _LAG = 6.0
 """Seconds by which counters of two families may be apart."""
 
@@ -87,7 +89,7 @@ def circulations(view: View) -> dict[Place, Circulation]:
 
 
 def stalled_links(view: View) -> tuple[tuple[LinkSource, Stall], ...]:
-    """Return the links that hold messages of their source and settle none; no other consumer is stuck there."""
+    """Return the links that are the stuck consumers of their source: they hold messages of it and settle none."""
     return per_view(view, _stalled)
 
 
@@ -166,6 +168,12 @@ def _inner(path: ConsumerPath, link: Link) -> bool:
         return path.consumer.tag.startswith(f"{link.name}_")
     protocol = path.connection.protocol or "" if path.connection else ""
     return protocol.startswith("Direct") or (path.consumer.connection_name or "").startswith("<")
+
+
+def forwards(view: View, link: Link | None) -> bool:
+    """Return whether a shovel sent messages to its target in its latest readings, by its own counter."""
+    sent = _forwarded(view, link)[-_LATELY:] if link is not None else []
+    return len(sent) > 1 and sent[-1][1] > sent[0][1]
 
 
 def _stalled(view: View) -> tuple[tuple[LinkSource, Stall], ...]:

@@ -77,3 +77,24 @@ def test_other_consumers_and_links_that_move_are_not_stalled(fields):
 
     assert [] == reported(verdict, RULE)
     assert ("client" in fields) == ("stuck-consumer" in [each.rule for each in verdict.findings])
+
+
+@pytest.mark.parametrize(("sends", "expected"), [(6.0, []), (0.0, [("critical", "link", "north")])])
+def test_a_shovel_without_a_channel_moves_messages_if_its_own_counter_rises(sends, expected):
+    """Its source counts no deliveries and no acknowledgements (protocol local)."""
+
+    def local(t):
+        late = t > HANGS
+        counters = stats(publish=int(100 + 6 * t))
+        ready = int(6 * (t - HANGS)) if late else 0
+        return {
+            "queues": (queue("outbox", messages_ready=ready, messages_unacked=9, stats=counters),),
+            "links": (
+                bridge(destination="amqp://", forwarded=int(100 + 6 * min(t, HANGS) + sends * max(0, t - HANGS))),
+            ),
+            "consumers": (
+                consumer("outbox", tag="north_1", channel_name=None, connection_name=None, prefetch_count=9),
+            ),
+        }
+
+    assert expected == reported(look(film(local, until=160)), RULE)
