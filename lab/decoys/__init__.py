@@ -11,9 +11,11 @@ from lab.decoys import (
     delays,
     deploy_restart,
     fanout_alone,
+    health_checks,
     idle_quorum,
     leader_moves,
     long_jobs,
+    or_else,
     polling,
     retry_delay,
 )
@@ -32,5 +34,7 @@ DECOYS: Mapping[str, FaultSpec] = {
         delays,
         idle_quorum,
         leader_moves,
+        or_else,
+        health_checks,
     )
 }
