@@ -296,6 +296,9 @@ def _channels(view: View, overviews: Series[Overview], rate: float, seconds: flo
         if len(history) < 2 or _is_over(history):
             continue
         new = history[-1].at.since(history[0].at) <= OPENS_WITHIN
+        if any(channel.transactional for _, channel in staying.get(connection.name, ())):
+            # Each commit has an answer, and no counter of commits: its packets say nothing about other channels.
+            continue
         unsure = connection.name in listed and connection.name not in staying
         if unsure and (new or may_stay(view, connection.name)):
             # Its channel may be a lasting one: the next reading shows it.
@@ -306,8 +309,9 @@ def _channels(view: View, overviews: Series[Overview], rate: float, seconds: flo
         unexplained = sent - answered - round(history[-1].at.since(history[0].at) / _HEARTBEAT_SECONDS)
         if unexplained >= 2 * FEWEST:
             (weak if connection.name in staying else strong).append((history, unexplained))
-    # If connections without a lasting channel explain the cycles, those with one are not suspects.
-    suspects = strong or (weak if len(weak) == 1 else [])
+    # If connections without a lasting channel explain the cycles, those with one are not suspects. A link that restarts
+    # closes channels of connections that are too brief to be listed.
+    suspects = strong or (weak if len(weak) == 1 and not _link_restarts(view) else [])
     total = sum(unexplained for _, unexplained in suspects)
     suspects = [(history, unexplained) for history, unexplained in suspects if unexplained >= total / _SMALLEST_SHARE]
     spell = churn_streak(view, overviews, "channel_closed", rate)
@@ -322,6 +326,12 @@ def _channels(view: View, overviews: Series[Overview], rate: float, seconds: flo
         for history, unexplained in suspects
         if rate * seconds * unexplained / total >= FEWEST
     ]
+
+
+def _link_restarts(view: View) -> bool:
+    """Return whether a shovel or federation link was seen that does not run: it tries again every few seconds."""
+    readings = view.window.readings("links")
+    return any(link.state not in {None, "running", "flow"} for seen in readings for link in seen.value)
 
 
 def _is_over(history: Series[Connection]) -> bool:

@@ -11,10 +11,12 @@ from lab.decoys import (
     delays,
     deploy_restart,
     fanout_alone,
+    health_checks,
     idle_quorum,
     leader_moves,
     long_jobs,
     own_next_step,
+    or_else,
     polling,
     polling_batches,
     retry_delay,
@@ -38,5 +40,7 @@ DECOYS: Mapping[str, FaultSpec] = {
         polling_batches,
         own_next_step,
         slow_start,
+        or_else,
+        health_checks,
     )
 }

@@ -2,16 +2,30 @@
 
 Each cycle costs a TCP and perhaps a TLS handshake, a login, processes and file handles on the broker. A ratio to the
 number of open connections would miss the most common case, in which only two or three are open at any time.
+
+A loop in which nothing is published, delivered or acknowledged is urgent sooner, and at a lower rate, if a queue of its
+virtual host grows without a consumer: the application probably gets an error each time before it can consume.
 Source: https://www.rabbitmq.com/docs/connections#high-connection-churn
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Subject, Unit, source
+from ackscope.findings import Certainty, Evidence, Fact, Finding, Involved, Severity, Subject, Unit, source
+from ackscope.snapshot import Queue
 from diagnosis.churn import ChurnRate, churn_rate
-from diagnosis.churn_loops import ChurnLoop, churn_loops
+from diagnosis.churn_loops import ChurnLoop, churn_loops, cluster_cycles
 from diagnosis.contract import RuleResult, View
-from diagnosis.rules.clients._shared.loops import loop_evidence, loop_facts, loop_involved
+from diagnosis.purpose import had_consumer
+from diagnosis.routes import dead_letter_targets, is_delay
+from diagnosis.rules.clients._shared.loops import (
+    FEW_MESSAGES,
+    MOST_CONNECTIONS,
+    loop_evidence,
+    loop_facts,
+    loop_involved,
+)
+from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
 
 NAME = "connection-churn"
 
@@ -20,14 +34,41 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every application whose connections come and go; the cluster where none of them is ever listed."""
     limits = view.thresholds.clients
     known = [closing for closing in churn_loops(view) if closing.whole]
+    cycles = cluster_cycles(view)
+    idle = cycles is not None and cycles.messages < FEW_MESSAGES
     for closing in known:
         if closing.lasts >= view.thresholds.early and closing.rate >= limits.connection_churn_slow:
-            yield _client_finding(view, closing)
+            starved = _starved(view, closing.connection.vhost) if idle else ()
+            yield _client_finding(view, closing, starved)
     total = churn_rate(view, "connection")
     if known or total is None:
         return
-    if total.lasts >= view.thresholds.early and total.rate >= limits.connection_churn_fast:
-        yield _cluster_finding(view, total)
+    starved = _starved(view, None) if idle else ()
+    slowest = limits.vain_rate if starved else limits.connection_churn_fast
+    if total.lasts >= view.thresholds.early and total.rate >= slowest:
+        yield _cluster_finding(view, total, starved)
+
+
+def _starved(view: View, vhost: str | None) -> tuple[Queue, ...]:
+    """Return the queues of a virtual host, or of all, that had no consumer lately and grow."""
+    return tuple(
+        queue
+        for queue in view.queues
+        if (vhost is None or queue.vhost == vhost)
+        and queue.consumers == 0
+        and queue.messages_ready
+        and not queue.exclusive
+        and view.moved(queue, "publish")
+        and not is_delay(view, queue)
+        and queue.key not in dead_letter_targets(view)
+        and not had_consumer(view.history(queue)[-3:])
+        and not (queue.stats.get or queue.stats.get_no_ack)
+    )
+
+
+def _fails(view: View, rate: float, starved: tuple[Queue, ...]) -> bool:
+    """Return whether the loop is that of an application that should consume, and does not get that far."""
+    return bool(starved) and rate >= view.thresholds.clients.vain_rate
 
 
 def _is_fast(view: View, rate: float) -> bool:
@@ -37,47 +78,57 @@ def _is_fast(view: View, rate: float) -> bool:
     return rate >= limits.connection_churn_fast and rate / connections >= limits.connection_churn_share
 
 
-def _severity(view: View, rate: float, seconds: float) -> Severity:
-    late = seconds >= view.thresholds.clients.connection_churn_for
-    return Severity.WARNING if _is_fast(view, rate) and late else Severity.INFO
+def _warning_after(view: View, rate: float, starved: tuple[Queue, ...]) -> float | None:
+    """Return after how many seconds the loop is a warning; None if it never is."""
+    if _fails(view, rate, starved):
+        return view.thresholds.publishers.closing_after
+    return view.thresholds.clients.connection_churn_for if _is_fast(view, rate) else None
 
 
-def _certainty(view: View, rate: float, seconds: float) -> Certainty:
-    early = _is_fast(view, rate) and seconds < view.thresholds.clients.connection_churn_for
-    return Certainty.EARLY if early else Certainty.LIKELY
+def _severity(seconds: float, after: float | None) -> Severity:
+    return Severity.WARNING if after is not None and seconds >= after else Severity.INFO
 
 
-def _limit_facts(view: View, rate: float) -> dict[str, Fact]:
-    limits = view.thresholds.clients
-    node = next((node.name for node in view.nodes if node.running), None)
+def _certainty(seconds: float, after: float | None) -> Certainty:
+    return Certainty.EARLY if after is not None and seconds < after else Certainty.LIKELY
+
+
+def _limit_facts(view: View, rate: float, starved: tuple[Queue, ...]) -> dict[str, Fact]:
+    cycles = cluster_cycles(view)
+    denied = sorted(each.name for each in view.features if each.deprecated and each.state == "denied")
     return {
-        "warning_after_seconds": limits.connection_churn_for if _is_fast(view, rate) else None,
-        "warning_rate": limits.connection_churn_fast,
-        "log_node": node,
+        "warning_after_seconds": _warning_after(view, rate, starved),
+        "warning_rate": view.thresholds.clients.connection_churn_fast,
+        "log_node": next((node.name for node in view.nodes if node.running), None),
+        "starved": sorted(queue.name for queue in starved)[:MAX_NAMED],
+        "declares": cycles is not None and cycles.connection_declares >= MOST_CONNECTIONS,
+        "denies_global_prefetch": "global_qos" in denied,
     }
 
 
-def _client_finding(view: View, closing: ChurnLoop) -> Finding:
+def _client_finding(view: View, closing: ChurnLoop, starved: tuple[Queue, ...]) -> Finding:
+    after = _warning_after(view, closing.rate, starved)
     return Finding(
         rule=NAME,
-        severity=_severity(view, closing.rate, closing.lasts),
+        severity=_severity(closing.lasts, after),
         subject=closing.subject,
         since=closing.since.iso(),
-        facts={**loop_facts(closing), **_limit_facts(view, closing.rate)},
+        facts={**loop_facts(closing), **_limit_facts(view, closing.rate, starved)},
         evidence=tuple(loop_evidence(closing, "connection")),
-        involved=loop_involved(closing),
-        certainty=_certainty(view, closing.rate, closing.lasts),
+        involved=replace(loop_involved(closing), queues=queue_refs(starved)),
+        certainty=_certainty(closing.lasts, after),
         seen_seconds=closing.lasts,
     )
 
 
-def _cluster_finding(view: View, total: ChurnRate) -> Finding:
+def _cluster_finding(view: View, total: ChurnRate, starved: tuple[Queue, ...]) -> Finding:
+    after = _warning_after(view, total.rate, starved)
     return Finding(
         rule=NAME,
-        severity=_severity(view, total.rate, total.lasts),
+        severity=_severity(total.lasts, after),
         subject=Subject(kind="cluster", name=view.window.cluster),
         since=total.since.iso(),
-        facts={"client": None, "cycle_rate": total.rate, "activities": [], **_limit_facts(view, total.rate)},
+        facts={"client": None, "cycle_rate": total.rate, "activities": [], **_limit_facts(view, total.rate, starved)},
         evidence=(
             Evidence(
                 key="loop_rate",
@@ -92,6 +143,7 @@ def _cluster_finding(view: View, total: ChurnRate) -> Finding:
                 source=source("/api/overview", "object_totals.connections"),
             ),
         ),
-        certainty=_certainty(view, total.rate, total.lasts),
+        involved=Involved(queues=queue_refs(starved)),
+        certainty=_certainty(total.lasts, after),
         seen_seconds=total.lasts,
     )

@@ -6,12 +6,13 @@ messages are redelivered. Links to the same address fail for the same reason, so
 Source: https://www.rabbitmq.com/docs/shovel#monitoring, https://www.rabbitmq.com/docs/federation#links
 """
 
+import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from ackscope.findings import Certainty, Evidence, Finding, Involved, QueueRef, Severity, Subject, source
 from ackscope.topology import Link
-from diagnosis.contract import RuleResult, View
+from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.memo import per_view
 from diagnosis.rules.cluster._shared.link_flow import SHOVEL
 from diagnosis.series import span, stretch
@@ -20,6 +21,9 @@ NAME = "link-down"
 
 _TRANSFERS = {"running", "flow"}
 """States in which messages are transferred."""
+
+_AMQP_ERROR = re.compile(r"[A-Z]+_[A-Z_]+ - ")
+"""Beginning of an error text of AMQP, as in "NOT_FOUND - no exchange 'x' in vhost '/'"."""
 
 _RECENT = 3
 """Of this many readings all but one fail while a link is restarted again and again."""
@@ -103,6 +107,16 @@ def _seconds(view: View, key: _Key) -> float:
     return span(run if fails(run[0].value) else run[1:])
 
 
+def _reason(view: View, links: Sequence[Link]) -> str | None:
+    """Return why links fail: what the other broker said in one of the recent readings, else the latest reason.
+
+    A shovel that fails again and again says so only in some readings; in others it "needed a restart".
+    """
+    recent = [link.reason for each in links for link in reversed(_readings(view, _key(each))) if link.reason]
+    latest = next((link.reason for link in links if link.reason), None)
+    return next((reason for reason in recent if _AMQP_ERROR.match(reason)), latest)
+
+
 def _finding(view: View, links: Sequence[Link], seconds: float) -> Finding:
     limit = view.thresholds.cluster.link_for
     # A shovel that has ended no longer shows its queue.
@@ -111,7 +125,7 @@ def _finding(view: View, links: Sequence[Link], seconds: float) -> Finding:
     sources |= _consumed(view, {SHOVEL + link.name for link in links if link.kind == "shovel"})
     lasting = seconds >= limit
     first = links[0]
-    reason = next((link.reason for link in links if link.reason), None)
+    reason = _reason(view, links)
     if first.kind == "federation":
         state, configured = source("/api/federation-links", "status", "error"), source("/api/federation-links", "uri")
     else:
@@ -152,3 +166,21 @@ def _finding(view: View, links: Sequence[Link], seconds: float) -> Finding:
             nodes=tuple(sorted({link.node for link in links if link.node})),
         ),
     )
+
+
+def _sources_of(_view: View, finding: Finding) -> Iterable[Hashable]:
+    yield from ((queue.vhost, queue.name) for queue in finding.involved.queues)
+    if not finding.involved.queues and finding.subject.vhost is not None:
+        # A shovel that has ended no longer shows its source, which is usually in its own virtual host.
+        yield finding.subject.vhost
+
+
+def _queue_of(_view: View, finding: Finding) -> Iterable[Hashable]:
+    if finding.subject.kind == "queue":
+        yield (finding.subject.vhost, finding.subject.name)
+        if not finding.involved.clients and not finding.involved.connections:
+            yield finding.subject.vhost or ""
+
+
+ITS_SOURCE = Relation(_sources_of, _queue_of)
+"""The consequence is about a source of the link, or about a queue of its vhost with unknown consumers."""

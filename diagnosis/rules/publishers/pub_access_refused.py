@@ -1,5 +1,6 @@
 """pub-access-refused (A14): a user may not write to its exchange, so each publish closes the channel (403).
 
+Topic permissions refuse single routing keys of a topic exchange in the same way.
 Source: https://www.rabbitmq.com/docs/access-control
 """
 
@@ -16,5 +17,5 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     for each in refused_publishes(view):
         if each.is_forbidden:
             # The broker calls the default exchange, which has an empty name, amq.default.
-            names = tuple("" if name == "amq.default" else name for name in each.forbidden)
+            names = tuple("" if name == "amq.default" else name for name in each.forbidden or each.topics)
             yield refused_finding(view, NAME, each, exchanges=names)

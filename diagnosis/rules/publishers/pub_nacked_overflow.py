@@ -146,6 +146,7 @@ def _finding(view: View, severity: Severity, full: FullQueue) -> Finding:
             "interval_seconds": seconds,
             "nacked_clients": sorted({each.client for each in full.nacked}),
             "channels_without_confirms": [channel.name for channel in full.without_confirms],
+            "transactions": any(channel.transactional for channel in full.without_confirms),
             "clients_without_confirms": _clients(view, full.without_confirms),
             "fan_out_exchanges": list(full.exchanges),
             "also_stored_by": list(full.others),

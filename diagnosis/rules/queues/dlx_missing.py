@@ -2,8 +2,11 @@
 
 The broker accepts a queue whose dead-letter exchange does not exist, and drops dead letters that it cannot route. A
 quorum queue with at-least-once dead-lettering keeps them instead; once it does, that is dead-letters-held. A publish
-that a full queue refuses is not a dead letter. Dead letters without a key of their own have the key of the message, and
-where all bindings of a queue have exact keys, the keys of its messages are known.
+that a full queue refuses is not a dead letter.
+
+Without `dead-letter-routing-key` each dead letter keeps the key of its message. Where all bindings of a queue have exact
+keys, the keys of its messages are known. Otherwise the counters decide: the queue has lost more messages than all queues
+that are bound to the exchange received.
 Source: https://www.rabbitmq.com/docs/dlx#routing, https://www.rabbitmq.com/docs/quorum-queues#dead-lettering
 """
 
@@ -26,8 +29,9 @@ from ackscope.findings import (
 )
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
-from diagnosis.ledger import ledger
-from diagnosis.routes import dead_letters_to, own_keys, targets
+from diagnosis.hold_time import may_hold
+from diagnosis.ledger import ledger, may_have_lost, may_settle_unseen
+from diagnosis.routes import Place, dead_letters_to, own_keys, targets
 from diagnosis.rules.publishers._shared.overflow import at_least_once, held_dead_letters, level, refuses_when_full
 from diagnosis.rules.queues._shared.dead_letter_route import exchange_types, new_route
 from diagnosis.rules.queues._shared.message_balance import balance
@@ -36,6 +40,12 @@ from diagnosis.series import delta, last, span, stretch
 from diagnosis.window import Series, Timestamped
 
 NAME = "dlx-missing"
+
+_ARRIVE = 0.5
+"""Most of the dead letters that may have arrived, by all messages that the bound queues received."""
+
+_LOSE = ("message-ttl", "max-length", "max-length-bytes")
+"""Settings by which a queue loses messages that no client took."""
 
 ExchangeKey = tuple[str, str]
 """Virtual host and name."""
@@ -50,6 +60,7 @@ class UnroutedQueue:
         own_keys: the keys of its messages, of which the exchange routes none; () if it routes no key at all.
         dropped: minimum number of dead letters dropped recently, over `seconds`.
         keeps: whether the queue would keep dead letters instead, because it must not lose them.
+        bound: queues that are bound to the exchange, with other keys than the dead letters have.
         seen: seconds for which the queue has been seen with this setting.
         since: start of that time.
     """
@@ -62,6 +73,7 @@ class UnroutedQueue:
     keeps: bool
     seen: float
     since: str
+    bound: tuple[str, ...] = ()
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -84,6 +96,10 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             named = stretch(view.history(queue), _same_setting)
             if _read_since(view, named[0].at, "bindings" if (queue.vhost, name) in types else "exchanges"):
                 found.setdefault((queue.vhost, name), []).append(_unrouted(view, queue, key, named))
+        elif reached and key is None:
+            unmatched = _unmatched(view, queue, reached)
+            if unmatched is not None:
+                found.setdefault((queue.vhost, name), []).append(unmatched)
     for exchange, unrouted in sorted(found.items()):
         finding = _finding(view, exchange, unrouted)
         if finding is not None:
@@ -146,6 +162,45 @@ def _dead_letters(view: View, queue: Queue, seconds: float) -> int:
     return 0 if found is None else found.proven_discarded + found.proven_vanished
 
 
+def _unmatched(view: View, queue: Queue, reached: frozenset[Place]) -> UnroutedQueue | None:
+    """Return a queue whose dead letters hardly arrive in the queues that are bound; None if they may have arrived."""
+    if queue.key in reached or at_least_once(queue) or not may_have_lost(queue) or may_settle_unseen(view, queue):
+        return None
+    history = stretch(view.history(queue), _same_setting)
+    found = ledger(history, may_hold(view, queue))
+    if found is None:
+        return None
+    # Without a setting by which messages leave undelivered, a purge may have removed them: those are no dead letters.
+    expires = any(queue.setting(name) is not None for name in _LOSE) and not refuses_when_full(queue)
+    dead = found.proven_discarded + (found.proven_vanished if expires else 0)
+    received = [_received(view, view.queue(*place), span(history)) for place in sorted(reached)]
+    known = [number for number in received if number is not None]
+    if dead < view.limits(queue).queues.loss_least or len(known) < len(received) or sum(known) > _ARRIVE * dead:
+        return None
+    return UnroutedQueue(
+        queue=queue,
+        key=None,
+        own_keys=(),
+        dropped=dead - sum(known),
+        seconds=span(history),
+        keeps=False,
+        seen=span(history),
+        since=history[0].at.iso(),
+        bound=tuple(name for _, name in sorted(reached)),
+    )
+
+
+def _received(view: View, queue: Queue | None, seconds: float) -> int | None:
+    """Return the messages that a queue got in that time, in any way; None if it may have lost some unseen."""
+    if queue is None or any(queue.setting(name) is not None for name in _LOSE):
+        return None
+    recent = last(view.history(queue), seconds)
+    if not recent or None in (recent[0].value.messages_ready, queue.messages_ready):
+        return None
+    taken = delta(recent, "deliver", "get", "deliver_no_ack", "get_no_ack") - delta(recent, "redeliver")
+    return max(0, taken + (queue.messages_ready or 0) - (recent[0].value.messages_ready or 0))
+
+
 def _finding(view: View, exchange: ExchangeKey, unrouted: list[UnroutedQueue]) -> Finding | None:
     limits = view.thresholds.queues
     seen = max(each.seen for each in unrouted)
@@ -170,6 +225,7 @@ def _finding(view: View, exchange: ExchangeKey, unrouted: list[UnroutedQueue]) -
             "own_keys": list(unrouted[0].own_keys),
             "queue_count": len(unrouted),
             "queues": [{"name": each.queue.name, "routing_key": each.key} for each in unrouted[:MAX_NAMED]],
+            "bound": sorted({name for each in unrouted for name in each.bound})[:MAX_NAMED],
             "dropped": dropped,
             "dropped_over_seconds": max(each.seconds for each in unrouted),
             "keeps": all(each.keeps for each in unrouted),

@@ -32,10 +32,19 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             continue
         history = view.history(queue)
         for pair in reversed(list(pairwise(history))):
+            if _stays_full(view, pair):
+                continue
             found = _emptied(pair, history)
             if found is not None and found.proven_vanished >= view.limits(queue).queues.loss_least:
                 yield _finding(view, queue, pair, found)
                 break
+
+
+def _stays_full(view: View, pair: Series[Queue]) -> bool:
+    """Return whether a queue was near its limit and still holds half: it dropped or refused messages meanwhile."""
+    before, after = pair[0].value, pair[1].value
+    full = level(before) >= view.limits(before).publishers.overflow_relief
+    return full and 2 * (after.messages_ready or 0) >= (before.messages_ready or 0)
 
 
 def _emptied(pair: Series[Queue], history: Series[Queue]) -> Ledger | None:

@@ -10,6 +10,8 @@ from typing import Any
 from ackscope.topology import Link
 from exporter.broker.fields import Field, FieldTable, Gaps, Version, by_key, count, if_set, name, objects, read, text
 
+_MESSAGE = re.compile(r"\{amqp_msg,.*")
+_SAID = re.compile(r'<<"([^"]*)">>')
 _CREDENTIALS = re.compile(r"(\w://)[^/\s\"]*@")
 """User and password in a URI, as in amqp://user:password@host."""
 
@@ -21,8 +23,14 @@ def _uri_without_credentials(value: Any) -> str:
 
 
 def _error_text(value: Any) -> str | None:
-    """Return the error text of the broker on one line, truncated and without credentials."""
+    """Return the error text of the broker on one line, truncated, without credentials and without a message.
+
+    A shovel whose publish fails reports the whole call with the message that it published.
+    """
     line = " ".join(_CREDENTIALS.sub(r"\1", name(value)).split()).strip('"')
+    line = _MESSAGE.sub("{amqp_msg, ...", line)
+    if (said := _SAID.fullmatch(line)) is not None:
+        line = said[1]
     return line[:_MAX_REASON_LENGTH] or None
 
 

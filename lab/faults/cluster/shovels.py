@@ -6,17 +6,32 @@ from lab.node import Extra
 PLUGINS = Extra(plugins=("rabbitmq_shovel_management",))
 
 
-def shovel(fault: Fault, name: str, source: str, target: str) -> None:
+def shovel(
+    fault: Fault,
+    name: str,
+    source: str,
+    target: str | None,
+    *,
+    exchange: str | None = None,
+    port: int | None = None,
+    prefetch: int = 1000,
+) -> None:
     """Declare a shovel that waits for confirms; it is deleted when the fault ends.
 
     Args:
         fault: the fault.
         name: name of the shovel.
         source: queue that it takes messages from.
-        target: queue that it publishes to.
+        target: queue that it publishes to; None with `exchange`.
+        exchange: exchange that it publishes to, each message with its own routing key.
+        prefetch: messages that it holds at most.
+        port: of its target, if that is not the port of the broker.
     """
     path = f"/api/parameters/shovel/%2F/{name}"
-    uri = f"amqp://{fault.address.username}:{fault.address.password}@{fault.address.host}:{fault.address.port}"
-    value = {"src-uri": uri, "src-queue": source, "dest-uri": uri, "dest-queue": target, "ack-mode": "on-confirm"}
+    host = f"amqp://{fault.address.username}:{fault.address.password}@{fault.address.host}"
+    uri, there = f"{host}:{fault.address.port}", f"{host}:{port or fault.address.port}"
+    to = {"dest-queue": target} if exchange is None else {"dest-exchange": exchange}
+    value: dict[str, object] = {"src-uri": uri, "src-queue": source, "dest-uri": there, "ack-mode": "on-confirm", **to}
+    value["src-prefetch-count"] = prefetch
     fault.later(lambda: fault.ask("DELETE", path))
     fault.ask("PUT", path, {"value": value})

@@ -15,12 +15,16 @@ from lab.faults.publishers import (
     pub_transient_in_durable,
     pub_tx_channel,
     pub_unroutable_dropped,
+    pub_unroutable_kept,
     pub_unroutable_returned,
+    unroutable_by_intent,
 )
 
 FAULTS: tuple[FaultSpec, ...] = (
     pub_unroutable_dropped.SPEC,
     pub_unroutable_returned.SPEC,
+    pub_unroutable_kept.SPEC,
+    *unroutable_by_intent.SPECS,
     pub_missing_exchange.SPEC,
     pub_no_confirms.SPEC,
     pub_blocked_by_alarm.SPEC,

@@ -33,6 +33,7 @@ FAULTS: tuple[FaultSpec, ...] = (
     maxlen_drop_head.SPEC,
     ttl_expiry_loss.SPEC,
     dlx_missing.SPEC,
+    dlx_missing.KEEPS_KEY,
     dlq_filling.SPEC,
     dead_letter_cycle.SPEC,
     dead_letters_held.SPEC,

@@ -19,6 +19,7 @@ from diagnosis.contract import ConsumerPath, View
 from diagnosis.memo import per_view
 from diagnosis.routes import targets
 from diagnosis.rules.consumers._shared.redelivery_rounds import REFRESH_SECONDS, redelivery_rounds
+from diagnosis.rules.consumers._shared.stalled_consumers import Stall, stalls
 from diagnosis.series import delta, span
 from diagnosis.window import Series
 
@@ -27,6 +28,8 @@ SHOVEL, FEDERATION = "Shovel ", "Federation link"
 
 _TIMES = 3
 """Redeliveries per message that show that the same messages circulate; one each follows a restart."""
+_LATELY = 3
+"""Readings of a link that show whether it forwards now."""
 _LAG = 6.0
 """Seconds by which counters of two families may be apart."""
 
@@ -83,6 +86,11 @@ def link_sources(view: View) -> tuple[LinkSource, ...]:
 def circulations(view: View) -> dict[Place, Circulation]:
     """Links that put back what they take, by their source queue."""
     return per_view(view, _circulations)
+
+
+def stalled_links(view: View) -> tuple[tuple[LinkSource, Stall], ...]:
+    """Return the links that are the stuck consumers of their source: they hold messages of it and settle none."""
+    return per_view(view, _stalled)
 
 
 def link_targets(view: View, link: Link | None) -> frozenset[Place]:
@@ -160,6 +168,23 @@ def _inner(path: ConsumerPath, link: Link) -> bool:
         return path.consumer.tag.startswith(f"{link.name}_")
     protocol = path.connection.protocol or "" if path.connection else ""
     return protocol.startswith("Direct") or (path.consumer.connection_name or "").startswith("<")
+
+
+def forwards(view: View, link: Link | None) -> bool:
+    """Return whether a shovel sent messages to its target in its latest readings, by its own counter."""
+    sent = _forwarded(view, link)[-_LATELY:] if link is not None else []
+    return len(sent) > 1 and sent[-1][1] > sent[0][1]
+
+
+def _stalled(view: View) -> tuple[tuple[LinkSource, Stall], ...]:
+    sources = {source.queue.key: source for source in link_sources(view)}
+    found = []
+    for stall in stalls(view):
+        source = sources.get(stall.queue.key)
+        own = source.path.consumer if source is not None and source.path is not None else None
+        if source is not None and all(link_client(each.connection) or each.consumer == own for each in stall.stuck):
+            found.append((source, stall))
+    return tuple(found)
 
 
 def _circulations(view: View) -> dict[Place, Circulation]:

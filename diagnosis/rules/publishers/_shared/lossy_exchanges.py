@@ -108,6 +108,18 @@ def by_design(view: View, exchange: Exchange) -> bool:
     return any(re.search(pattern, exchange.name) for pattern in view.thresholds.publishers.unroutable_by_design)
 
 
+def alternate_of(view: View, exchange: Exchange) -> str | None:
+    """Return the name of the alternate exchange, which takes what an exchange cannot route; None without one."""
+    own = exchange.arguments.get("alternate-exchange")
+    if own is not None:
+        return str(own)
+    for policy in view.policies:
+        named = policy.definition.get("alternate-exchange")
+        if policy.name == exchange.policy and policy.vhost == exchange.vhost and named and not policy.operator:
+            return str(named)
+    return None
+
+
 def messages_in(series: Series[Exchange]) -> int:
     """Return the messages published to an exchange over its readings."""
     return (series[-1].value.stats.publish_in or 0) - (series[0].value.stats.publish_in or 0)
@@ -165,7 +177,12 @@ def _lossy_exchanges(view: View, vhost: str, rates: dict[str, list[float]]) -> l
     min_rate = _SIMILAR * min(rate for group in rates.values() for rate in group)
     found = []
     for exchange in view.exchanges:
-        if exchange.vhost != vhost or not exchange.stats.publish_in or exchange.internal or _alternate(view, exchange):
+        if (
+            exchange.vhost != vhost
+            or not exchange.stats.publish_in
+            or exchange.internal
+            or alternate_of(view, exchange)
+        ):
             continue
         history = per_view(view, _histories)[exchange.key]
         recent = last(history, view.thresholds.interval)
@@ -203,17 +220,6 @@ def _matching_counters(rate: float, rates: dict[str, list[float]]) -> tuple[str,
 def _loses(older: Timestamped[Exchange], newer: Timestamped[Exchange]) -> bool:
     pair = (older, newer)
     return messages_in(pair) > 0 and messages_out(pair) < messages_in(pair)
-
-
-def _alternate(view: View, exchange: Exchange) -> bool:
-    """Return whether an alternate exchange takes what this exchange cannot route."""
-    if "alternate-exchange" in exchange.arguments:
-        return True
-    return any(
-        policy.name == exchange.policy and policy.vhost == exchange.vhost and "alternate-exchange" in policy.definition
-        for policy in view.policies
-        if not policy.operator
-    )
 
 
 def _histories(view: View) -> dict[tuple[str, str], Series[Exchange]]:

@@ -5,8 +5,9 @@ The broker does not count nacks. The balance of a queue shows them: published, a
 
 from ackscope.snapshot import Queue
 from diagnosis.contract import View
+from diagnosis.ledger import ledger
 from diagnosis.purpose import CONSUMED
-from diagnosis.series import delta, last
+from diagnosis.series import delta, last, stretch
 from diagnosis.window import Series
 
 _LENGTH_LIMITS = ("max-length", "max-length-bytes")
@@ -73,9 +74,21 @@ def full_readings(view: View, queue: Queue) -> Series[Queue]:
         return ()
     recent = last(view.history(queue), view.thresholds.interval)
     levels = [level(seen.value) for seen in recent]
-    if len(recent) < 2 or max(levels) < 1.0 or min(levels[-2:]) < view.limits(queue).publishers.overflow_relief:
+    if len(recent) < 2 or min(levels[-2:]) < view.limits(queue).publishers.overflow_relief:
         return ()
-    return recent
+    return recent if max(levels) >= 1.0 or _refuses_between(view, queue) else ()
+
+
+def _refuses_between(view: View, queue: Queue) -> bool:
+    """Return whether a queue near its limit refused messages, although each reading has room for one more.
+
+    Its consumers take a message now and then, and the next publish fills it again. Its balance since it is near the
+    limit shows what it refused.
+    """
+    limits = view.limits(queue)
+    near = stretch(view.history(queue), lambda _, newer: level(newer.value) >= limits.publishers.overflow_relief)
+    found = ledger(near, skew=limits.queues.loss_skew)
+    return found is not None and found.proven_vanished >= limits.queues.loss_least and (refused(near) or 0) > 0
 
 
 def refused(recent: Series[Queue]) -> int | None:

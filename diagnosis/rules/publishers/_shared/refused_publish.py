@@ -23,6 +23,8 @@ _DIGITS = range(12, 23)
 _MAX_NAME_BYTES = 100
 # Packets in the latest readings that show that the loop continues.
 _MIN_PACKETS = 4
+# Bytes of the longest routing key that a refused topic is assumed to have.
+_MAX_KEY_BYTES = 80
 # A missing exchange with a longer name is reported only if no refused publish explains the text better.
 _LIKELY_NAME_BYTES = 30
 
@@ -36,6 +38,8 @@ class RefusedPublish:
         received_bytes: bytes that the client sent for each channel.
         oversized: whether bytes sent and length of the text show that the messages are too large.
         forbidden: exchanges for which the refusal of this user would have the length of the text.
+        topics: topic exchanges for which the refusal of a routing key of this user may have that length. Empty if
+            another explains it.
         disappeared: exchanges that existed within the window, and whose absence would give a text of that length.
         missing_name_bytes: length of the name of a missing exchange that would give the text; 0 if none would.
     """
@@ -45,6 +49,7 @@ class RefusedPublish:
     received_bytes: float
     oversized: bool
     forbidden: tuple[str, ...]
+    topics: tuple[str, ...]
     disappeared: tuple[str, ...]
     missing_name_bytes: int
 
@@ -52,7 +57,7 @@ class RefusedPublish:
     def is_forbidden(self) -> bool:
         """Whether a refused permission explains the error better than a missing exchange."""
         likely = 0 < self.missing_name_bytes <= _LIKELY_NAME_BYTES
-        return bool(self.forbidden) and not (self.oversized or self.disappeared or likely)
+        return bool(self.forbidden or self.topics) and not (self.oversized or self.disappeared or likely)
 
 
 def refused_publishes(view: View) -> tuple[RefusedPublish, ...]:
@@ -74,7 +79,7 @@ def refused_finding(view: View, rule: str, each: RefusedPublish, exchanges: tupl
     warning_after = view.thresholds.publishers.closing_after
     late = closing.lasts >= warning_after
     vhost = there.vhost or "/"
-    forbidden: list[Fact] = list(each.forbidden)
+    forbidden: list[Fact] = list(each.forbidden or each.topics)
     return Finding(
         rule=rule,
         severity=Severity.WARNING if late else Severity.INFO,
@@ -93,6 +98,7 @@ def refused_finding(view: View, rule: str, each: RefusedPublish, exchanges: tupl
             "missing_name_bytes": each.missing_name_bytes,
             "disappeared_exchanges": list(each.disappeared),
             "refused_exchanges": forbidden,
+            "topic": bool(each.topics),
             "warning_after_seconds": warning_after,
         },
         evidence=(
@@ -161,12 +167,14 @@ def _classify(view: View, closing: ChurnLoop) -> RefusedPublish:
     if not 0 < missing <= _MAX_NAME_BYTES or received < _FRAME_BYTES + missing:
         missing = 0
     large = received >= view.thresholds.publishers.closing_bytes
+    forbidden = _forbidden(view, closing, error, received)
     return RefusedPublish(
         closing=closing,
         error_bytes=error,
         received_bytes=received,
         oversized=large and error - text_bytes(_TOO_LARGE) in _DIGITS,
-        forbidden=_forbidden(view, closing, error, received),
+        forbidden=forbidden,
+        topics=() if forbidden else _topics(view, closing, error, received),
         disappeared=tuple(name for name in _disappeared(view, vhost) if text_bytes(name) == missing),
         missing_name_bytes=missing,
     )
@@ -185,6 +193,25 @@ def _forbidden(view: View, closing: ChurnLoop, error: int, received: float) -> t
         for name in names
         if error in {text_bytes(_refusal_text(word, name, vhost, user)) for word in _access_words(view)}
         and received >= _FRAME_BYTES + (0 if name == "amq.default" else text_bytes(name))
+    )
+
+
+def _topics(view: View, closing: ChurnLoop, error: int, received: float) -> tuple[str, ...]:
+    """Topic exchanges of which this user may not write one routing key, whose length would give the text."""
+    vhost, user = closing.connection.vhost or "/", closing.connection.user or ""
+    names = sorted({each.name for each in view.exchanges if each.vhost == vhost and each.type == "topic"})
+    found = []
+    for name in names:
+        shortest = min(text_bytes(_topic_text(word, name, vhost, user)) for word in _access_words(view))
+        key = error - shortest
+        if 0 < key <= _MAX_KEY_BYTES and received >= _FRAME_BYTES + text_bytes(name) + key:
+            found.append(name)
+    return tuple(found)
+
+
+def _topic_text(word: str, name: str, vhost: str, user: str) -> str:
+    return (
+        f"ACCESS_REFUSED - {word}access to topic '' in exchange '{name}' in vhost '{vhost}' refused for user '{user}'"
     )
 
 

@@ -13,7 +13,7 @@ from ackscope.snapshot import Queue
 from diagnosis.contract import View
 from diagnosis.ledger import ledger, losing, may_have_lost, may_settle_unseen
 from diagnosis.purpose import CONSUMED
-from diagnosis.series import delta, span, steps
+from diagnosis.series import delta, span, steps, stretch
 from diagnosis.window import Series
 
 
@@ -83,20 +83,19 @@ def losing_run(
     Args:
         view: the view that is being judged.
         queue: the queue at its latest reading.
-        meanwhile: condition on the queue that must hold while it lost messages, but for the first interval.
+        meanwhile: condition on the queue; only its latest readings at which it holds, and the one before, are judged.
     """
     limits = view.limits(queue).queues
     if not may_have_lost(queue) or may_settle_unseen(view, queue):
         return None
-    history = view.history(queue)
+    # Before it holds, counters that are ahead of the length look like a loss.
+    history = stretch(view.history(queue), lambda _, newer: meanwhile(newer.value))
     found = ledger(history, skew=limits.loss_skew)
     if found is None or found.proven_vanished < max(limits.loss_least, limits.loss_share * found.arrived):
         return None
     run = losing(history, lambda each: each.vanished, found.vanished)
     whole = balance(run)
-    # Counters that are ahead of the length show a loss one reading early.
-    lasting = run[2:] or run[-1:]
-    if whole is None or whole.lost < limits.loss_least or not all(meanwhile(seen.value) for seen in lasting):
+    if whole is None or whole.lost < limits.loss_least:
         return None
     return (run, whole)
 

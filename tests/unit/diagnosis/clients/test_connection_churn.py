@@ -1,5 +1,7 @@
+import pytest
+
 from tests.unit.diagnosis.clients.loops import churning, looping, reconnecting, steady, turns
-from tests.unit.diagnosis.pictures import film, found, look, only, text
+from tests.unit.diagnosis.pictures import film, found, look, only, queue, stats, text
 
 
 def unseen(t, rate=2.0):
@@ -75,3 +77,48 @@ def test_refused_connections_are_no_churn():
         return {"overview": overview, "connections": (there,), "channels": (consuming,)}
 
     assert [] == found(look(film(frame, until=60)))
+
+
+def starving(t, *, every=1.6, rate=4.0, consumers=0, vhost="/", brief=False, declares=0):
+    """A queue grows, and the application that should consume from it reconnects and moves no message."""
+    made = unseen(t, 1 / every) if brief else reconnecting(t, every=every, client="tiles")
+    done = turns(t, 1 / every, 0)
+    moved = stats(deliver_get=int(10 * t), ack=int(10 * t))
+    growing = stats(publish=int(rate * t))
+    return {
+        **made,
+        "overview": churning(t, channels=done, connections=done, declares=declares * done, stats=moved),
+        "queues": (queue("render", vhost=vhost, consumers=consumers, messages_ready=int(rate * t), stats=growing),),
+    }
+
+
+@pytest.mark.parametrize(("until", "severity"), [(40, "info"), (80, "warning")])
+@pytest.mark.parametrize("brief", [False, True])
+def test_a_loop_that_moves_nothing_while_a_queue_grows_without_a_consumer_is_urgent_sooner(until, severity, brief):
+    """At any rate from one every 4 s on; the queue without its consumer is a consequence."""
+    verdict = look(film(lambda t: starving(t, brief=brief), until=until))
+    (finding,) = [each for each in verdict.findings if each.rule == "connection-churn"]
+
+    assert (severity, ["render"]) == (finding.severity, finding.facts["starved"])
+    assert "no-consumer" not in [each.rule for each in verdict.findings]
+
+
+@pytest.mark.parametrize(("declares", "said"), [(1, "406"), (0, "crashes at its start")])
+def test_declares_point_to_a_queue_with_other_properties(declares, said):
+    """Without a declare it may be any error."""
+    verdict = look(film(lambda t: starving(t, declares=declares), until=80))
+    (finding,) = [each for each in verdict.findings if each.rule == "connection-churn"]
+
+    assert said in text(finding).cause
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"consumers": 1}, {"rate": 0.0}, {"vhost": "other"}, {"every": 6.0}],
+    ids=["consumed", "does not grow", "in another vhost", "slow"],
+)
+def test_a_loop_without_a_starving_queue_stays_information(fields):
+    """A health check connects and does nothing else."""
+    verdict = look(film(lambda t: starving(t, **fields), until=80))
+
+    assert ["info"] == [each.severity for each in verdict.findings if each.rule == "connection-churn"]

@@ -3,7 +3,7 @@ import pytest
 from ackscope.findings import QueueRef
 from ackscope.topology import Link
 from tests.unit.diagnosis.cluster.scenes import ONE, finding_of, reported
-from tests.unit.diagnosis.pictures import connection, consumer, film, look, text
+from tests.unit.diagnosis.pictures import connection, consumer, film, look, queue, stats, text
 
 RULE = "link-down"
 
@@ -92,3 +92,34 @@ def test_a_shovel_that_was_restarted_once_runs():
     states = lambda t: {"links": (shovel("terminated" if t == 60 else "running"),)}  # noqa: E731
 
     assert [] == reported(look(film(states, until=65)), RULE)
+
+
+NOT_FOUND = "NOT_FOUND - no exchange 'hq' in vhost '/'"
+
+
+def restarting(t, *, clients=(), vhost="/"):
+    """A shovel whose target does not exist, and its source: consumed for a moment, and redelivered each time."""
+    times = int(12 * t)
+    counters = stats(publish=300, deliver=300 + times, deliver_get=300 + times, redeliver=times)
+    reason = NOT_FOUND if t % 20 == 0 else "needed a restart"
+    return {
+        "links": (shovel(reason=reason),),
+        "queues": (queue("ship", vhost=vhost, messages_ready=300, consumers=0, stats=counters),),
+        "consumers": clients,
+    }
+
+
+def test_the_error_of_the_target_is_the_reason_and_the_loop_at_the_source_its_consequence():
+    """Most readings say only that it was restarted."""
+    verdict = look(film(restarting, until=85))
+    finding = finding_of(verdict, RULE)
+
+    assert NOT_FOUND == finding.facts["reason"]
+    assert {"requeue-loop"} <= {each.rule for each in finding.consequences}
+
+
+def test_a_loop_in_another_vhost_is_not_its_consequence():
+    """The source of a shovel is usually in its own."""
+    verdict = look(film(lambda t: restarting(t, vhost="apart"), until=85))
+
+    assert "requeue-loop" in [each.rule for each in verdict.findings]

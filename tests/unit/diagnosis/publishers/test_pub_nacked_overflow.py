@@ -361,3 +361,46 @@ def test_a_full_queue_and_its_missing_consumer_are_one_finding():
 
     assert "critical" == finding.severity
     assert ["no-consumer"] == [each.rule for each in finding.consequences]
+
+
+def nearly(t, *, level=28, limit=30, rate=12.0, taken=2.0, kind="quorum", transactional=False, purged=None):
+    """A queue whose consumer takes a message now and then: each reading has room for a few, and most are refused."""
+    filling = int(min(rate * t, level))
+    done = int(taken * t)
+    left = 0 if purged is not None and t >= purged else filling
+    counters = stats(publish=int(rate * t), deliver=done, deliver_get=done, ack=done)
+    refuses = {"x-max-length": limit, "x-overflow": "reject-publish"}
+    there = queue("ledger", type=kind, messages_ready=left, arguments=refuses, stats=counters)
+    by = {"rate": rate, "confirm": False, "unconfirmed": 0, "transactional": transactional}
+    return {
+        "queues": (there,),
+        "channels": (publisher(t, **by),),
+        "connections": (connection(PUBLISHER, client_name="bank"),),
+    }
+
+
+def test_a_queue_that_is_full_between_its_readings_refuses():
+    """The balance since it is near its limit shows it."""
+    finding = only(look(film(nearly, until=90)))
+
+    assert ("critical", "ledger") == (finding.severity, finding.subject.name)
+    assert (28, 30) == (finding.facts["ready"], finding.facts["limit_messages"])
+    assert 80 <= finding.facts["refused"] <= 130
+
+
+@pytest.mark.parametrize(("kind", "named"), [("quorum", ["bank"]), ("classic", [])])
+def test_a_transaction_does_not_show_the_refusal_of_a_quorum_queue(kind, named):
+    """That of a classic queue ends it with an error."""
+    finding = only(look(film(lambda t: nearly(t, kind=kind, transactional=True), until=90)))
+
+    assert (named, bool(named)) == (finding.facts["clients_without_confirms"], finding.facts["transactions"])
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"rate": 2.0}, {"level": 20}, {"purged": 85}, {"rate": 2.3}],
+    ids=["all is taken", "half full", "purged", "fills"],
+)
+def test_a_queue_below_its_limit_that_balances_refuses_nothing(fields):
+    """Near the limit is not at the limit."""
+    assert [] == found(look(film(lambda t: nearly(t, **fields), until=90)))

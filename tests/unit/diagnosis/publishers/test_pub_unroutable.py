@@ -4,10 +4,20 @@ import pytest
 
 from ackscope.findings import ExchangeRef
 from ackscope.snapshot import Part
-from ackscope.topology import Binding, Bindings
+from ackscope.topology import Binding, Bindings, Link
 from diagnosis.thresholds import Thresholds
-from tests.unit.diagnosis.pictures import film, look, snapshot
-from tests.unit.diagnosis.publishers.films import busy_queue, exchange, facts, findings, of, publisher, shop, suppressed
+from tests.unit.diagnosis.pictures import film, look, snapshot, text
+from tests.unit.diagnosis.publishers.films import (
+    PEER,
+    busy_queue,
+    exchange,
+    facts,
+    findings,
+    of,
+    publisher,
+    shop,
+    suppressed,
+)
 
 DROPPED, RETURNED = "pub-unroutable-dropped", "pub-unroutable-returned"
 COUNTERS = {DROPPED: "drop_unroutable", RETURNED: "return_unroutable"}
@@ -237,3 +247,99 @@ def test_polls_that_are_far_apart_show_it_as_soon():
         return {**picture, "exchanges": (replace(part, stats=counters),)}
 
     assert [("info", "exchange", "orders.in")] == of(look(film(frame, until=BEGAN + 20, every=20)), DROPPED)
+
+
+STRANGER = "10.0.0.5:51111 -> 10.0.0.1:5672"
+
+
+def lost_of(t, *, name="tariffs", kind="direct", bound=1, client="meter", peer=PEER, routed=0.0, rate=7.0, links=()):
+    """One publisher whose messages an exchange loses, all of them; others publish `routed` a second there."""
+    lost = int(400 + rate * t)
+    passed = int(routed * t)
+    bindings = tuple(
+        Binding(vhost="/", source=name, destination="bills", destination_type="queue", routing_key=f"k{number}")
+        for number in range(bound)
+    )
+    return {
+        "queues": (busy_queue(t, rate=routed),),
+        "channels": (
+            publisher(t, rate=rate, before=400, peer=peer, counters={"drop_unroutable": lost}),
+            publisher(t, rate=routed, before=0, peer=STRANGER),
+        ),
+        "connections": (shop(peer, client_name=client), shop(STRANGER, client_name="stranger")),
+        "exchanges": (exchange(name, received=lost + passed, routed=passed, type=kind),),
+        "bindings": Bindings(listed=bindings),
+        "links": links,
+    }
+
+
+def lost_at(until, **fields):
+    """The result for it after some seconds."""
+    return look(film(lambda t: lost_of(t, **fields), until=until))
+
+
+@pytest.mark.parametrize(
+    ("fields", "until", "severity"),
+    [
+        ({"name": "", "kind": "direct", "bound": 0, "routed": 9.0}, 45, "info"),
+        ({"name": "", "kind": "direct", "bound": 0, "routed": 9.0}, 75, "warning"),
+        ({"kind": "headers"}, 75, "warning"),
+        ({"kind": "direct"}, 75, "warning"),
+        ({"kind": "direct", "bound": 0}, 75, "info"),
+        ({"kind": "topic"}, 75, "info"),
+        ({"kind": "topic"}, 315, "warning"),
+        ({"kind": "topic", "bound": 0}, 315, "info"),
+        ({"kind": "fanout", "bound": 0}, 315, "info"),
+    ],
+)
+def test_it_is_urgent_where_something_shows_that_a_queue_was_meant(fields, until, severity):
+    """A queue by its name, or queues that are bound and that no message of anybody reaches."""
+    assert [(severity, "exchange", fields.get("name", "tariffs"))] == of(lost_at(until, **fields), DROPPED)
+
+
+def test_a_publisher_that_loses_all_is_named_without_those_that_lose_nothing():
+    """Others use the default exchange rightly."""
+    found = facts(lost_at(75, name="", bound=0, routed=9.0), DROPPED)
+
+    assert (["meter"], ["meter"], "partly") == (found["clients"], found["losers"], found["routing"])
+
+
+def bridge(**fields):
+    """A shovel that publishes to the exchange."""
+    ends = {"source_queue": "edge", "target_exchange": "tariffs", "target_key": "x"}
+    return Link(kind="shovel", name="uplink", vhost="/", type="dynamic", state="running", **{**ends, **fields})
+
+
+@pytest.mark.parametrize(
+    ("client", "peer", "links", "shovels"),
+    [
+        ("Shovel uplink", PEER, (bridge(),), ["uplink"]),
+        ("Shovel far", PEER, (), ["far"]),
+        ("Shovel uplink", PEER, (bridge(target_exchange=None),), ["uplink"]),
+        (None, "<rabbit@one.1.2.3>", (bridge(),), ["uplink"]),
+        ("Shovel uplink", PEER, (bridge(target_exchange="elsewhere"),), []),
+        ("meter", PEER, (bridge(),), []),
+    ],
+    ids=["listed", "of another cluster", "keeps the exchange", "direct", "goes elsewhere", "an application"],
+)
+def test_what_a_shovel_took_from_a_queue_is_lost_for_good(client, peer, links, shovels):
+    """Its source has deleted the messages, so also an exchange of events is critical."""
+    verdict = lost_at(75, kind="topic", bound=0, client=client, peer=peer, links=links)
+
+    assert shovels == facts(verdict, DROPPED)["shovels"]
+    assert ["critical" if shovels else "info"] == [severity for severity, *_ in of(verdict, DROPPED)]
+    commands = " ".join(step.command or "" for step in text(findings(verdict, DROPPED)[0]).steps)
+    assert bool(shovels) == ("clear_parameter" in commands)
+
+
+def test_each_lossy_exchange_names_its_own_publisher():
+    """Two applications lose all, at two exchanges and at two rates."""
+
+    def frame(t):
+        one, two = lost_of(t), lost_of(t, name="invoices", client="printer", peer="10.0.0.6:5 -> b", rate=21.0)
+        joined = {key: (*one[key], *two[key]) for key in ("connections", "exchanges")}
+        return {**one, **joined, "channels": (one["channels"][0], two["channels"][0])}
+
+    named = {each.subject.name: each.facts["clients"] for each in findings(look(film(frame, until=75)), DROPPED)}
+
+    assert {"tariffs": ["meter"], "invoices": ["printer"]} == named

@@ -5,7 +5,7 @@ import pytest
 from ackscope.findings import ExchangeRef
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.clients.loops import churning, loop, looping, reconnecting, turns
-from tests.unit.diagnosis.pictures import PEER, connection, film, look
+from tests.unit.diagnosis.pictures import PEER, connection, film, look, text
 from tests.unit.diagnosis.publishers.films import exchange, facts, findings, of
 
 MISSING, REFUSED, LARGE = "pub-missing-exchange", "pub-access-refused", "pub-oversized-message"
@@ -210,3 +210,27 @@ def test_a_message_that_is_too_large_is_found_whatever_else_the_cluster_counts()
         return {**known, "overview": churning(t, channels=turns(t, 0.8, 0.0), declares=turns(t, 0.8, 0.0))}
 
     assert {LARGE: [("info", "connection", PEER)]} == rules_of(look(film(frame, until=40)))
+
+
+@pytest.mark.parametrize(("word", "version"), [("write ", "4.3.6"), ("", "3.10.8")])
+@pytest.mark.parametrize("key", ["floor.7.valve", "de.north.meter.0815.reading"])
+def test_a_routing_key_that_a_topic_permission_refuses(word, version, key):
+    """Its text is too long for a missing exchange with a usual name, and for a refused exchange."""
+    said = (
+        f"ACCESS_REFUSED - {word}access to topic '{key}' in exchange 'amq.topic' in vhost '/' refused for user 'guest'"
+    )
+    verdict = look(film(loops(said, version=version, received=400), until=90))
+
+    assert {REFUSED: [("warning", "connection", PEER)]} == rules_of(verdict)
+    found = facts(verdict, REFUSED)
+    assert (True, ["amq.topic"]) == (found["topic"], found["refused_exchanges"])
+    commands = [step.command or "" for step in text(findings(verdict, REFUSED)[0]).steps]
+    assert any("set_topic_permissions -p / guest amq.topic" in each for each in commands)
+
+
+def test_without_a_topic_exchange_a_long_text_is_a_missing_exchange():
+    """Names of exchanges can be long."""
+    long = "company.department.project.messages.orders.submitted.v2.production"
+    verdict = look(film(loops(no_exchange(long), exchanges=(exchange(""),), received=400), until=90))
+
+    assert [MISSING] == list(rules_of(verdict))

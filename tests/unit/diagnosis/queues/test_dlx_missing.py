@@ -3,7 +3,7 @@ import pytest
 from ackscope.snapshot import Part
 from ackscope.topology import Bindings
 from diagnosis.thresholds import Thresholds
-from tests.unit.diagnosis.pictures import film, look, moment, queue, text
+from tests.unit.diagnosis.pictures import film, look, moment, queue, stats, text
 from tests.unit.diagnosis.queues.films import binding, exchange, flowing, frame, of, one
 
 RULE = "dlx-missing"
@@ -200,3 +200,48 @@ def test_a_queue_that_may_get_any_key_is_left_alone():
         return {**picture, "exchanges": there, "bindings": Bindings(listed=bound)}
 
     assert [] == of(RULE, look(film(at, until=70)))
+
+
+OWN_KEY = {"x-dead-letter-exchange": "graveyard"}
+
+
+def unmatched(until, *, arrives=0.0, taken=0.0, target=None, **fields):
+    """Dead letters keep their own keys; the bound queue gets `arrives` a second, and its consumer takes `taken`."""
+    made = {"acked": 9.0, "rejected": 3.0, "published": 12.0, "arguments": OWN_KEY, **fields}
+    bound = {"consumers": 0, **(target or {})}
+
+    def at(t):
+        gone = int(taken * t)
+        counters = stats(ack=gone, deliver=gone, deliver_get=gone)
+        dead = queue("tomb", messages_ready=int((arrives - taken) * t), stats=counters, **bound)
+        routes = {"exchanges": (exchange("graveyard", "direct"),), "bindings": (binding("graveyard", "tomb", "other"),)}
+        return frame(flowing(t, **made), dead, **routes)
+
+    return look(film(at, until=until))
+
+
+def test_dead_letters_whose_own_key_is_not_bound_are_found_by_what_arrives():
+    """The key of a message is not shown; the counters of the queue that is bound show that none came."""
+    assert [("critical", "graveyard")] == of(RULE, unmatched(90))
+    finding = one(RULE, unmatched(90))
+
+    assert (["tomb"], None) == (finding.facts["bound"], finding.facts["routing_key"])
+    assert 150 <= finding.facts["dropped"] <= 270
+    assert all("PUT" not in (step.command or "") for step in text(finding).steps)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"arrives": 3.0},
+        {"arrives": 3.0, "taken": 3.0},
+        {"target": {"arguments": {"x-message-ttl": 1000}}},
+        {"target": {"arguments": {"x-max-length": 5}}},
+        {"rejected": 0.0},
+        {"arguments": {**OWN_KEY, "x-dead-letter-routing-key": "other"}},
+    ],
+    ids=["arrive", "arrive and are consumed", "target expires", "target is limited", "none rejected", "key is bound"],
+)
+def test_dead_letters_that_may_have_arrived_are_not_reported(fields):
+    """Only what the bound queue certainly did not get is missing."""
+    assert [] == of(RULE, unmatched(90, **fields))

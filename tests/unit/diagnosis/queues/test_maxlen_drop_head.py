@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from diagnosis.thresholds import Thresholds
@@ -113,3 +115,13 @@ def test_messages_that_are_dead_lettered_are_not_lost():
     assert [("dead_lettered", "kept")] == [
         (each.reason, each.facts["exchange"]) for each in verdict.suppressed if each.rule == RULE
     ]
+
+
+def test_a_length_that_is_refreshed_late_does_not_hide_the_loss():
+    """The counters of a new queue come before its length: that looks like a loss from a queue that is not full."""
+
+    def late(t):
+        made = dropping(t)
+        return frame(made if t >= 20 else replace(made, messages=0, messages_ready=0, messages_unacked=0))
+
+    assert [("critical", "orders")] == of(RULE, look(film(late, until=95)))

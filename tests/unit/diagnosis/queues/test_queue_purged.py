@@ -62,3 +62,18 @@ def test_a_queue_at_its_length_limit_was_not_purged():
 def test_the_law_does_not_count_the_same_messages_again():
     """They are accounted for."""
     assert [] == of("unexplained-loss", shot())
+
+
+def test_a_full_queue_that_stays_full_was_not_emptied():
+    """What is published to it while it refuses or drops looks like a purge and a refill."""
+
+    def frame(t):
+        ready = 59 if t < 60 else 49
+        done = int(2.5 * t)
+        counters = stats(publish=int(100 + 10 * t), deliver=done, deliver_get=done, ack=done)
+        limits = {"x-max-length": 60, "x-overflow": "reject-publish"}
+        return {"queues": (queue(messages_ready=ready, arguments=limits, stats=counters),)}
+
+    verdict = look(film(frame, until=70))
+
+    assert [] == of(RULE, verdict)

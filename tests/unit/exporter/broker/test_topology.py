@@ -194,6 +194,20 @@ def test_shovels(version):
     assert {link.state for name, link in shovels.items() if name == "broken"} <= {"starting", "terminated"}
 
 
+def test_messages_in_link_errors_are_removed():
+    """A shovel whose publish fails reports the call with its message; a text of the other broker is unpacked."""
+    call = (
+        "{noproc,{gen_server,call,[<0.2.0>,{call,{'basic.publish',0},{amqp_msg,{'P_basic'},<<\"secret\">>},<0.1.0>}]}}"
+    )
+    said = "<<\"NOT_FOUND - no exchange 'a' in vhost '/'\">>"
+    payload = {"/api/shovels": [{"name": "s", "state": "terminated", "reason": each} for each in (call, said)]}
+
+    ((one, two), _) = decode("links", payload)
+
+    assert "{amqp_msg, ..." == one.reason[-14:]
+    assert "NOT_FOUND - no exchange 'a' in vhost '/'" == two.reason
+
+
 def test_credentials_in_link_errors_are_removed():
     """Whatever a version or plugin sends: no user, no password, one line of bounded length."""
     payload = {

@@ -1,0 +1,106 @@
+"""pub-unroutable-kept (A16): an exchange cannot route messages, and nobody takes them from the queue that keeps them.
+
+An alternate exchange saves what no binding matches, so nothing is lost, and no counter shows it. A queue that is bound
+only to alternate exchanges to which nobody publishes contains nothing else. If it is consumed, that route is intended.
+Source: https://www.rabbitmq.com/docs/ae
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from ackscope.findings import (
+    Certainty,
+    Evidence,
+    ExchangeRef,
+    Finding,
+    Involved,
+    QueueRef,
+    Severity,
+    Subject,
+    Unit,
+    source,
+)
+from ackscope.snapshot import Queue
+from ackscope.topology import Exchange
+from diagnosis.contract import RuleResult, View
+from diagnosis.facts import queue_facts
+from diagnosis.routes import targets
+from diagnosis.rules.publishers._shared.lossy_exchanges import alternate_of
+from diagnosis.rules.queues._shared.queue import MAX_NAMED
+from diagnosis.series import count, delta, last, span, stretch
+
+NAME = "pub-unroutable-kept"
+
+_TAKEN = ("deliver", "deliver_no_ack", "get", "get_no_ack")
+
+
+def evaluate(view: View) -> Iterator[RuleResult]:
+    """Judge every queue that only alternate exchanges feed."""
+    if view.bindings is None:
+        return
+    served: dict[tuple[str, str], list[Exchange]] = defaultdict(list)
+    for exchange in view.exchanges:
+        alternate = alternate_of(view, exchange)
+        if alternate is not None and exchange.stats.publish_in:
+            served[(exchange.vhost, alternate)].append(exchange)
+    # What clients publish to the alternate exchange itself is meant for its queues.
+    silent = {each.key for each in view.exchanges if each.key in served and not each.stats.publish_in}
+    sources: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for binding in view.bindings if silent else ():
+        if binding.destination_type == "queue":
+            sources[(binding.vhost, binding.destination)].add(binding.source)
+    for vhost, name in sorted(silent):
+        for place in sorted(targets(view, vhost, name, None) or ()):
+            queue = view.queue(*place)
+            only = all((vhost, each) in silent for each in sources[place])
+            if queue is not None and only and queue.messages_ready and not _is_taken(queue):
+                yield from _judge(view, queue, name, served[(vhost, name)])
+
+
+def _is_taken(queue: Queue) -> bool:
+    return bool(queue.consumers) or count(queue.stats, *_TAKEN) > 0 or queue.type == "stream"
+
+
+def _judge(view: View, queue: Queue, alternate: str, exchanges: list[Exchange]) -> Iterator[Finding]:
+    limits = view.thresholds.publishers
+    history = stretch(view.history(queue), lambda _, newer: not newer.value.consumers)
+    recent = last(history, view.thresholds.interval)
+    arrived, seconds = delta(recent, "publish"), span(recent)
+    if arrived <= 0 or span(history) < view.thresholds.early or arrived <= limits.unroutable_rate * seconds:
+        return
+    late = span(history) >= limits.unroutable_after
+    yield Finding(
+        rule=NAME,
+        severity=Severity.WARNING if late else Severity.INFO,
+        subject=Subject(kind="queue", name=queue.name, vhost=queue.vhost, node=queue.node),
+        since=history[0].at.iso(),
+        facts={
+            "queue": queue_facts(queue),
+            "alternate": alternate,
+            "exchanges": sorted(each.name for each in exchanges)[:MAX_NAMED],
+            "kept": delta(history, "publish"),
+            "kept_rate": arrived / max(seconds, 1.0),
+            "ready": queue.messages_ready or 0,
+            "warning_after_seconds": limits.unroutable_after,
+        },
+        certainty=Certainty.LIKELY if late else Certainty.EARLY,
+        seen_seconds=span(history),
+        evidence=(
+            Evidence(
+                key="kept",
+                value=delta(history, "publish"),
+                unit=Unit.MESSAGES,
+                source=source("/api/queues", "message_stats.publish") + source("/api/bindings"),
+            ),
+            Evidence(
+                key="ready",
+                value=queue.messages_ready,
+                unit=Unit.MESSAGES,
+                source=source("/api/queues", "messages_ready"),
+            ),
+        ),
+        involved=Involved(
+            queues=(QueueRef(queue.vhost, queue.name),),
+            exchanges=tuple(ExchangeRef(each.vhost, each.name) for each in exchanges[:MAX_NAMED]),
+        ),
+    )

@@ -1,0 +1,79 @@
+"""Forms of pub-unroutable-dropped: messages that were meant for a queue, and never reached one.
+
+Source: https://www.rabbitmq.com/docs/publishers#unroutable
+"""
+
+from ackscope.findings import Subject
+from lab.amqp import publish
+from lab.faults.cluster.shovels import PLUGINS, shovel
+from lab.faults.fault import Fault, FaultSpec
+
+_RATE = 7.0
+HEADERS, NAMED, MOVED = "fault.headers-never-match", "fault.queue-name-wrong", "fault.shovel-routes-nowhere"
+
+
+def _publish(fault: Fault, name: str, exchange: str, key: str, **properties: object) -> None:
+    channel = fault.connect(f"{name}-publisher".replace(".", "-")).channel()
+    channel.confirm_delivery()
+    for number, _ in enumerate(fault.ticks(1 / _RATE)):
+        publish(channel, key, exchange=exchange, **properties)
+        if number == 1:
+            fault.announce()
+
+
+def _exchange(fault: Fault, name: str, kind: str) -> None:
+    with fault.briefly(f"{name}.setup") as channel:
+        channel.exchange_declare(name, kind, durable=True)
+        fault.later(lambda: _delete(fault, name))
+
+
+def _delete(fault: Fault, name: str) -> None:
+    with fault.briefly(f"{name}.cleanup") as channel:
+        channel.exchange_delete(name)
+
+
+def _wrong_type(fault: Fault) -> None:
+    fault.make_queue(HEADERS)
+    _exchange(fault, HEADERS, "headers")
+    with fault.briefly(f"{HEADERS}.bind") as channel:
+        channel.queue_bind(HEADERS, HEADERS, "", arguments={"x-match": "all", "pages": "2"})
+    _publish(fault, HEADERS, HEADERS, "", headers={"pages": 2})
+
+
+def _wrong_name(fault: Fault) -> None:
+    fault.make_queue(NAMED)
+    _publish(fault, NAMED, "", f"{NAMED}s")
+
+
+def _by_shovel(fault: Fault) -> None:
+    fault.make_queue(MOVED)
+    _exchange(fault, MOVED, "topic")
+    shovel(fault, MOVED, MOVED, None, exchange=MOVED)
+    _publish(fault, MOVED, "", MOVED)
+
+
+SPECS = (
+    FaultSpec(
+        name="headers-never-match",
+        rule="pub-unroutable-dropped",
+        summary="a queue is bound to a headers exchange by a text, and messages have a number: none ever matches",
+        subject=Subject(kind="exchange", name=HEADERS),
+        inject=_wrong_type,
+        one_shot=False,
+    ),
+    FaultSpec(
+        name="queue-name-wrong",
+        rule="pub-unroutable-dropped",
+        summary="a publisher uses the default exchange with the name of a queue that does not exist",
+        subject=Subject(kind="exchange", name=""),
+        inject=_wrong_name,
+    ),
+    FaultSpec(
+        name="shovel-routes-nowhere",
+        rule="pub-unroutable-dropped",
+        summary="a shovel moves messages to an exchange that routes them nowhere: its source has deleted them",
+        subject=Subject(kind="exchange", name=MOVED),
+        inject=_by_shovel,
+        extra=PLUGINS,
+    ),
+)

@@ -1,0 +1,77 @@
+import pytest
+
+from ackscope.topology import Binding, Bindings, Policy
+from diagnosis.thresholds import Thresholds
+from tests.unit.diagnosis.pictures import film, look, queue, stats, text
+from tests.unit.diagnosis.publishers.films import exchange, findings, of
+
+RULE = "pub-unroutable-kept"
+ALTERNATE = {"alternate-exchange": "attic"}
+
+
+def bound(source, destination, key=""):
+    """A binding of a queue."""
+    return Binding(vhost="/", source=source, destination=destination, destination_type="queue", routing_key=key)
+
+
+def kept(t, *, rate=6.0, box=None, attic=None, main=None, more=(), policies=()):
+    """Exchange `mail` cannot route some messages a second; its alternate exchange keeps them in queue `box`."""
+    number = int(40 + rate * t)
+    there = {"consumers": 0, "messages_ready": number, "stats": stats(publish=number), **(box or {})}
+    return {
+        "queues": (queue("box", **there), queue("letters")),
+        "exchanges": (
+            exchange("mail", received=int(100 + 9 * t), routed=int(100 + 9 * t), **(main or {"arguments": ALTERNATE})),
+            exchange("attic", type="fanout", **(attic or {})),
+        ),
+        "bindings": Bindings(listed=(bound("mail", "letters", "de"), bound("attic", "box"), *more)),
+        "policies": policies,
+    }
+
+
+def shown(until, **fields):
+    """The result after some seconds."""
+    return look(film(lambda t: kept(t, **fields), until=until))
+
+
+BY_POLICY = {
+    "main": {"policy": "safe"},
+    "policies": (Policy(vhost="/", name="safe", pattern="^mail$", definition=ALTERNATE),),
+}
+
+
+@pytest.mark.parametrize("fields", [{}, BY_POLICY, {"rate": 0.7}], ids=["argument", "policy", "slow"])
+def test_what_an_alternate_exchange_keeps_and_nobody_takes_is_a_warning_after_a_minute(fields):
+    """A binding is missing, not a consumer; the queue without consumers is a consequence."""
+    assert [("info", "queue", "box")] == of(shown(40, **fields), RULE)
+    verdict = shown(75, **fields)
+    assert [("warning", "queue", "box")] == of(verdict, RULE)
+    (finding,) = findings(verdict, RULE)
+
+    assert (["mail"], "attic") == (finding.facts["exchanges"], finding.facts["alternate"])
+    assert not {"no-consumer", "orphan-queue"} & {each.rule for each in verdict.findings}
+    assert not any("purge" in (step.command or "") for step in text(finding).steps)
+
+
+def test_two_polls_are_enough():
+    """The settings show it, and the queue grows."""
+    window = film(kept, until=6, every=6)
+
+    assert [("warning", "queue", "box")] == of(look(window, thresholds=Thresholds.one_shot()), RULE)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"box": {"consumers": 1}},
+        {"box": {"stats": stats(publish=500, deliver=20)}},
+        {"attic": {"received": 50}},
+        {"more": (bound("mail", "box", "fr"),)},
+        {"rate": 0.0},
+        {"main": {"arguments": {}}},
+    ],
+    ids=["consumed", "was consumed", "published to", "bound elsewhere too", "does not grow", "no alternate"],
+)
+def test_routes_that_are_meant_are_not_reported(fields):
+    """Each differs in one thing."""
+    assert [] == of(shown(75, **fields), RULE)
