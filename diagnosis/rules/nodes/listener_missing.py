@@ -102,7 +102,7 @@ def _read_after_refusal(view: View, name: str | None) -> bool:
 
 
 def _read_since_check_fails(view: View) -> bool:
-    """Return whether nodes were read after the check began to fail; the node may have restarted since an older reading."""
+    """Return whether nodes were read after the check began to fail; before that, it may be another start."""
     readings = view.window.readings("health")
     began = trailing(readings, lambda checks: any(each.name == _CHECK and each.ok is False for each in checks))
     return not began or (view.age("nodes") or 0.0) <= view.now.since(began[0].at)
