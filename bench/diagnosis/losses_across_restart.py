@@ -15,7 +15,7 @@ from pika.adapters.blocking_connection import BlockingChannel, BlockingConnectio
 from ackscope.address import Address
 from ackscope.errors import AckscopeError
 from bench.bench import Document, progress
-from bench.diagnosis.loss_counts import allowance, lost_by
+from bench.diagnosis.loss_counts import LOSSES, allowance, lost_by
 from bench.diagnosis.scene import FindingDocument, Scene, flat
 from bench.exporter.goals import Goal
 from bench.tables import table
@@ -223,7 +223,7 @@ def _watch(
         found, unsure = flat(stage.findings()), stage.unsure()
         for queue, row in rows.items():
             about = [each for each, _ in found if each["subject"]["name"] == queue]
-            note(row, kinds[queue], about, [each for each in unsure if queue in each["because"]], after=after)
+            note(row, kinds[queue], about, [each for each in unsure if repr(queue) in each["because"]], after=after)
         time.sleep(0.5)
 
 
@@ -247,7 +247,7 @@ def note(
     row.counted = lost_by(findings)
     row.most = max(row.most, sum(row.counted.values()))
     row.rules = sorted({*row.rules, *row.counted})
-    row.unsure = sorted({*row.unsure, *(each["rule"] for each in unsure)})
+    row.unsure = sorted({*row.unsure, *(each["rule"] for each in unsure if each["rule"] in LOSSES)})
     row.named = row.named or not kind.rules or (after and any(rule in row.counted for rule in kind.rules))
 
 
@@ -281,12 +281,12 @@ def restart_lines(rows: Sequence[Document]) -> list[str]:
             str(sum(row["counted"].values())) if row["counted"] else "-",
             str(row["most"]),
             "yes" if row["named"] else "NO",
-            ", ".join(row["unsure"]),
         )
         for row in rows
     ]
-    text = ["", *table(("restart", "kind", "lost", "counted", "at most", "named", "cannot tell"), shown)]
-    return [
-        *text,
-        *(f"false, {row['kind']} ({row['broker']}): {'; '.join(row['false'])}" for row in rows if row["false"]),
+    text = ["", *table(("restart", "kind", "lost", "counted", "at most", "named"), shown)]
+    text += [
+        f"cannot tell, {row['kind']} ({row['broker']}): {', '.join(row['unsure'])}" for row in rows if row["unsure"]
     ]
+    text += [f"false, {row['kind']} ({row['broker']}): {'; '.join(row['false'])}" for row in rows if row["false"]]
+    return text
