@@ -168,8 +168,8 @@ class Finding:
         facts: the facts that the templates of the rule's catalogue page name.
         impact: impact of the rule, or RISK for information; the engine sets it.
         seen_seconds: how long the evidence has been seen; None if one observation is sufficient.
-        accounted: messages of the subject that left it by this cause; None if the rule counts none. The law of the
-            ledger (`unexplained-loss`) does not report them again.
+        accounted: messages of the subject that left it by this cause before any delivery; None if the rule counts
+            none. The law of the ledger (`unexplained-loss`) does not report them again.
         last_seen: when the evidence was seen last, ISO 8601, UTC; the engine sets it. A finding stays for a short time
             after that, so that it does not flap.
         if_it_lasts: the severity that it gets if the evidence lasts; None if unknown, or if it will not rise. Only the

@@ -2,6 +2,7 @@
 
 import argparse
 import random
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,34 +14,46 @@ from pika.adapters.blocking_connection import BlockingChannel
 
 from ackscope.address import Address
 from bench.bench import Bench, Document, progress
+from bench.diagnosis.loss_counts import LOSSES, is_exact, lost_by
+from bench.diagnosis.losses_across_restart import RESTART_KINDS, across_restart, restart_goals, restart_lines
 from bench.diagnosis.scene import FindingDocument, Scene, flat, scene
 from bench.exporter.goals import Goal
 from bench.tables import table
 from lab.amqp import PERSISTENT, connect, parse_lab_address, publish
-from lab.brokers import SUITES
+from lab.brokers import SUITES, minor
 from lab.decoys import DECOYS
 
 _SETTLED, _COUNTED = 12.0, 40.0
 """Seconds until the statistics show a new queue in two polls, and seconds in which a loss must be counted."""
 _RATE = 20.0
-_COUNTS = ("lost", "dropped", "purged", "refused", "missing")
-"""Facts with the number of lost messages, by rule; the first that a finding has counts."""
-_LOSSES = ("reject-loss", "queue-purged", "unexplained-loss", "poison-drop", "ttl-expiry-loss", "maxlen-drop-head")
+PARTS = ("healthy", "one", "two", "restart")
 
-Settle = Callable[[BlockingChannel, Any], None]
+Settle = Callable[[BlockingChannel, Any], int]
+"""Settles a delivery. Returns how many messages the queue loses by it; of two kinds, by the first of them."""
 
 
-def _reject(channel: BlockingChannel, method: Any) -> None:
+def _reject(channel: BlockingChannel, method: Any) -> int:
     channel.basic_reject(method.delivery_tag, requeue=False)
+    return 1
 
 
-def _nack_several(channel: BlockingChannel, method: Any) -> None:
-    if method.delivery_tag % 5 == 0:
-        channel.basic_nack(method.delivery_tag, multiple=True, requeue=False)
+def _nack_several(channel: BlockingChannel, method: Any) -> int:
+    if method.delivery_tag % 5 != 0:
+        return 0
+    channel.basic_nack(method.delivery_tag, multiple=True, requeue=False)
+    return 5
 
 
-def _requeue(channel: BlockingChannel, method: Any) -> None:
+def _requeue(channel: BlockingChannel, method: Any) -> int:
     channel.basic_reject(method.delivery_tag, requeue=True)
+    return 1
+
+
+def _reject_every_second(channel: BlockingChannel, method: Any) -> int:
+    """Reject half of the messages at their first delivery, and return the others whenever they come."""
+    rejects = not method.redelivered and method.delivery_tag % 2 == 0
+    channel.basic_reject(method.delivery_tag, requeue=not rejects)
+    return int(rejects)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,22 +62,22 @@ class LossKind:
 
     Attributes:
         rules: rules that name it.
+        second: rules that name the second kind of loss in the same queue; empty without one.
         arguments: of its queue.
         settle: what its consumer does with each message; None without a consumer.
-        gets: it polls instead of consuming.
+        gets: it polls instead of consuming, after so many publishes; 0 if it consumes.
         expires: expiration of each message, ms; "" for none.
         purges: the queue is purged at the end.
-        stays: messages of those published that are not lost.
     """
 
     name: str
     rules: tuple[str, ...]
+    second: tuple[str, ...] = ()
     arguments: Mapping[str, Any] = field(default_factory=dict)
     settle: Settle | None = None
-    gets: bool = False
+    gets: int = 0
     expires: str = ""
     purges: bool = False
-    stays: int = 0
     brokers: tuple[str, ...] = tuple(SUITES)
 
 
@@ -76,18 +89,16 @@ KINDS: tuple[LossKind, ...] = (
     LossKind(name="reject", rules=("reject-loss",), settle=_reject),
     LossKind(name="reject, quorum", rules=("reject-loss",), arguments=_QUORUM, settle=_reject),
     LossKind(name="nack of five at once", rules=("reject-loss",), settle=_nack_several),
-    LossKind(name="get and reject", rules=("reject-loss",), settle=_reject, gets=True),
+    LossKind(name="get and reject", rules=("reject-loss",), settle=_reject, gets=1),
     LossKind(name="TTL of the queue", rules=("ttl-expiry-loss",), arguments={"x-message-ttl": 1000}),
     LossKind(name="TTL, quorum", rules=("ttl-expiry-loss",), arguments={**_QUORUM, "x-message-ttl": 1000}),
     LossKind(name="expiration of messages", rules=_BEFORE, expires="1000"),
-    LossKind(name="drop at a limit", rules=("maxlen-drop-head",), arguments={"x-max-length": 50}, stays=50),
-    LossKind(
-        name="drop at a limit, quorum",
-        rules=("maxlen-drop-head",),
-        arguments={**_QUORUM, "x-max-length": 50},
-        stays=50,
-    ),
+    LossKind(name="drop at a limit", rules=("maxlen-drop-head",), arguments={"x-max-length": 50}),
+    LossKind(name="drop at a limit, quorum", rules=("maxlen-drop-head",), arguments={**_QUORUM, "x-max-length": 50}),
     LossKind(name="purge", rules=("queue-purged",), purges=True),
+    LossKind(
+        name="purge long before a TTL", rules=("queue-purged",), arguments={"x-message-ttl": 900_000}, purges=True
+    ),
     LossKind(name="delivery limit", rules=_POISON, arguments={**_QUORUM, "x-delivery-limit": 2}, settle=_requeue),
     LossKind(
         name="negative limit",
@@ -99,25 +110,70 @@ KINDS: tuple[LossKind, ...] = (
     LossKind(name="delivery limit 0", rules=_POISON, arguments={**_QUORUM, "x-delivery-limit": 0}, settle=_requeue),
 )
 
+_REJECT, _TTL, _DROP, _PURGE = ("reject-loss",), ("ttl-expiry-loss",), ("maxlen-drop-head",), ("queue-purged",)
+_NO_RETURN = {**_QUORUM, "x-delivery-limit": 0}
+
+PAIRS: tuple[LossKind, ...] = (
+    LossKind(
+        name="reject + TTL", rules=_REJECT, second=_TTL, arguments={"x-message-ttl": 1000}, settle=_reject, gets=2
+    ),
+    LossKind(
+        name="reject + drop at a limit",
+        rules=_REJECT,
+        second=_DROP,
+        arguments={"x-max-length": 50},
+        settle=_reject,
+        gets=2,
+    ),
+    LossKind(name="reject + purge", rules=_REJECT, second=_PURGE, settle=_reject, gets=2, purges=True),
+    LossKind(name="reject + expiration", rules=_REJECT, second=_BEFORE, settle=_reject, gets=2, expires="1000"),
+    LossKind(name="drop at a limit + purge", rules=_DROP, second=_PURGE, arguments={"x-max-length": 50}, purges=True),
+    LossKind(
+        name="delivery limit + TTL",
+        rules=_POISON,
+        second=_TTL,
+        arguments={**_NO_RETURN, "x-message-ttl": 1000},
+        settle=_requeue,
+        gets=2,
+    ),
+    LossKind(
+        name="delivery limit + drop",
+        rules=_POISON,
+        second=_DROP,
+        arguments={**_NO_RETURN, "x-max-length": 50},
+        settle=_requeue,
+        gets=2,
+    ),
+    LossKind(
+        name="reject + delivery limit",
+        rules=_REJECT,
+        second=_POISON,
+        arguments={**_QUORUM, "x-delivery-limit": 2},
+        settle=_reject_every_second,
+    ),
+)
+
 
 @dataclass(slots=True, kw_only=True)
 class LossRow:
     """Result of one kind.
 
     Attributes:
-        planted: messages that were lost.
+        planted: messages that were lost, by each kind of loss in its queue.
         counted: messages that the findings about the queue count; None without a finding.
-        rules: rules of these findings.
-        right: whether a rule of this kind is among them.
-        seconds: from the last lost message until the count was within 2 % of the truth; None if it never was.
+        by_rule: messages that each of these findings counts.
+        right: whether each kind of loss is named by a rule of its own.
+        apart: whether each kind is counted within 2 % of the truth; always of a single one whose sum is right.
+        seconds: from the last lost message until the sum was within 2 % of the truth; None if it never was.
     """
 
     broker: str
     kind: str
-    planted: int
+    planted: list[int]
     counted: int | None = None
-    rules: list[str] = field(default_factory=list)
+    by_rule: dict[str, int] = field(default_factory=dict)
     right: bool = False
+    apart: bool = False
     seconds: float | None = None
 
 
@@ -126,40 +182,60 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--broker", nargs="+", default=["3.10", "4.3"], help=f"of {', '.join(SUITES)} (3.10 4.3)")
     parser.add_argument("--seed", type=int, default=7, help="seed of the counts (7)")
     parser.add_argument("--healthy", type=float, default=2.0, help="minutes of the healthy shop with restarts (2)")
+    parser.add_argument("--nodes", type=int, default=1, help="nodes of the healthy shop; leaders move with three (1)")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="these only (all)")
 
 
 def measure(args: argparse.Namespace) -> Document:
-    """Plant each kind in a queue of its own, all at once; then watch a healthy shop."""
+    """Watch a healthy shop; plant one kind in each queue, then two kinds in each, then lose across a restart."""
     rows: list[LossRow] = []
     false: list[str] = []
+    restarts: list[Document] = []
     draw = random.Random(args.seed)  # noqa: S311  draws counts, guards nothing
     for broker in args.broker:
-        with scene(broker) as stage:
-            progress(f"{stage.lab.broker}: the healthy shop for {args.healthy:g} minutes")
-            false += _healthy(stage, args.healthy)
-            kinds = [kind for kind in KINDS if broker in kind.brokers]
-            progress(f"{stage.lab.broker}: {len(kinds)} kinds of loss at once")
-            rows += _planted(stage, kinds, draw)
-    found = [row for row in rows if row.right]
-    exact = [row for row in rows if row.seconds is not None]
+        if "healthy" in args.parts:
+            with scene(broker, args.nodes) as stage:
+                false += _healthy(stage, args.healthy)
+        planted = {"one": KINDS, "two": PAIRS}
+        if set(planted) & set(args.parts):
+            with scene(broker) as stage:
+                for part, kinds in planted.items():
+                    if part in args.parts:
+                        progress(f"{stage.lab.broker}: losses at once, {part} in each queue")
+                        rows += _planted(stage, [kind for kind in kinds if broker in kind.brokers], draw)
+        if "restart" in args.parts:
+            # The sample workload does not survive it, so this scene ends with it.
+            with scene(broker) as stage:
+                progress(f"{stage.lab.broker}: {len(RESTART_KINDS)} queues while the node is killed and started")
+                restarts += [asdict(row) for row in across_restart(stage)]
     goals = [
-        Goal("kinds that no finding names", len(rows) - len(found), 0),
-        Goal("kinds counted wrong by more than 2 %", len(rows) - len(exact), 0),
+        Goal("kinds that no finding names", sum(not row.right for row in rows), 0),
+        Goal("queues counted wrong by more than 2 %", sum(row.seconds is None for row in rows), 0),
+        Goal("queues whose two kinds are counted wrong by more than 2 %", sum(not row.apart for row in rows), 0),
         Goal("losses reported in the healthy shop", len(false), 0),
+        *restart_goals(restarts),
     ]
-    return {"rows": [asdict(row) for row in rows], "false": false, "goals": [goal.as_dict() for goal in goals]}
+    return {
+        "rows": [asdict(row) for row in rows],
+        "restarts": restarts,
+        "false": false,
+        "goals": [goal.as_dict() for goal in goals],
+    }
 
 
 def _healthy(stage: Scene, minutes: float) -> list[str]:
-    """Return the losses that are reported while consumers are restarted and queues are drained."""
+    """Return the losses that are reported while consumers are restarted, queues are drained, and leaders move."""
+    progress(f"{stage.lab.broker}: the healthy shop for {minutes:g} minutes, {len(stage.lab.nodes)} nodes")
     reported: set[str] = set()
     with ExitStack() as stack:
-        for name in ("decoy.deploy-restart", "decoy.burst"):
-            stack.enter_context(stage.held(DECOYS[name]))
+        for name in ("decoy.deploy-restart", "decoy.burst", "decoy.leader-moves"):
+            spec = DECOYS[name]
+            if len(stage.lab.nodes) >= spec.nodes and minor(stage.lab.broker) in spec.brokers:
+                stack.enter_context(stage.held(spec))
         until = time.monotonic() + 60 * minutes
         while time.monotonic() < until:
             for finding, _ in flat(stage.findings()):
-                if finding["rule"] in _LOSSES:
+                if finding["rule"] in LOSSES:
                     reported.add(f"{finding['severity']} {finding['rule']} {finding['subject']['name']}")
             time.sleep(1.0)
     return sorted(reported)
@@ -172,39 +248,40 @@ def _planted(stage: Scene, kinds: Sequence[LossKind], draw: random.Random) -> li
         each.start()
     for each in planting:
         each.join()
-    rows = {
-        each.queue: LossRow(broker=stage.lab.broker, kind=each.kind.name, planted=each.number - each.kind.stays)
-        for each in planting
-    }
-    ended = {each.queue: each.ended for each in planting}
-    rules = {each.queue: each.kind.rules for each in planting}
+    rows = {each.queue: LossRow(broker=stage.lab.broker, kind=each.kind.name, planted=each.lost()) for each in planting}
     until = time.monotonic() + _COUNTED
-    while time.monotonic() < until and any(row.seconds is None for row in rows.values()):
+    while time.monotonic() < until and any(row.seconds is None or not row.apart for row in rows.values()):
         found = flat(stage.findings())
-        for queue, row in rows.items():
-            _count(row, [each for each, _ in found if each["subject"]["name"] == queue], rules[queue], ended[queue])
+        for each in planting:
+            about = [finding for finding, _ in found if finding["subject"]["name"] == each.queue]
+            count_row(rows[each.queue], about, each.kind, time.monotonic() - each.ended)
         time.sleep(0.5)
     for each in planting:
         each.clear()
     for row in rows.values():
-        progress(f"  {row.kind}: {row.planted} lost, {row.counted} counted, {', '.join(row.rules) or 'not named'}")
+        progress(f"  {row.kind}: {row.planted} lost, {row.by_rule or 'not named'}")
     return list(rows.values())
 
 
-def _count(row: LossRow, findings: Sequence[FindingDocument], rules: Sequence[str], ended: float) -> None:
-    counts = {each["rule"]: _number(each) for each in findings if _number(each) is not None}
+def count_row(row: LossRow, findings: Sequence[FindingDocument], kind: LossKind, seconds: float) -> None:
+    """Record what the findings about a queue count now.
+
+    Args:
+        row: the row of the queue; its `planted` are the losses in the order of the kind's `rules` and `second`.
+        findings: findings about the queue.
+        kind: how its messages were lost.
+        seconds: since the last message was lost.
+    """
+    counts = lost_by(findings)
     if not counts:
         return
-    row.rules, row.counted = sorted(counts), sum(count or 0 for count in counts.values())
-    row.right = any(rule in counts for rule in rules)
-    if row.seconds is None and abs(row.counted - row.planted) <= max(1, 0.02 * row.planted):
-        row.seconds = time.monotonic() - ended
-
-
-def _number(finding: FindingDocument) -> int | None:
-    if finding["rule"] not in _LOSSES:
-        return None
-    return next((finding["facts"][name] for name in _COUNTS if name in finding["facts"]), None)
+    row.by_rule, row.counted = counts, sum(counts.values())
+    causes = (kind.rules, kind.second) if kind.second else (kind.rules,)
+    row.right = all(any(rule in counts for rule in rules) for rules in causes)
+    each = [sum(counts.get(rule, 0) for rule in rules) for rules in causes]
+    row.apart = all(map(is_exact, each, row.planted))
+    if row.seconds is None and is_exact(row.counted, sum(row.planted)):
+        row.seconds = seconds
 
 
 class _Planting(threading.Thread):
@@ -213,14 +290,26 @@ class _Planting(threading.Thread):
     Attributes:
         queue: its name.
         ended: when the last message was published, monotonic clock.
+        settled: messages that its consumer settled and that the queue lost by that.
+        purged: messages that were purged.
+        left: messages in the queue at the end.
     """
 
     def __init__(self, address: Address, kind: LossKind, number: int) -> None:
         super().__init__(daemon=True)
         self.kind, self.number = kind, number
-        self.queue = f"ledger.{kind.name.replace(' ', '-').replace(',', '')}"
+        self.queue = f"ledger.{re.sub(r'[^a-zA-Z0-9]+', '-', kind.name)}"
         self.ended = 0.0
+        self.settled = self.purged = self.left = 0
         self._address = address
+
+    def lost(self) -> list[int]:
+        """Return the messages lost by each of its kinds."""
+        lost = self.number - self.left
+        if not self.kind.second:
+            return [lost]
+        first = self.settled if self.kind.settle else lost - self.purged
+        return [first, lost - first]
 
     def run(self) -> None:
         """Declare the queue, wait until polls show it empty, lose the messages."""
@@ -232,25 +321,26 @@ class _Planting(threading.Thread):
         settle = self.kind.settle
         if settle is not None and not self.kind.gets:
             consumer.basic_qos(prefetch_count=10)
-            consumer.basic_consume(self.queue, lambda inner, method, *_: settle(inner, method))
+            consumer.basic_consume(self.queue, lambda inner, method, *_: self._settle(inner, method))
         self._serve(connection, consuming, _SETTLED)
         channel.confirm_delivery()
         number = self.number - self.number % 5 if settle is _nack_several else self.number
         self.number = number
-        for _ in range(number):
+        for place in range(1, number + 1):
             properties: dict[str, Any] = {"delivery_mode": PERSISTENT}
             if self.kind.expires:
                 properties["expiration"] = self.kind.expires
             publish(channel, self.queue, **properties)
             self._serve(connection, consuming, 1 / _RATE)
-            if self.kind.gets and settle is not None:
+            if self.kind.gets and place % self.kind.gets == 0:
                 method, _properties, _body = consumer.basic_get(self.queue)
                 if method is not None:
-                    settle(consumer, method)
+                    self._settle(consumer, method)
         if self.kind.purges:
             self._serve(connection, consuming, _SETTLED)
-            channel.queue_purge(self.queue)
+            self.purged = channel.queue_purge(self.queue).method.message_count
         self._serve(connection, consuming, 2.0)
+        self.left = channel.queue_declare(self.queue, passive=True).method.message_count
         self.ended = time.monotonic()
         self._connections = (connection, consuming)
 
@@ -262,6 +352,10 @@ class _Planting(threading.Thread):
         connection.channel().queue_delete(self.queue)
         connection.close()
 
+    def _settle(self, channel: BlockingChannel, method: Any) -> None:
+        if self.kind.settle is not None:
+            self.settled += self.kind.settle(channel, method)
+
     @staticmethod
     def _serve(connection: Any, consuming: Any, seconds: float) -> None:
         until = time.monotonic() + seconds
@@ -271,20 +365,26 @@ class _Planting(threading.Thread):
 
 
 def lines(document: Document) -> list[str]:
-    """Return a table with one row per kind, then what was reported of the healthy shop."""
+    """Return a table with one row per queue, what was reported of the healthy shop, and a table of the restart."""
     rows = [
         (
-            row["broker"],
+            minor(row["broker"]),
             row["kind"],
-            str(row["planted"]),
-            "-" if row["counted"] is None else str(row["counted"]),
+            " + ".join(map(str, row["planted"])),
+            "-" if row["counted"] is None else " + ".join(str(each) for each in row["by_rule"].values()),
             "-" if row["seconds"] is None else f"{row['seconds']:.0f} s",
-            "yes" if row["right"] else ", ".join(row["rules"])[:20] or "no",
+            "yes" if row["right"] else "NO",
         )
         for row in document["rows"]
     ]
-    text = table(("", "kind", "lost", "counted", "after", "named"), rows)
+    text = table(("", "kind", "lost", "counted", "after", "named"), rows) if rows else []
+    text += [
+        f"counted by other rules, {row['kind']} ({row['broker']}): {row['by_rule']}"
+        for row in document["rows"]
+        if not (row["right"] and row["apart"])
+    ]
     text += [f"healthy shop: {name}" for name in document["false"]]
+    text += restart_lines(document["restarts"])
     return [*text, "", *(Goal(**goal).line() for goal in document["goals"])]
 
 

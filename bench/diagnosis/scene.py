@@ -66,11 +66,18 @@ class Scene:
 
     def findings(self) -> list[FindingDocument]:
         """Return the current findings; none if the exporter does not answer."""
+        return list(self._diagnosis().get("findings", ()))
+
+    def unsure(self) -> list[FindingDocument]:
+        """Return what rules cannot tell now, and why; nothing if the exporter does not answer."""
+        return list(self._diagnosis().get("cannot_tell", ()))
+
+    def _diagnosis(self) -> FindingDocument:
         try:
             clusters: list[FindingDocument] = self.exporter.get("/api/v1/findings").json()["clusters"]
         except (requests.RequestException, ValueError):
-            return []
-        return list(clusters[0]["findings"])
+            return {}
+        return clusters[0]
 
     def once(self) -> list[FindingDocument]:
         """Return the findings of `ackscope diagnose` with probes."""

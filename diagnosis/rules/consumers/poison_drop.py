@@ -13,6 +13,8 @@ from ackscope.findings import Evidence, Finding, Severity, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import consumer_facts, queue_facts
+from diagnosis.hold_time import may_hold
+from diagnosis.ledger import ledger
 from diagnosis.purpose import CONSUMED
 from diagnosis.rules.consumers._shared.comings import LASTING, comings, recent_clients
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
@@ -21,8 +23,11 @@ from diagnosis.window import Series
 
 NAME = "poison-drop"
 
-_OTHER_EXITS = ("dead-letter-exchange", "message-ttl", "max-length", "max-length-bytes")
-"""Settings by which messages leave a queue in another way, or are preserved."""
+_OTHER_EXITS = ("message-ttl", "max-length", "max-length-bytes")
+"""Settings by which messages leave a queue in another way."""
+
+_ALL_RETURNS = 0.9
+"""Share of the returns up to the limit that must be seen where returned messages may leave in another way, too."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -31,12 +36,16 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if queue.type != "quorum" or queue.messages is None or not count(queue.stats, "deliver", "get"):
             continue
         limit = delivery_limit(queue, view.version)
-        if limit is None or any(queue.setting(name) is not None for name in _OTHER_EXITS):
+        if limit is None or queue.setting("dead-letter-exchange") is not None:
             continue
         history = tuple(seen for seen in view.history(queue) if seen.value.messages is not None)
-        dropped = _dropped(history, view.limits(queue).consumers.poison_seen)
+        shared = any(queue.setting(name) is not None for name in _OTHER_EXITS)
+        dropped = (
+            _discarded(view, queue, history) if shared else _dropped(history, view.limits(queue).consumers.poison_seen)
+        )
         # A dropped message was delivered once, and redelivered as often as the limit says.
-        if dropped > 0 and delta(history, "redeliver") >= dropped * limit / 2:
+        returned = dropped * limit * (_ALL_RETURNS if shared else 0.5)
+        if dropped > 0 and delta(history, "redeliver") >= returned:
             yield _finding(view, queue, history, dropped, limit)
 
 
@@ -71,6 +80,14 @@ def _dropped(history: Series[Queue], seconds: float) -> int:
     return dropped if dropped > delta(last(history, seconds / 3), "publish") else 0
 
 
+def _discarded(view: View, queue: Queue, history: Series[Queue]) -> int:
+    """Return the messages that left after a delivery, without those that expired or were dropped before one."""
+    found = ledger(history, may_hold(view, queue))
+    if found is None or found.proven_discarded < view.limits(queue).queues.loss_least:
+        return 0
+    return found.discarded
+
+
 def _finding(view: View, queue: Queue, history: Series[Queue], dropped: int, limit: int) -> Finding:
     redelivered, links = delta(history, "redeliver"), view.links(queue)
     clients = client_names(links) or recent_clients(view, queue)
@@ -79,7 +96,6 @@ def _finding(view: View, queue: Queue, history: Series[Queue], dropped: int, lim
         severity=Severity.CRITICAL,
         subject=queue_subject(queue),
         since=history[0].at.iso(),
-        accounted=dropped,
         facts={
             "queue": queue_facts(queue),
             "dropped": dropped,

@@ -90,7 +90,6 @@ def _finding(view: View, queue: Queue, history: Series[Queue], found: Ledger, lo
         severity=_severity(view, queue, history, found, lost),
         subject=queue_subject(queue),
         since=run[0].at.iso(),
-        accounted=lost,
         facts={
             "queue": queue_facts(queue),
             "lost": lost,

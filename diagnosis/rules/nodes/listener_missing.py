@@ -7,11 +7,11 @@ first, a few seconds before the API shows the stop.
 
 from collections.abc import Iterator
 
-from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, Suppressed, source
+from ackscope.findings import Certainty, Evidence, Finding, Inconclusive, Involved, Severity, Suppressed, source
 from ackscope.records import ProbeOutcome
 from ackscope.snapshot import Node
 from diagnosis.contract import RuleResult, View
-from diagnosis.rules.nodes._shared.node_history import just_started, node_or_cluster, node_subject
+from diagnosis.rules.nodes._shared.node_history import just_started, node_or_cluster, node_subject, trailing
 from diagnosis.rules.nodes._shared.unresponsive import (
     VITAL,
     api_evidence,
@@ -56,7 +56,10 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     check, polled = view.checks.get(_CHECK), view.overview.node if view.overview else None
     if check is not None and check.ok is False and "listener" in (check.reason or ""):
         own = Evidence(key="ready_check", value=check.reason or "failed", source=source(f"/api/health/checks/{_CHECK}"))
-        found[polled] = [own, *found.get(polled, [])]
+        if _read_since_check_fails(view):
+            found[polled] = [own, *found.get(polled, [])]
+        else:
+            yield Inconclusive(rule=NAME, reason="node_not_read", facts={"node": polled})
     for name, evidence in sorted(found.items(), key=lambda each: each[0] or ""):
         node = view.node(name)
         if node is not None and node.being_drained:
@@ -96,6 +99,13 @@ def _read_after_refusal(view: View, name: str | None) -> bool:
     own = (each for each in view.every_connection if is_own(each))
     listed = any(each.node == name for each in own)
     return not listed or any(is_served(each) and (is_single_node(view) or each.node == name) for each in view.outcomes)
+
+
+def _read_since_check_fails(view: View) -> bool:
+    """Return whether nodes were read after the check began to fail; before that, it may be another start."""
+    readings = view.window.readings("health")
+    began = trailing(readings, lambda checks: any(each.name == _CHECK and each.ok is False for each in checks))
+    return not began or (view.age("nodes") or 0.0) <= view.now.since(began[0].at)
 
 
 def _ordered(view: View) -> list[ProbeOutcome]:

@@ -4,9 +4,9 @@ The broker accepts a queue whose dead-letter exchange does not exist, and drops 
 quorum queue with at-least-once dead-lettering keeps them instead; once it does, that is dead-letters-held. A publish
 that a full queue refuses is not a dead letter.
 
-Without `dead-letter-routing-key` each dead letter keeps the key of its message. Where all bindings of a queue have exact
-keys, the keys of its messages are known. Otherwise the counters decide: the queue has lost more messages than all queues
-that are bound to the exchange received.
+Without `dead-letter-routing-key` each dead letter keeps the key of its message. Where all bindings of a queue have
+exact keys, the keys of its messages are known. Otherwise the counters decide: the queue has lost more messages than all
+queues that are bound to the exchange received.
 Source: https://www.rabbitmq.com/docs/dlx#routing, https://www.rabbitmq.com/docs/quorum-queues#dead-lettering
 """
 

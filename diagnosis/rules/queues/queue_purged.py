@@ -2,7 +2,7 @@
 
 A purge leaves no counter. Between two readings, all messages that were ready are gone, and none of them was delivered.
 Messages that a publisher gave the same `expiration` leave a queue in the same way, so the cause is likely, not certain.
-A queue with a message TTL, or at its length limit, is left to the rules about those.
+A queue whose messages may have reached its message TTL, or at its length limit, is left to the rules about those.
 Source: https://www.rabbitmq.com/docs/management-cli; seen on 3.10, 4.0 and 4.3
 """
 
@@ -21,23 +21,46 @@ from diagnosis.window import Series
 
 NAME = "queue-purged"
 
+_YOUNG = 0.9
+"""Share of the messages that must be younger than the message TTL."""
+
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Judge every queue without a message TTL that lost all its ready messages between two readings."""
+    """Judge every queue that lost all its ready messages between two readings."""
     for queue in view.queues:
-        if queue.setting("message-ttl") is not None or not may_have_lost(queue) or may_settle_unseen(view, queue):
+        found = purge(view, queue)
+        if found is not None:
+            yield _finding(view, queue, *found)
+
+
+def purge(view: View, queue: Queue) -> tuple[Series[Queue], Ledger] | None:
+    """Return the two readings between which a queue was emptied at once, and the balance around them; None without."""
+    if not may_have_lost(queue) or may_settle_unseen(view, queue):
+        return None
+    if level(queue) >= view.limits(queue).queues.full_share:
+        # At a length limit new messages replace the old ones, which looks like a purge and a refill.
+        return None
+    history = view.history(queue)
+    for pair in reversed(list(pairwise(history))):
+        if _stays_full(view, pair):
             continue
-        if level(queue) >= view.limits(queue).queues.full_share:
-            # At a length limit new messages replace the old ones, which looks like a purge and a refill.
-            continue
-        history = view.history(queue)
-        for pair in reversed(list(pairwise(history))):
-            if _stays_full(view, pair):
-                continue
-            found = _emptied(pair, history)
-            if found is not None and found.proven_vanished >= view.limits(queue).queues.loss_least:
-                yield _finding(view, queue, pair, found)
-                break
+        found = _emptied(pair, history)
+        least = view.limits(queue).queues.loss_least
+        if found is not None and min(found.proven_vanished, _purged(pair)) >= least:
+            return None if _may_have_expired(queue, pair, history) else (pair, found)
+    return None
+
+
+def _may_have_expired(queue: Queue, pair: Series[Queue], history: Series[Queue]) -> bool:
+    """Return whether the messages that are gone may have been as old as the message TTL of the queue."""
+    ttl = queue.setting("message-ttl")
+    if ttl is None:
+        return False
+    if not isinstance(ttl, int):
+        return True
+    before, after = pair
+    young = [seen for seen in history if after.at.since(seen.at) < ttl / 1000 and seen.at.mono <= before.at.mono]
+    return delta(tuple(young), "publish") < _YOUNG * (before.value.messages_ready or 0)
 
 
 def _stays_full(view: View, pair: Series[Queue]) -> bool:

@@ -9,13 +9,14 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ackscope.findings import Certainty, Evidence, Finding, Severity, Unit, source
+from ackscope.findings import Certainty, Evidence, Finding, Inconclusive, Severity, Unit, source
 from ackscope.snapshot import Node, Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
 from diagnosis.ledger import SKEW_SECONDS, levels, may_settle_unseen
 from diagnosis.purpose import CONSUMED
 from diagnosis.rules.nodes._shared.node_history import restarts
+from diagnosis.rules.publishers._shared.overflow import level, refuses_when_full
 from diagnosis.rules.queues._shared.queue import involved_queue, is_private, queue_subject
 from diagnosis.series import delta, last, span
 from diagnosis.window import Series, Timestamped
@@ -49,9 +50,23 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         restart = restarted.get(queue.leader or queue.node or "")
         if restart is None or queue.durable is False or is_private(queue) or may_settle_unseen(view, queue):
             continue
-        balance = _across(view.readings_of(queue), restart)
-        if balance is not None and balance.lost - balance.error >= view.limits(queue).queues.loss_least:
-            yield _finding(queue, view, balance)
+        found = _across(view.readings_of(queue), restart)
+        if found is None or found.lost - found.error < view.limits(queue).queues.loss_least:
+            continue
+        reason = _other_exit(view, queue, found)
+        if reason:
+            yield Inconclusive(rule=NAME, reason=reason, facts={"queue": queue_facts(queue), "missing": found.lost})
+        else:
+            yield _finding(queue, view, found)
+
+
+def _other_exit(view: View, queue: Queue, found: _Restart) -> str | None:
+    """Return how messages may have left beside the restart that no counter shows; None if in no way."""
+    if queue.setting("message-ttl") is not None:
+        return "may_have_expired"
+    share = view.limits(queue).queues.full_share
+    full = any(level(seen.value) >= share for seen in (found.before, found.after))
+    return "may_be_dropped" if full and not refuses_when_full(queue) else None
 
 
 def _across(readings: Series[Queue], node: Timestamped[Node]) -> _Restart | None:
@@ -66,14 +81,30 @@ def _across(readings: Series[Queue], node: Timestamped[Node]) -> _Restart | None
     if one is None or other is None:
         return None
     fell = other.arrived < one.arrived or other.acked < one.acked
-    base = (0, 0) if fell else (one.arrived, one.acked + one.auto)
+    base = (0, 0, 0) if fell else (one.arrived, one.acked + one.auto, one.discarded)
     arrived, left = other.arrived - base[0], other.acked + other.auto - base[1]
-    lost = one.ready + one.unacked + arrived - left - other.ready - other.unacked
-    # Between the last reading and the end of the node, consumers may have acknowledged more.
-    recent = last(tuple(before), 2 * SKEW_SECONDS)
-    rate = delta(recent, *CONSUMED) / span(recent) if span(recent) else 0.0
+    # What consumers rejected since the start is lost, but not by the restart.
+    discarded = max(0, other.discarded - base[2])
+    lost = one.ready + one.unacked + arrived - left - discarded - other.ready - other.unacked
+    error = _settled_unseen(tuple(before), started) + _moved_since(arrived + left + discarded, after[0], started)
+    return _Restart(before[-1], after[0], lost, error)
+
+
+def _settled_unseen(before: Series[Queue], started: float) -> int:
+    """Return how many messages clients may have settled between the last reading and the end of the node."""
+    recent = last(before, 2 * SKEW_SECONDS)
+    if not span(recent):
+        return 0
+    one, other = levels(recent[0].value), levels(recent[-1].value)
+    discarded = 0 if one is None or other is None else max(0, other.discarded - one.discarded)
     gap = max(0.0, started - before[-1].at.mono) + SKEW_SECONDS
-    return _Restart(before[-1], after[0], lost, math.ceil(rate * gap))
+    return math.ceil((delta(recent, *CONSUMED) + discarded) / span(recent) * gap)
+
+
+def _moved_since(moved: int, after: Timestamped[Queue], started: float) -> int:
+    """Return how many messages counted since the start may not be in the length yet, which is refreshed apart."""
+    seconds = after.at.mono - started
+    return math.ceil(moved * min(1.0, SKEW_SECONDS / seconds))
 
 
 def _finding(queue: Queue, view: View, found: _Restart) -> Finding:

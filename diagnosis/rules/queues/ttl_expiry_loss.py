@@ -29,6 +29,7 @@ from diagnosis.rules.queues._shared.queue import (
     queue_subject,
     queue_with_policy,
 )
+from diagnosis.rules.queues.queue_purged import purge
 from diagnosis.series import count, delta, span, stretch
 from diagnosis.window import Series, Timestamped
 
@@ -63,8 +64,16 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             continue
         has_ttl = queue.setting("message-ttl") is not None
         found = losing_run(view, queue) if has_ttl else losing_run(view, queue, meanwhile=_is_unconsumed)
-        if found is not None and (has_ttl or _drains_evenly(found[0])):
+        if found is None or not (has_ttl or _drains_evenly(found[0])):
+            continue
+        if not (has_ttl and _was_purged(view, queue, found[1])):
             yield _finding(view, queue, _expiry(view, queue, *found))
+
+
+def _was_purged(view: View, queue: Queue, found: MessageBalance) -> bool:
+    """Return whether all that was lost left at once, long before its TTL."""
+    purged = purge(view, queue)
+    return purged is not None and found.lost <= purged[1].vanished
 
 
 def _may_expire(queue: Queue) -> bool:

@@ -75,8 +75,12 @@ def is_connection_refused(outcome: ProbeOutcome) -> bool:
 
 
 def is_served(outcome: ProbeOutcome) -> bool:
-    """Whether a probe is served over an open connection."""
-    return outcome.state is ProbeState.RUNNING and outcome.success and not is_unanswered(outcome)
+    """Whether a probe is served over an open connection.
+
+    A handshake leaves no connection open: its success tells of its last attempt, which a restart may be later than.
+    """
+    held = outcome.probe != "handshake"
+    return held and outcome.state is ProbeState.RUNNING and outcome.success and not is_unanswered(outcome)
 
 
 def is_single_node(view: View) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ackscope.findings import Evidence, Facts, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import View
-from diagnosis.ledger import ledger, losing, may_have_lost, may_settle_unseen
+from diagnosis.ledger import ledger, levels, losing, may_have_lost, may_settle_unseen
 from diagnosis.purpose import CONSUMED
 from diagnosis.series import delta, span, steps, stretch
 from diagnosis.window import Series
@@ -49,14 +49,15 @@ def balance(series: Series[Queue]) -> MessageBalance | None:
     """Return the balance over a series; None if a number of messages is unknown."""
     if not series:
         return None
-    first, final = series[0].value, series[-1].value
-    if None in (first.messages, final.messages, first.messages_unacked, final.messages_unacked):
+    first, final = levels(series[0].value), levels(series[-1].value)
+    if first is None or final is None:
         return None
-    unacked = (final.messages_unacked or 0) - (first.messages_unacked or 0)
+    unacked = final.unacked - first.unacked
     return MessageBalance(
         published=delta(series, "publish"),
         consumed=delta(series, *CONSUMED),
-        stored=(final.messages or 0) - (first.messages or 0),
+        # A queue that was just declared has no lengths yet and is empty.
+        stored=(series[-1].value.messages or 0) - (series[0].value.messages or 0),
         rejected=max(0, delta(series, "deliver", "get") - delta(series, "ack") - unacked),
         seconds=span(series),
     )

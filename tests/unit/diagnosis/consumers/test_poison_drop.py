@@ -56,8 +56,8 @@ def test_the_delivery_limit_that_the_broker_reports_counts():
     [
         dropping(type="classic"),
         dropping(arguments={"x-delivery-limit": 3, "x-dead-letter-exchange": "dlx"}),
-        dropping(arguments={"x-delivery-limit": 3, "x-message-ttl": 1000}),
-        dropping(arguments={"x-delivery-limit": 3, "x-max-length": 10}),
+        dropping(arguments={"x-delivery-limit": 3, "x-message-ttl": 1000}, again=3.0),
+        dropping(arguments={"x-delivery-limit": 3, "x-max-length": 10}, again=3.0),
         dropping(arguments={}, delivery_limit=None),
         dropping(arguments={}, delivery_limit=-1),
         dropping(again=0.5),
@@ -70,6 +70,15 @@ def test_what_is_no_poison_drop(frame):
     results = [look(film(frame, until=until)) for until in (40, 120)]
 
     assert "poison-drop" not in ever(results)
+
+
+@pytest.mark.parametrize("more", [{"x-message-ttl": 1000}, {"x-max-length": 10}, {"x-max-length-bytes": 10_000}])
+@pytest.mark.parametrize("limit", [0, 3, 20])
+def test_a_queue_with_a_ttl_or_a_length_limit_deletes_at_its_delivery_limit_too(more, limit):
+    """No other rule reports these messages: they were delivered, so they neither expired nor were dropped."""
+    result = look(film(dropping(limit=limit, arguments={"x-delivery-limit": limit, **more}), until=60))
+
+    assert [("poison-drop", "critical", "orders")] == of_rule(result)
 
 
 def test_counters_of_different_moments_are_no_loss():

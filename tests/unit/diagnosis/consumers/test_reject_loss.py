@@ -1,5 +1,6 @@
 import pytest
 
+from ackscope.findings import flat
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.consumers.results import found, only
 from tests.unit.diagnosis.pictures import channel, connection, consumer, film, look, queue, stats, text
@@ -63,7 +64,7 @@ def test_the_finding_counts_and_names_who_rejects():
     assert (480, 480, 0) == tuple(finding.facts[key] for key in ("lost", "delivered", "acked"))
     assert ["billing"] == finding.facts["clients"]
     assert ("billing",) == finding.involved.clients
-    assert 480 == finding.accounted
+    assert finding.accounted is None
     assert "dead-letters" in (text(finding).steps[1].command or "")
 
 
@@ -145,3 +146,20 @@ def _version(version):
     from ackscope.snapshot import Overview
 
     return {"overview": Overview(rabbitmq_version=version, statistics=True, rates_mode="basic")}
+
+
+@pytest.mark.parametrize("share", [4, 1, 0.5])
+def test_rejected_messages_do_not_account_for_others_that_were_never_delivered(share):
+    """A consumer rejects some; as many, or fewer, leave before any delivery."""
+
+    def frame(t):
+        rejected, vanished = int(8 * t), int(8 / share * t)
+        counters = stats(publish=rejected + vanished, deliver=rejected)
+        return {
+            "queues": (queue(stats=counters),),
+            "consumers": (consumer(),),
+            "channels": (channel(stats=counters),),
+            "connections": (connection(),),
+        }
+
+    assert {RULE, "unexplained-loss"} <= {each.rule for each in flat(look(film(frame, until=90)).findings)}

@@ -181,3 +181,34 @@ def test_a_node_that_has_just_started_reports_no_uptime():
     assert [("starting", None)] == [
         (each.reason, each.facts["uptime_seconds"]) for each in result.suppressed if each.rule == RULE
     ]
+
+
+def test_a_handshake_before_a_restart_does_not_prove_an_open_port():
+    """Between two handshakes the probe reports the last one, and the node was killed and started since."""
+    earlier = replace(handshake_probe(), at=LATER)
+    result = look(answering(NONE, uptime_seconds=10.0), outcomes=(earlier,))
+
+    assert RULE not in [finding.rule for finding in result.findings]
+    assert ["starting"] == [each.reason for each in result.suppressed if each.rule == RULE]
+
+
+def test_a_handshake_before_a_stop_does_not_prove_that_the_node_runs():
+    """The API of a killed node is refused; its probes failed, and the next handshake is still to come."""
+    lost = outcome("rtt", state=ProbeState.FAILED, reason=TURNED_AWAY, success=False)
+    result = look(film(silent(REFUSED), until=40), outcomes=(lost, handshake_probe()))
+
+    assert RULE not in [finding.rule for finding in result.findings]
+
+
+@pytest.mark.parametrize(("read_again", "reported"), [(False, False), (True, True)])
+def test_a_node_that_was_read_before_its_check_failed_may_have_restarted(read_again, reported):
+    """Its last uptime is that before the restart, although its other parts are read again."""
+
+    def frame(t):
+        at = t if t < 10 or (read_again and t >= 20) else 5.0
+        return {"overview": POLLED, "health": FINE if t < 10 else NONE, "nodes": late((node(),), at, None)}
+
+    result = look(film(frame, until=25))
+
+    assert reported == (RULE in [finding.rule for finding in result.findings])
+    assert reported != (RULE in [each.rule for each in result.inconclusive])

@@ -75,3 +75,15 @@ def test_a_number_that_is_absent_is_not_zero():
 
     assert balance(view.history(first)) is None
     assert losing_run(view, first) is None
+
+
+@pytest.mark.parametrize("name", ["orders", "a.b1"])
+def test_a_queue_that_was_just_declared_is_empty(name):
+    """The broker reports its lengths and counters some seconds late; what it loses from then on is counted."""
+
+    def make(t):
+        if t < 5:
+            return queue(name, messages_ready=None, messages_unacked=None, messages=None)
+        return queue(name, messages_ready=0, stats=stats(publish=int(20 * min(t, 20))))
+
+    assert 400 == lost(make, until=60)

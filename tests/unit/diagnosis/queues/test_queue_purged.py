@@ -49,6 +49,23 @@ def test_what_only_resembles_it_is_no_finding(fields):
     assert [] == of(RULE, shot(**fields))
 
 
+def filled(t, *, ttl, name="orders"):
+    """A queue that fills by 10 messages a second and is emptied at second 30."""
+    published = int(10 * t)
+    ready = published if t <= 30 else int(10 * (t - 30))
+    counters = stats(publish=published)
+    return queue(name, messages_ready=ready, consumers=0, stats=counters, arguments={"x-message-ttl": ttl})
+
+
+@pytest.mark.parametrize(("ttl", "purged_at_once"), [(1000, False), (10_000, False), (60_000, True), (3_600_000, True)])
+def test_messages_that_are_younger_than_the_ttl_did_not_expire(ttl, purged_at_once):
+    """All messages left at once, and the oldest was half a minute old."""
+    result = look(film(lambda t: frame(filled(t, ttl=ttl, name="a.b1")), until=50))
+
+    assert purged_at_once == bool(of(RULE, result))
+    assert not (purged_at_once and of("ttl-expiry-loss", result))
+
+
 def test_a_queue_at_its_length_limit_was_not_purged():
     """New messages replaced all old ones."""
 
@@ -77,3 +94,17 @@ def test_a_full_queue_that_stays_full_was_not_emptied():
     verdict = look(film(frame, until=70))
 
     assert [] == of(RULE, verdict)
+
+
+def test_messages_that_were_delivered_meanwhile_were_not_purged():
+    """Consumers took more between two readings than was ready before; what nobody took expired by itself."""
+
+    def taken(t):
+        busy = min(t, 30)
+        counters = stats(publish=int(10 * busy), deliver=int(5 * busy))
+        return frame(queue("a.b1", messages_ready=5 if t <= 30 else 0, stats=counters))
+
+    result = look(film(taken, until=64, every=8))
+
+    assert [] == of(RULE, result)
+    assert ["a.b1"] == [name for _, name in of("unexplained-loss", result)]

@@ -63,3 +63,60 @@ def test_where_the_broker_does_not_count_them_it_is_likely():
 def test_what_only_resembles_it_is_no_finding(fields):
     """Each differs in one thing."""
     assert [] == of(RULE, shot(**fields))
+
+
+def busy(t, *, comes=20.0, acked=0.0, rejected=0.0, late=5.0, **fields):
+    """A queue with constant traffic whose node is restarted at second 40: nothing is lost by that.
+
+    The length is refreshed `late` seconds after the counters.
+    """
+
+    def counters(seconds):
+        settled = int((acked + rejected) * seconds)
+        return stats(publish=int(comes * seconds), deliver=settled, ack=int(acked * seconds))
+
+    def length(seconds):
+        return int((comes - acked - rejected) * max(0.0, seconds))
+
+    over = t >= AT
+    now = counters(t - AT) if over else counters(t)
+    ready = length(t - late)
+    node = Node(name=NODE, running=True, uptime_seconds=t - AT if over else 1000.0 + t)
+    listed = () if over and t < AT + 5 else (queue("a.b1", messages_ready=ready, stats=now, **fields),)
+    return {**frame(*listed), "nodes": (node,)}
+
+
+@pytest.mark.parametrize("late", [0.0, 5.0])
+@pytest.mark.parametrize(
+    "traffic",
+    [{}, {"acked": 20.0}, {"acked": 10.0}, {"rejected": 20.0}, {"rejected": 10.0}, {"acked": 5.0, "rejected": 5.0}],
+    ids=["waits", "acked", "half acked", "rejected", "half rejected", "both"],
+)
+@pytest.mark.parametrize("comes", [20.0, 400.0])
+def test_a_restart_is_not_blamed_for_traffic(traffic, comes, late):
+    """Whatever clients settle or reject around it, and however old the length is."""
+    flow = {name: rate * comes / 20 for name, rate in traffic.items()}
+
+    for until in (55, 65, 80, 120):
+        result = look(film(lambda t: busy(t, comes=comes, late=late, **flow), until=until))
+        assert [] == of(RULE, result)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [({"x-message-ttl": 5000}, "may_have_expired"), ({"x-max-length": 300}, "may_be_dropped")],
+)
+def test_where_messages_may_have_left_in_another_way_it_is_inconclusive(arguments, reason):
+    """They may have expired, or were dropped at a limit, while nobody looked."""
+    result = shot(arguments=arguments)
+
+    assert [] == of(RULE, result)
+    assert [(reason, 200)] == [
+        (each.reason, each.facts["missing"]) for each in result.inconclusive if each.rule == RULE
+    ]
+
+
+@pytest.mark.parametrize("arguments", [{"x-max-length": 1000}, {"x-max-length": 300, "x-overflow": "reject-publish"}])
+def test_a_length_limit_that_drops_nothing_does_not_matter(arguments):
+    """It is far away, or refuses publishes."""
+    assert [("warning", "orders")] == of(RULE, shot(arguments=arguments))
