@@ -43,7 +43,7 @@ class _Restart:
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every durable queue on a node that was restarted."""
-    restarted = {node.name: found[-1] for node in view.nodes if (found := restarts(view, node.name))}
+    restarted = {node.name: seen[-1] for node in view.nodes if (seen := restarts(view, node.name))}
     if not restarted:
         return
     for queue in view.queues:

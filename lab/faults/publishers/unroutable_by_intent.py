@@ -3,6 +3,8 @@
 Source: https://www.rabbitmq.com/docs/publishers#unroutable
 """
 
+from typing import Any
+
 from ackscope.findings import Subject
 from lab.amqp import publish
 from lab.faults.cluster.shovels import PLUGINS, shovel
@@ -12,7 +14,7 @@ _RATE = 7.0
 HEADERS, NAMED, MOVED = "fault.headers-never-match", "fault.queue-name-wrong", "fault.shovel-routes-nowhere"
 
 
-def _publish(fault: Fault, name: str, exchange: str, key: str, **properties: object) -> None:
+def _publish(fault: Fault, name: str, exchange: str, key: str, **properties: Any) -> None:
     channel = fault.connect(f"{name}-publisher".replace(".", "-")).channel()
     channel.confirm_delivery()
     for number, _ in enumerate(fault.ticks(1 / _RATE)):
