@@ -11,8 +11,13 @@ from dashboard.format.escape import literal, visible
 from dashboard.ui import elements, layout
 from dashboard.views.now.headline import Headline, data_age, headline
 
-_ORDER = [elements.SEVERITIES[Severity.CRITICAL], elements.SEVERITIES[Severity.WARNING], elements.UNKNOWN]
-"""The worst states; all others follow."""
+_WORST = [
+    elements.SEVERITIES[Severity.CRITICAL],
+    elements.SEVERITIES[Severity.WARNING],
+    elements.UNKNOWN,
+    elements.SEVERITIES[Severity.INFO],
+    elements.GOOD,
+]
 
 
 def worst_first(names: Sequence[str], state: ExporterState, now: Instant) -> dict[str, Headline]:
@@ -24,9 +29,8 @@ def worst_first(names: Sequence[str], state: ExporterState, now: Instant) -> dic
 
 
 def _rank(first: Headline, found: ClusterFindings | None) -> tuple[int, int, int]:
-    rank = _ORDER.index(first.style) if first.style in _ORDER else len(_ORDER)
     critical, warning = (found.number(it) if found else 0 for it in (Severity.CRITICAL, Severity.WARNING))
-    return rank, -critical, -warning
+    return _WORST.index(first.style), -critical, -warning
 
 
 def render(names: Sequence[str], state: ExporterState, now: Instant) -> tuple[str | None, str | None]:
@@ -50,7 +54,7 @@ def render(names: Sequence[str], state: ExporterState, now: Instant) -> tuple[st
         key="cluster-choice",
         on_change=lambda: layout.set_param("cluster", st.session_state["cluster-choice"]),
         label_visibility="collapsed",
-        width=320,
+        width=290,
     )
     problem = "Unknown cluster in the address. Showing the cluster with the most severe findings."
     return selected, None if known else problem

@@ -31,10 +31,7 @@ def run(pages: Sequence[DashboardPage]) -> None:
         page.path: st.Page(_wrap(page, settings), title=page.title, url_path=page.path, default=not page.path)
         for page in pages
     }
-    sections: dict[str, list[st.Page]] = {}
-    for page in pages:
-        sections.setdefault(page.section, []).append(entries[page.path])
-    selected = st.navigation(sections, position="top")
+    selected = st.navigation(list(entries.values()), position="top")
     layout.remember_pages(entries, selected.url_path or "now")
     selected.run()
 
@@ -73,5 +70,5 @@ def _select_zone() -> None:
         options[parameter] = parameter
     if len(options) > 1:
         first = timezones.LOCAL if timezones.LOCAL in options and named == own else "utc"
-        within, words = st.container(width=170), options.__getitem__
+        within, words = st.container(width=160), options.__getitem__
         layout.select(within, "Time zone", list(options), "tz", "zone-choice", first=first, words=words, hidden=True)

@@ -34,7 +34,7 @@ def render(span: Range, zone: Zone, now: datetime) -> None:
         key=_KEY,
         on_change=store,
         label_visibility="collapsed",
-        width=310 if current == _FIXED else 180,
+        width=290 if current == _FIXED else 180,
         icon=":material/schedule:",
     )
     if current == _FIXED:

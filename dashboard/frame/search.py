@@ -4,6 +4,7 @@ import pandas as pd
 import streamlit as st
 
 from dashboard.format.escape import literal
+from dashboard.frame.scripts import FOCUS_SEARCH
 from dashboard.frames import consumer_rows, queue_rows, search_hits
 from dashboard.frames.search_hits import SearchHit
 from dashboard.ui import cache, layout
@@ -34,19 +35,25 @@ def _dialog(context: PageContext) -> None:
         placeholder="part of the name of a queue, client, host, node or cluster, or of a finding",
         label_visibility="collapsed",
     )
+    st.html(FOCUS_SEARCH, unsafe_allow_javascript=True)
     hits = _hits(context, text)
     if not hits:
         st.caption("Nothing found in this cluster." if text.strip() else "Type a part of a name.")
         return
-    if st.button("Open the first", shortcut="Enter", key="search-first", type="primary"):
-        layout.go(hits[0].page, **hits[0].query)
+    if st.button("Open the first", shortcut="Ctrl+Enter", key="search-first", type="primary"):
+        layout.open_page(hits[0].page, **_query(context, hits[0]))
     for number, hit in enumerate(hits):
-        _row(number, hit)
+        _row(context, number, hit)
 
 
-def _row(number: int, hit: SearchHit) -> None:
+def _query(context: PageContext, hit: SearchHit) -> dict[str, str]:
+    """The query parameters of a hit; its cluster is the current one if it names none."""
+    return ({} if context.cluster is None else {"cluster": context.cluster}) | hit.query
+
+
+def _row(context: PageContext, number: int, hit: SearchHit) -> None:
     with st.container(key=f"plain-hit-{number}", horizontal=True, gap="small", vertical_alignment="center"):
-        layout.link(hit.page, f"{hit.kind} {literal(hit.text)}", icon=_ICONS[hit.kind], **hit.query)
+        layout.link(hit.page, f"{hit.kind} {literal(hit.text)}", icon=_ICONS[hit.kind], **_query(context, hit))
         st.caption(literal(hit.detail) if hit.detail else "", width="content")
 
 

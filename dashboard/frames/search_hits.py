@@ -98,8 +98,10 @@ def _findings(clusters: Iterable[tuple[str, Sequence[FindingReport]]]) -> Iterat
     for cluster, findings in clusters:
         for finding in findings:
             detail = f"{finding.severity.value}, {finding.subject}, cluster {cluster}"
-            query = {"cluster": cluster, "find": finding.subject.name}
-            yield SearchHit("Finding", finding.rule, detail, "", query), (str(finding.subject), finding.summary)
+            yield (
+                SearchHit("Finding", finding.rule, detail, "", {"cluster": cluster}),
+                (str(finding.subject), finding.summary),
+            )
 
 
 def _queues(needle: _Needle, queues: pd.DataFrame) -> Iterator[_Candidate]:

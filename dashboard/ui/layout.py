@@ -49,7 +49,6 @@ class DashboardPage:
         path: path in the address; "" is the first page.
         meaning: what the page is for, in one line.
         render: draws the page.
-        section: title of the page's group in the navigation; pages without one are always visible.
         headed: False if the page draws its own heading, with `page_heading`.
     """
 
@@ -57,7 +56,6 @@ class DashboardPage:
     path: str
     meaning: str
     render: Callable[[PageContext], None]
-    section: str = ""
     headed: bool = True
 
 
@@ -80,8 +78,8 @@ def link(path: str, label: str, *, icon: str = ":material/arrow_forward:", **que
         st.page_link(page, label=label, query_params={**_shared(), **query}, icon=icon)
 
 
-def go(path: str, **query: str) -> None:
-    """Leave for another page with these query parameters; nothing if that page does not exist."""
+def open_page(path: str, **query: str) -> None:
+    """Go to another page with these query parameters; nothing if that page does not exist."""
     page = st.session_state.get(_PAGES, {}).get(path)
     if page is not None:
         st.switch_page(page, query_params={**_shared(), **query})

@@ -1,0 +1,1 @@
+document.querySelector("[data-testid=stDialog] input")?.focus();
