@@ -69,8 +69,10 @@ MIN_RANGE, MAX_RANGE = timedelta(minutes=5), timedelta(days=7)
 
 
 def step_minutes(length: timedelta) -> int:
-    """Minutes per point on an axis of this length: at most 180 points."""
-    return next(step for step in (1, 2, 5, 10, 30, 60) if length <= timedelta(minutes=180) * step)
+    """Minutes per point on an axis of this length: at most 180 points, and whole hours for more than a day."""
+    if length > timedelta(days=1):
+        return 60
+    return next(step for step in (1, 2, 5, 10) if length <= timedelta(minutes=180) * step)
 
 
 @dataclass(frozen=True, slots=True)
