@@ -1,12 +1,24 @@
 """The pages, in the order of the navigation."""
 
 from dashboard.ui.layout import DashboardPage
-from dashboard.views import confirms, consumers, nodes, probe, queues, redeliveries, semantics, timeline, topology
+from dashboard.views import (
+    confirms,
+    consumers,
+    fleet,
+    nodes,
+    probe,
+    queues,
+    redeliveries,
+    semantics,
+    timeline,
+    topology,
+)
 from dashboard.views.history import page as history
 from dashboard.views.now import page as now
 
 PAGES = (
     DashboardPage("Now", "", "what is wrong, since when, and what to do", now.render),
+    DashboardPage("Fleet", "fleet", "all clusters, worst first; select one to open it", fleet.render),
     DashboardPage("Confirms", "confirms", "confirm latency, and which layer it is spent in", confirms.render),
     DashboardPage("Queues", "queues", "all queues, most urgent first", queues.render),
     DashboardPage(

@@ -28,6 +28,7 @@ from ackscope.clock import SystemClock
 from ackscope.log import get_logger
 from dashboard.auth.login_file import LoginConfig
 from dashboard.auth.session_middleware import SessionMiddleware, SingleLineErrors
+from dashboard.frame.scripts import FOCUS_SEARCH
 from dashboard.settings import PageSettings
 
 _LOG = get_logger(__name__)
@@ -132,11 +133,11 @@ def _exit(_number: int, _frame: FrameType | None) -> NoReturn:
 def content_policy() -> str:
     """The Content-Security-Policy: nothing from other hosts, and no scripts except Streamlit's files.
 
-    Inline scripts of Streamlit's index page are allowed by their hashes.
+    Inline scripts of Streamlit's index page, and the one of the search, are allowed by their hashes.
     Streamlit creates styles in the browser, so inline styles have to be allowed.
     """
     index = (Path(st.__file__).parent / "static" / "index.html").read_text()
-    scripts = re.findall(r"<script>(.*?)</script>", index, re.DOTALL)
+    scripts = re.findall(r"<script>(.*?)</script>", index + FOCUS_SEARCH, re.DOTALL)
     digests = (hashlib.sha256(text.encode()).digest() for text in scripts)
     hashes = [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]
     return "; ".join(

@@ -15,22 +15,23 @@ from dashboard.auth.access_rules import (
     verified_email,
 )
 from dashboard.format.escape import literal, visible
+from dashboard.frame import page_frame
 from dashboard.settings import PageSettings
-from dashboard.ui import layout
+from dashboard.ui.layout import DashboardPage
 
 _LOG = get_logger(__name__)
 
 
-def run(pages: Sequence[layout.DashboardPage]) -> None:
+def run(pages: Sequence[DashboardPage]) -> None:
     """Show the page of the address to people with access; without a login, to everybody."""
     rules = PageSettings.from_environ().login
     if rules is None:
-        layout.run(pages)
+        page_frame.run(pages)
         return
     claims = st.user.to_dict()
     decision = rules.check(claims, SystemClock().now().wall)
     if decision is AccessDecision.ADMITTED:
-        layout.run(pages)
+        page_frame.run(pages)
         _footer(claims)
         return
     st.set_page_config(page_title="Sign in", page_icon="🐇")

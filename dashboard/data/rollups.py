@@ -6,7 +6,7 @@ is missing, the manifest is read again.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,12 +17,15 @@ import pyarrow.dataset as ds
 
 from ackscope import manifest
 from ackscope.errors import DataError
-from ackscope.tables import BURSTS_1M, LATENCY_1M, MINUTES, OUTCOMES_1M, QUEUES_1M, Kind, Table
+from ackscope.tables import BURSTS_1M, HOURS, LATENCY_1M, MINUTES, OUTCOMES_1M, QUEUES_1M, Kind, Table
 from ackscope.tables.arrow import ARROW_TYPES, arrow_schema
 
 T = TypeVar("T")
 
 WORST_QUEUES = 4
+
+MAX_MINUTES = timedelta(days=1)
+"""A longer range is read from the hours: a day of 10,000 queues has 14 million minutes."""
 
 MANIFESTS = manifest.ManifestCache()
 """Shared by all viewers."""
@@ -38,7 +41,9 @@ def _empty(table: Table) -> pd.DataFrame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MinuteHistory:
-    """The minute rollups of one cluster in a time range; frames have the columns of their tables.
+    """The rollups of one cluster in a time range; frames have the columns of the tables of minutes.
+
+    In a range over `MAX_MINUTES` there is one row per hour, whose `minute` is its first.
 
     Attributes:
         depth: rows of the `WORST_QUEUES` deepest queues only, by their peak of ready and unacked messages.
@@ -127,19 +132,23 @@ def _newest(root: Path, cluster: str, of_file: Callable[[Path], datetime | None]
 
 
 def _read(root: Path, known: manifest.Manifest, start: datetime, end: datetime) -> MinuteHistory:
-    when = (pc.field("minute") >= pa.scalar(start, ARROW_TYPES[Kind.TIME])) & (
-        pc.field("minute") < pa.scalar(end, ARROW_TYPES[Kind.TIME])
+    tables = HOURS if end - start > MAX_MINUTES else MINUTES
+    time = tables[QUEUES_1M.name].time
+    when = (pc.field(time) >= pa.scalar(start, ARROW_TYPES[Kind.TIME])) & (
+        pc.field(time) < pa.scalar(end, ARROW_TYPES[Kind.TIME])
     )
     first, last = int(start.timestamp() // 3600), -int(-end.timestamp() // 3600)
 
-    def frame(table: Table) -> pd.DataFrame:
+    def frame(minutes: Table) -> pd.DataFrame:
+        table = tables[minutes.name]
         files = [str(file) for file in known.paths(root, table.name, first, last)]
         if not files:
-            return _empty(table)
+            return _empty(minutes)
         rows: pd.DataFrame = ds.dataset(files, schema=arrow_schema(table)).to_table(filter=when).to_pandas()
-        return rows
+        return rows.rename(columns={time: "minute"})
 
-    depth, redelivered = _queues(known.paths(root, QUEUES_1M.name, first, last), when)
+    queues = tables[QUEUES_1M.name]
+    depth, redelivered = _queues(known.paths(root, queues.name, first, last), queues, when)
     return MinuteHistory(
         latency=frame(LATENCY_1M),
         outcomes=frame(OUTCOMES_1M),
@@ -150,14 +159,14 @@ def _read(root: Path, known: manifest.Manifest, start: datetime, end: datetime) 
     )
 
 
-def _queues(files: Sequence[Path], when: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _queues(files: Sequence[Path], table: Table, when: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The deepest queues, and redeliveries over all queues.
 
     One day of 10,000 queues is 14 million rows: each batch is aggregated alone and never converted to pandas.
     """
-    columns = ["minute", "vhost", "queue", "messages_ready_max", "messages_unacked_max", "redelivered"]
+    columns = [table.time, "vhost", "queue", "messages_ready_max", "messages_unacked_max", "redelivered"]
     peaks, sums = [], []
-    for batch in _batches(files, columns, when):
+    for batch in _batches(files, table, columns, when):
         rows = pa.Table.from_batches([batch])
         total = pc.add(pc.coalesce(rows["messages_ready_max"], 0), pc.coalesce(rows["messages_unacked_max"], 0))
         peaks.append(
@@ -166,7 +175,7 @@ def _queues(files: Sequence[Path], when: Any) -> tuple[pd.DataFrame, pd.DataFram
             .group_by(["vhost", "queue"])
             .aggregate([("depth", "max")])
         )
-        sums.append(rows.group_by("minute").aggregate([("redelivered", "sum", _NULL_IF_EMPTY)]))
+        sums.append(rows.group_by(table.time).aggregate([("redelivered", "sum", _NULL_IF_EMPTY)]))
     if not peaks:
         return MinuteHistory().depth, MinuteHistory().redelivered
     worst = pa.concat_tables(peaks).group_by(["vhost", "queue"]).aggregate([("depth_max", "max")])
@@ -176,13 +185,14 @@ def _queues(files: Sequence[Path], when: Any) -> tuple[pd.DataFrame, pd.DataFram
     deepest = pc.scalar(False)
     for row in worst.slice(0, WORST_QUEUES).to_pylist():
         deepest |= (pc.field("vhost") == row["vhost"]) & (pc.field("queue") == row["queue"])
-    depth = ds.dataset([str(file) for file in files], schema=arrow_schema(QUEUES_1M)).to_table(filter=when & deepest)
-    summed = pa.concat_tables(sums).group_by("minute").aggregate([("redelivered_sum", "sum", _NULL_IF_EMPTY)])
+    depth = ds.dataset([str(file) for file in files], schema=arrow_schema(table)).to_table(filter=when & deepest)
+    summed = pa.concat_tables(sums).group_by(table.time).aggregate([("redelivered_sum", "sum", _NULL_IF_EMPTY)])
     redelivered = summed.rename_columns({"redelivered_sum_sum": "redelivered"})
-    return depth.to_pandas(), redelivered.to_pandas()
+    names = {table.time: "minute"}
+    return depth.to_pandas().rename(columns=names), redelivered.to_pandas().rename(columns=names)
 
 
-def _batches(files: Sequence[Path], columns: list[str], when: Any) -> Iterator[Any]:
+def _batches(files: Sequence[Path], table: Table, columns: list[str], when: Any) -> Iterator[Any]:
     for file in files:
-        pieces = ds.dataset(str(file), schema=arrow_schema(QUEUES_1M)).to_batches(columns=columns, filter=when)
+        pieces = ds.dataset(str(file), schema=arrow_schema(table)).to_batches(columns=columns, filter=when)
         yield from (piece for piece in pieces if piece.num_rows)

@@ -10,7 +10,7 @@ from ackscope.latency import BOUNDS_VERSION, COLUMNS, EDGES
 from dashboard.data.model import ConfirmLayer
 from dashboard.format.timezones import UTC as ZONE_UTC
 from dashboard.format.timezones import Zone
-from dashboard.frames.minute_frames import Axis
+from dashboard.frames.minute_frames import MIN_RANGE, Axis, Range
 
 HIGHEST = EDGES[-1] * (EDGES[1] / EDGES[0])
 """Seconds: upper edge at which the last bucket, which has none, is drawn."""
@@ -60,10 +60,6 @@ def layer_rows(layers: Sequence[ConfirmLayer]) -> pd.DataFrame:
     return rows
 
 
-MIN_RANGE, MAX_RANGE = timedelta(minutes=5), timedelta(days=1)
-"""Limits of a selected time range: a shorter one has too few points for a line, a longer one too many to draw."""
-
-
 def selected_range(edges: Iterable[str | float], axis: Axis) -> tuple[datetime, datetime] | None:
     """The time range selected on a chart, in UTC and whole minutes; None without a selection.
 
@@ -94,16 +90,9 @@ def widen(start: datetime, end: datetime) -> tuple[datetime, datetime]:
     return first, last
 
 
-def step_minutes(length: timedelta) -> int:
-    """Minutes per point on an axis of this length: at most 180 points."""
-    return next(step for step in (1, 2, 5, 10) if length <= timedelta(minutes=180) * step)
-
-
 def axis_for(start: datetime, end: datetime, zone: Zone = ZONE_UTC) -> Axis:
-    """The axis of a time range, in whole steps; the last step may end after the range."""
-    step = step_minutes(end - start)
-    steps = -(-(end - start) // timedelta(minutes=step))
-    return Axis.between(start, start + steps * timedelta(minutes=step), step, zone)
+    """The axis of a fixed range, in whole steps; the last step may end after the range."""
+    return Axis.until(end, Range.between(start, end), zone)
 
 
 def latency_rows(lines: pd.DataFrame) -> pd.DataFrame:

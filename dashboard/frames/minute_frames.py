@@ -7,23 +7,52 @@ from datetime import datetime, timedelta
 
 import pandas as pd
 
+from ackscope.format import whole_minutes
 from ackscope.latency import BOUNDS_VERSION, COLUMNS, quantile
 from ackscope.tables import OUTCOMES
+from dashboard.format import readable
 from dashboard.format.timezones import UTC, Zone
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A time range that ends now.
+    """A time range: live, which ends now, or fixed.
 
     Attributes:
         minutes: length of the range.
         step: minutes per point of a chart.
+        start: start of a fixed range, in UTC and whole minutes; None: the range is live.
     """
 
     label: str
     minutes: int
     step: int
+    start: datetime | None = None
+
+    @classmethod
+    def between(cls, start: datetime, end: datetime) -> "Range":
+        """A fixed range from `start` to `end`, both in whole minutes."""
+        minutes = round((end - start).total_seconds() / 60)
+        return cls(whole_minutes(minutes), minutes, step_minutes(end - start), start)
+
+    @property
+    def live(self) -> bool:
+        """Whether the range ends now."""
+        return self.start is None
+
+    def at(self, now: datetime) -> tuple[datetime, datetime]:
+        """Start and end, in UTC and whole minutes; a live range ends with the last complete minute before `now`."""
+        length = timedelta(minutes=self.minutes)
+        if self.start is not None:
+            return self.start, self.start + length
+        end = now.astimezone(PLAIN_UTC).replace(second=0, microsecond=0)
+        return end - length, end
+
+    def words(self, zone: Zone = UTC) -> str:
+        """The range in a sentence: `in the last 1 hour`, `from 2026-03-01 12:04 to 12:31 UTC`."""
+        if self.start is None:
+            return f"in the last {self.label}"
+        return f"from {readable.between(*self.at(self.start), zone)}"
 
 
 RANGES = {
@@ -31,7 +60,19 @@ RANGES = {
     "1h": Range("1 hour", 60, 1),
     "6h": Range("6 hours", 360, 2),
     "24h": Range("24 hours", 1440, 10),
+    "7d": Range("7 days", 7 * 1440, 60),
 }
+"""The live ranges."""
+
+MIN_RANGE, MAX_RANGE = timedelta(minutes=5), timedelta(days=7)
+"""Limits of a fixed range: a shorter one has too few points for a line, a longer one too many minutes to read."""
+
+
+def step_minutes(length: timedelta) -> int:
+    """Minutes per point on an axis of this length: at most 180 points, and whole hours for more than a day."""
+    if length > timedelta(days=1):
+        return 60
+    return next(step for step in (1, 2, 5, 10) if length <= timedelta(minutes=180) * step)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +94,10 @@ class Axis:
 
     @classmethod
     def until(cls, now: datetime, span: Range, zone: Zone = UTC) -> "Axis":
-        """An axis that ends with the last complete minute before `now`."""
-        end = now.replace(second=0, microsecond=0)
-        return cls.between(end - timedelta(minutes=span.minutes), end, span.step, zone)
+        """The axis of a range at `now`, in whole steps; the last step of a fixed range may end after the range."""
+        start, _ = span.at(now)
+        steps = -(-span.minutes // span.step)
+        return cls.between(start, start + timedelta(minutes=steps * span.step), span.step, zone)
 
     @classmethod
     def between(cls, start: datetime, end: datetime, step: int, zone: Zone = UTC) -> "Axis":

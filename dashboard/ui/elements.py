@@ -131,7 +131,7 @@ def forget_selections() -> None:
 def no_history(settings: PageSettings, span: Range, *, has_history: bool) -> None:
     """Say that the range has no history; if the cluster has none at all, how to start recording it."""
     if has_history:
-        st.caption(f"No complete minute of history in the last {span.label}.")
+        st.caption(f"No complete minute of history {span.words(layout.current_zone())}.")
         return
     plain(
         "no-history",

@@ -1,23 +1,26 @@
-"""Layout of every page: navigation, cluster, time zone and range; choices are query parameters of the address."""
+"""What pages share: links, and choices that are query parameters of the address, such as cluster and time range."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import streamlit as st
+from streamlit import Page
 from streamlit.delta_generator import DeltaGenerator
 
-from ackscope.findings import Severity
+from ackscope.clock import SystemClock
 from dashboard.data.model import ExporterState
 from dashboard.format import readable, timezones
 from dashboard.format.timezones import Zone
-from dashboard.frames import minute_frames
+from dashboard.frames import confirm_frames
+from dashboard.frames.minute_frames import MAX_RANGE, RANGES, Range
 from dashboard.settings import PageSettings
 from dashboard.ui import cache
 
 _PAGES, _CURRENT = "pages", "current-page"
-_STYLE = Path(__file__).with_name("style.css")
+_SHARED_TOGETHER = (("cluster",), ("tz",), ("range", "from", "to"))
+"""Query parameters of every page, which links and the navigation carry to other pages; each group as a whole."""
+DEFAULT_RANGE = "1h"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +31,14 @@ class PageContext:
         cluster: the selected cluster; None while none is known.
         clusters: all clusters, in the exporter's order.
         zone: time zone of all times on the page.
+        span: time range of all charts on the page.
     """
 
     settings: PageSettings
     cluster: str | None
     clusters: tuple[str, ...]
     zone: Zone = timezones.UTC
+    span: Range = RANGES[DEFAULT_RANGE]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,51 +47,47 @@ class DashboardPage:
 
     Attributes:
         path: path in the address; "" is the first page.
-        meaning: what the page answers.
+        meaning: what the page is for, in one line.
         render: draws the page.
+        headed: False if the page draws its own heading, with `page_heading`.
     """
 
     title: str
     path: str
     meaning: str
     render: Callable[[PageContext], None]
+    headed: bool = True
 
 
-def run(pages: Sequence[DashboardPage]) -> None:
-    """Show the page of the address."""
-    st.set_page_config(page_icon="🐇", layout="wide")
-    st.html(_STYLE)
-    settings = PageSettings.from_environ()
-    entries = [
-        st.Page(_wrap(page, settings), title=page.title, url_path=page.path, default=not page.path) for page in pages
-    ]
-    selected = st.navigation(entries, position="top")
-    st.session_state[_PAGES] = dict(zip((page.path for page in pages), entries, strict=True))
-    st.session_state[_CURRENT] = selected.url_path or "now"
-    selected.run()
+def remember_pages(pages: Mapping[str, Page], current: str) -> None:
+    """Store the pages by path, for `link`, and the name of the current one."""
+    st.session_state[_PAGES], st.session_state[_CURRENT] = pages, current
 
 
-def _wrap(page: DashboardPage, settings: PageSettings) -> Callable[[], None]:
-    def show() -> None:
-        state = cache.exporter_state(settings.exporter)
-        clusters = known_clusters(settings, state)
-        with st.container(horizontal=True, gap="small", key="page-choices"):
-            cluster = _select_cluster(clusters, state)
-            _select_zone()
-        page.render(PageContext(settings, cluster, clusters, current_zone()))
-
-    show.__name__ = page.path or "now"
-    return show
+def page_heading(title: str, meaning: str) -> None:
+    """The heading of a page (no foreign text), and in one line what the page is for."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="page-heading"):
+        st.title(title, anchor=False, width="content")
+        st.caption(meaning, width="content")
 
 
-def link(path: str, label: str, **query: str) -> None:
+def link(path: str, label: str, *, icon: str = ":material/arrow_forward:", **query: str) -> None:
     """A link to another page with these query parameters; nothing if that page does not exist."""
     page = st.session_state.get(_PAGES, {}).get(path)
     if page is not None:
-        common = {
-            name: value for name in ("cluster", "range", "tz") if (value := st.query_params.get(name)) is not None
-        }
-        st.page_link(page, label=label, query_params={**common, **query}, icon=":material/arrow_forward:")
+        st.page_link(page, label=label, query_params={**_shared(), **query}, icon=icon)
+
+
+def open_page(path: str, **query: str) -> None:
+    """Go to another page with these query parameters; nothing if that page does not exist."""
+    page = st.session_state.get(_PAGES, {}).get(path)
+    if page is not None:
+        st.switch_page(page, query_params={**_shared(), **query})
+
+
+def _shared() -> dict[str, str]:
+    names = (name for group in _SHARED_TOGETHER for name in group)
+    return {name: value for name in names if (value := st.query_params.get(name)) is not None}
 
 
 def current_page() -> str:
@@ -199,70 +200,52 @@ def time_input(within: DeltaGenerator, label: str, name: str, key: str, now: dat
     return min(instant, now)
 
 
-def _select_zone() -> None:
-    """A choice between UTC and the zone of the browser; nothing if both are the same."""
-    parameter, own = get_param("tz"), timezones.find(st.context.timezone)
-    options = {"utc": "Times: UTC"}
-    if own is not None and own != timezones.UTC:
-        options[timezones.LOCAL] = f"Times: {own.name}"
-    named = timezones.find(parameter)
-    if parameter is not None and named not in {None, timezones.UTC, own}:
-        options[parameter] = f"Times: {parameter}"
-    if len(options) > 1:
-        first = timezones.LOCAL if timezones.LOCAL in options and named == own else "utc"
-        within, words = st.container(width=230), options.__getitem__
-        select(within, "Times", list(options), "tz", "zone-choice", first=first, words=words, hidden=True)
+def remember_shared() -> None:
+    """Keep the shared choices of the address for the pages that follow; those it lacks are added from the last page."""
+    for names in _SHARED_TOGETHER:
+        key = f"shared-{names[0]}"
+        given = {name: value for name in names if (value := st.query_params.get(name)) is not None}
+        if given:
+            st.session_state[key] = given
+        else:
+            st.query_params.update(st.session_state.get(key, {}))
 
 
-def _select_cluster(names: tuple[str, ...], state: ExporterState) -> str | None:
-    """The cluster of the address (`?cluster=`), or else the one with the most severe findings."""
-    if not names:
+def fixed_range(now: datetime) -> Range | None:
+    """The fixed time range of the address (`?from=` and `&to=`, in UTC); None if it has none, or an invalid one.
+
+    The range ends at `now` at the latest; one that is too long is truncated to its first days.
+    """
+    first, last = (readable.parse_iso(st.query_params.get(name)) for name in ("from", "to"))
+    if first is None or last is None or not first < last or first >= now.timestamp() - 60:
         return None
-    parameter = get_param("cluster")
-    start = parameter if parameter in names else _most_severe(names, state)
-    if len(names) == 1:
-        if parameter is not None and parameter != start:
-            st.warning("Unknown cluster in the address. Showing the only cluster.")
-        return start
-    selected = st.selectbox(
-        "Cluster",
-        names,
-        index=names.index(start),
-        key="cluster-choice",
-        on_change=lambda: set_param("cluster", st.session_state["cluster-choice"]),
-        label_visibility="collapsed",
-        width=320,
-    )
-    if parameter is not None and parameter not in names:
-        st.warning("Unknown cluster in the address. Showing the cluster with the most severe findings.")
-    return selected
+    start = datetime.fromtimestamp(first, UTC)
+    end = min(datetime.fromtimestamp(min(last, now.timestamp()), UTC), start + MAX_RANGE)
+    return Range.between(*confirm_frames.widen(start, end))
 
 
-def _most_severe(names: tuple[str, ...], state: ExporterState) -> str:
-    order = list(Severity)
-    ranks = {
-        item.cluster: min((order.index(finding.severity) for finding in item.findings), default=len(order))
-        for item in (state.findings.response.clusters if state.findings.response else ())
-    }
-    return min(names, key=lambda name: ranks.get(name, len(order)))
+def current_range(now: datetime | None = None) -> Range:
+    """The time range of the page, which all its charts share: the fixed one of the address, or else a live one."""
+    fixed = fixed_range(now or SystemClock().now().utc)
+    return fixed or RANGES.get(st.query_params.get("range", ""), RANGES[DEFAULT_RANGE])
 
 
-def range_heading(title: str) -> minute_frames.Range:
-    """A heading with a select box for the time range (`?range=`), 1 hour by default."""
-    heading, choice = st.columns([4, 1], vertical_alignment="bottom")
-    heading.subheader(title, anchor=False)
+def set_fixed_range(start: datetime, end: datetime) -> None:
+    """Set a fixed time range in the address."""
+    for name, moment in (("from", start), ("to", end)):
+        st.query_params[name] = f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M}"
 
-    def words(key: str) -> str:
-        return f"Last {minute_frames.RANGES[key].label}"
 
-    key = select(
-        choice,
-        "Range",
-        list(minute_frames.RANGES),
-        "range",
-        "range-choice",
-        first="1h",
-        words=words,
-        hidden=True,
-    )
-    return minute_frames.RANGES[key]
+def set_live_range(key: str | None = None) -> None:
+    """Set a live time range in the address; None: the one before the fixed range."""
+    for name in ("from", "to"):
+        st.query_params.pop(name, None)
+    if key is not None:
+        st.query_params["range"] = key
+    st.session_state.pop("shared-range", None)
+
+
+def range_heading(title: str) -> Range:
+    """A heading above charts; returns the time range of the page."""
+    st.subheader(title, anchor=False)
+    return current_range()

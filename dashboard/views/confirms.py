@@ -21,13 +21,11 @@ def render(context: PageContext) -> None:
         st.caption("No cluster known yet.")
         return
     _layers(context)
-    selected = range_selection.from_address(_now())
-    if selected is not None:
-        start, end = selected
-        range_selection.heading("Confirm latency", start, end, context.zone)
-        _selected_range(context, start, end)
+    span = range_heading("Confirm latency")
+    if span.live:
+        _recent(context, span)
     else:
-        _recent(context, range_heading("Confirm latency"))
+        _selected_range(context, *span.at(_now()))
 
 
 def _now() -> datetime:

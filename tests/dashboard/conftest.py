@@ -18,9 +18,9 @@ Open = Callable[..., AppTest]
 
 _SCRIPT = """
 from dataclasses import replace
-from dashboard.ui import layout
+from dashboard.frame import page_frame
 from dashboard.pages import PAGES
-layout.run([replace(page, path="" if page.path == {path!r} else page.path or "now") for page in PAGES])
+page_frame.run([replace(page, path="" if page.path == {path!r} else page.path or "now") for page in PAGES])
 """
 """AppTest shows the first page only: the wanted one is made that."""
 

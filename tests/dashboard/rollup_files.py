@@ -71,13 +71,13 @@ def write(root: Path, table: Table, rows: list[Row], cluster: str = "shop") -> N
     """Write rows like the pipeline: one uniquely named file per hour, listed in one new manifest."""
     hours: dict[int, list[Row]] = {}
     for row in rows:
-        hours.setdefault(int(row["minute"].timestamp() // 3600), []).append(row)
+        hours.setdefault(int(row[table.time].timestamp() // 3600), []).append(row)
     before = manifest.read(root, cluster)
     files = {it.start: it for it in before.tables.get(table.name, ())}
     for hour, mine in hours.items():
-        path = Path(table.name) / f"cluster={quote(cluster, safe='')}" / f"date={mine[0]['minute']:%Y-%m-%d}"
+        path = Path(table.name) / f"cluster={quote(cluster, safe='')}" / f"date={mine[0][table.time]:%Y-%m-%d}"
         (root / path).mkdir(parents=True, exist_ok=True)
-        path /= f"hour={mine[0]['minute']:%H}.{uuid4().hex[:16]}.parquet"
+        path /= f"hour={mine[0][table.time]:%H}.{uuid4().hex[:16]}.parquet"
         pq.write_table(pa.Table.from_pylist(mine, schema=arrow_schema(table)), root / path)
         files[hour] = DataFile(str(path), hour, hour + 1, len(mine), {str(hour): path.name})
     tables = {**before.tables, table.name: tuple(files[hour] for hour in sorted(files))}

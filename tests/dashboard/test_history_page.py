@@ -28,9 +28,9 @@ Open = Callable[..., AppTest]
 
 SCRIPT = """
 from dataclasses import replace
-from dashboard.ui import layout
+from dashboard.frame import page_frame
 from dashboard.pages import PAGES
-layout.run([replace(page, path="") for page in PAGES if page.path == "history"])
+page_frame.run([replace(page, path="") for page in PAGES if page.path == "history"])
 """
 
 

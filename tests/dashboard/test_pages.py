@@ -8,6 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard.pages import PAGES
+from dashboard.ui.layout import DashboardPage
 from tests.dashboard import answers
 from tests.dashboard.answers import HOSTILE, Exporter
 from tests.dashboard.broker_lists import shop
@@ -17,13 +18,15 @@ Open = Callable[..., AppTest]
 LISTS = ("queues", "consumers", "redeliveries", "nodes", "topology")
 
 
-@pytest.mark.parametrize("path", [page.path for page in PAGES if page.path])
-def test_a_page_works_without_an_exporter(visit: Open, path: str) -> None:
-    """It says that there is no data."""
-    page = visit(path, "http://127.0.0.1:1")
+@pytest.mark.parametrize("shown", PAGES, ids=lambda page: page.title)
+def test_a_page_works_without_an_exporter(visit: Open, shown: DashboardPage) -> None:
+    """It has a heading, says in one line what it is for, and that there is no data."""
+    page = visit(shown.path, "http://127.0.0.1:1")
 
     assert [] == errors(page)
-    assert words(page)
+    assert shown.title == page.title[0].value
+    assert shown.meaning == page.caption[1].value
+    assert "Exporter unreachable" in words(page)
 
 
 @pytest.mark.parametrize("path", [page.path for page in PAGES if page.path])

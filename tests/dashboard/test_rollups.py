@@ -4,8 +4,9 @@ from pathlib import Path
 from threading import Event
 
 import pyarrow.parquet as pq
+import pytest
 
-from ackscope.tables import MINUTES, OUTCOMES_1M, QUEUES_1M
+from ackscope.tables import HOURS, MINUTES, OUTCOMES_1M, QUEUES_1M
 from dashboard.data import rollups as reader
 from tests.dashboard.rollup_files import outcome_row, queue_row, this_minute, write
 
@@ -31,6 +32,20 @@ def test_only_the_requested_cluster_and_time_are_read(tmp_path: Path) -> None:
     write(tmp_path, OUTCOMES_1M, [outcome_row(START)], cluster="other")
 
     assert [START] == list(reader.read(tmp_path, "shop", START, END).outcomes["minute"])
+
+
+@pytest.mark.parametrize(("days", "ready"), [(1, 7), (2, 900)])
+def test_a_range_over_a_day_is_read_from_the_hours(tmp_path: Path, days: int, ready: int) -> None:
+    """In the same columns: a week of minutes of 10,000 queues would take too long."""
+    hour = END.replace(minute=0) - timedelta(hours=2)
+    write(tmp_path, QUEUES_1M, [queue_row(hour, "orders", 7, redelivered=1)])
+    known = {"hour": hour, "minutes": 60, "first_minute": hour, "last_minute": hour + timedelta(minutes=59)}
+    write(tmp_path, HOURS[QUEUES_1M.name], [queue_row(hour, "orders", 900, redelivered=60) | known])
+    history = reader.read(tmp_path, "shop", hour + timedelta(hours=1, days=-days), hour + timedelta(hours=1))
+
+    assert [(hour, ready)] == list(history.depth[["minute", "messages_ready_max"]].itertuples(index=False, name=None))
+    assert [(hour, 1 if days == 1 else 60)] == list(history.redelivered.itertuples(index=False, name=None))
+    assert list(history.latency.columns) == list(reader.MinuteHistory().latency.columns)
 
 
 def test_clusters_and_their_last_minute(rollups: Path) -> None:

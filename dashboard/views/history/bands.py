@@ -33,7 +33,7 @@ def render(context: PageContext, cluster: str, span: Range) -> None:
     lines = history_frames.with_band(found.minutes, found.bands, axis, what)
     reason = history_frames.missing_band_reason(found.bands, what)
     if lines["value"].isna().all():
-        st.caption(f"No data of this queue for this measure in the last {span.label}.")
+        st.caption(f"No data of this queue for this measure {span.words(context.zone)}.")
         return
     title = measure(what).words
     with st.container(key="plain-title-band", gap="small"):
