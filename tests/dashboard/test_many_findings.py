@@ -31,12 +31,17 @@ def address(finding: FindingReport) -> str:
 
 
 def test_every_finding_is_a_line_and_one_is_shown_in_full(exporter: Exporter, rollups: Path, open_page: Open) -> None:
-    """A hundred of them: the first one is chosen."""
+    """A hundred of them: the first one is chosen, and the last ones are behind a toggle."""
     exporter.clusters = (answers.sick(findings=queues(100)),)
     page = open_page(exporter.url, rollups)
+    few = words(page)
+    page.toggle(key="all-findings").set_value(True).run()
     said = words(page)
 
     assert [] == errors(page)
+    assert "Show 40 more findings" == page.toggle(key="all-findings").label
+    assert "` q059 `" in few
+    assert "` q060 `" not in few
     assert 1 == said.count("Cause: ")
     assert 100 == len([each for each in page.button if (each.key or "").startswith("row-")])
     assert (
@@ -52,7 +57,7 @@ def test_the_chosen_finding_is_in_the_address(exporter: Exporter, rollups: Path,
     page = open_page(exporter.url, rollups)
     page.button(key=f"row-{address(listed[3])}").click().run()
 
-    assert [address(listed[3])] == page.query_params["finding"]
+    assert address(listed[3]) == page.query_params["finding"]
     assert "queue 'q003' in vhost '/' on rabbit@shop-2" in words(page)
 
     cause = replace(answers.overflow(), severity=Severity.CRITICAL, consequences=(listed[3],))
@@ -129,7 +134,7 @@ def test_filters_are_in_the_address(exporter: Exporter, rollups: Path, open_page
     page.selectbox(key="filter-severity").select("info").run()
     nothing = words(page)
 
-    assert ["marketing"] == page.query_params["in_vhost"]
+    assert "marketing" == page.query_params["in_vhost"]
     assert "` q000 (/) `" in one
     assert "` q001 (/) `" not in one
     assert "No finding matches. 6 findings without the filter." in nothing

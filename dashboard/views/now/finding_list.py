@@ -21,8 +21,10 @@ _HEADER = (
     '<div class="finding-header" aria-hidden="true">'
     "<span>Severity</span><span>What</span><span>Who</span><span>Since</span><span>Backlog</span><span>Joined</span></div>"
 )
-# Rows of one list: a thousand findings are filtered, or read from the API.
-_MOST_ROWS = 200
+# Rows that are drawn at every refresh; all further ones are behind a toggle.
+_FIRST_ROWS = 60
+# A thousand findings are filtered, or read from the API.
+_MOST_ROWS = 300
 
 
 def render(
@@ -50,18 +52,24 @@ def render(
         st.caption(f"No finding matches. {fmt.plural(len(findings), 'finding')} without the filter.")
     if shown:
         st.html(_HEADER)
+    # Read once: it is a query parameter, and rows are many.
+    zone = layout.current_zone()
+    rest = len(shown) - _FIRST_ROWS
     with st.container(key="finding-rows", gap=None):
-        for row in shown[:_MOST_ROWS]:
+        every = rest > 0 and st.session_state.get("all-findings", False)
+        for row in shown[: _MOST_ROWS if every else _FIRST_ROWS]:
             st.button(
                 _label(row, backlogs, now, several=several),
                 key=f"row-{row.address}",
                 type="secondary" if row.address == chosen else "tertiary",
-                help=_hover(row.finding, now),
+                help=f"{literal(str(row.finding.subject))} {literal(readable.since(row.finding.since, now, zone))}",
                 on_click=_choose,
                 args=(row.address,),
                 width="stretch",
             )
-    if len(shown) > _MOST_ROWS:
+    if rest > 0:
+        st.toggle(f"Show {fmt.plural(rest, 'more finding')}", key="all-findings")
+    if every and len(shown) > _MOST_ROWS:
         st.caption(f"{len(shown) - _MOST_ROWS} more: choose a filter, or read /api/v1/findings.")
 
 
@@ -118,8 +126,3 @@ def _notes(finding: FindingReport) -> str:
     said = finding.triage
     who = "" if said is None else said.owner or ("seen" if said.acknowledged_at else "")
     return " ".join(filter(None, (f"+{joined}" if joined else "", who)))
-
-
-def _hover(finding: FindingReport, now: float) -> str:
-    since = readable.since(finding.since, now, layout.current_zone())
-    return f"{literal(str(finding.subject))} {literal(since)}"
