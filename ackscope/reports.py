@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ackscope.findings import Certainty, FieldRef, Impact, Involved, Severity, Subject, Unit
+from ackscope.triage import Triage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +66,7 @@ class FindingReport:
         cause: one or more sentences: why.
         next_steps: `steps` as one line each.
         runbook: path of the catalogue page in this repository.
+        triage: what people say about the finding; None if nobody said anything, or where no exporter stores it.
 
     Other attributes: `ackscope.findings.Finding`.
     """
@@ -87,11 +89,17 @@ class FindingReport:
     certainty: Certainty = Certainty.LIKELY
     seen_seconds: float | None = None
     if_it_lasts: Severity | None = None
+    triage: Triage | None = None
 
     @property
     def key(self) -> tuple[str, str, str, str]:
         """The identity of a finding: rule and subject."""
         return (self.rule, self.subject.kind, self.subject.vhost or "", self.subject.name)
+
+    @property
+    def muted(self) -> bool:
+        """Whether somebody muted the finding, and that applies now."""
+        return self.triage is not None and self.triage.muted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

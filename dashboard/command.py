@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--notes",
         metavar="FILE",
-        help="store incident notes in this file (default: no notes, the dashboard is read-only)",
+        help="store incident notes in this file (default: no notes)",
     )
     parser.add_argument(
         "--listen", default="127.0.0.1:8501", metavar="HOST:PORT", help="address to listen on (default %(default)s)"

@@ -43,6 +43,7 @@ from exporter.runtime.reloader import Reloader, ReloadResult
 from exporter.runtime.state import ClusterState, StateStore
 from exporter.settings import ExporterSettings, parse_listen
 from exporter.targets.page import TargetPage
+from exporter.triage.store import TriageStore
 from exporter.web.config import WebConfig
 from exporter.web.http import Request, Response
 from exporter.web.server import HttpServer
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 _STOP_SECONDS = 4.0
-_FIXED = ("listen", "web_config", "landing.directory")
+_FIXED = ("listen", "web_config", "landing.directory", "triage.file")
 """Keys that are read at startup only."""
 _STALLED_SECONDS = 120.0
 """A poller without a new snapshot for this many seconds plus ten poll intervals is considered stalled."""
@@ -83,6 +84,7 @@ class App:
         self._state = StateStore(settings.clusters)
         self._metrics = ProbeMetrics()
         self._landing = _lander(settings, clock)
+        self._triage = TriageStore(settings.triage.file, settings.clusters)
         self._baselines = BaselineCache(settings.history, settings.clusters, clock)
         self._ingest = Ingest(settings, self._state, self._metrics, self._landing, clock, self._baselines.of)
         self._pollers = PollerRegistry(settings, clock, self._on_snapshot, self._latest)
@@ -111,6 +113,7 @@ class App:
             thresholds=lambda: self._settings.thresholds,
             baselines=self._baselines.of,
             management=self._management,
+            triage=self._triage,
         )
         web = WebConfig.load(settings.web_config) if settings.web_config else None
         self.routes = make_routes(parts)
@@ -192,6 +195,9 @@ class App:
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         self._ingest.on_snapshot(snapshot)
+        known = self._state.clusters().get(snapshot.cluster)
+        if known is not None and known.verdict is not None:
+            self._triage.observe(known.verdict, self._clock.now())
         self._render_thread.wake()
 
     def _probe_page(self, request: Request) -> Response:
@@ -226,7 +232,9 @@ class App:
     def _live_sources(self) -> dict[str, Source]:
         state, clock = self._state, self._clock
         return {
-            "verdicts": lambda: findings.collect(state.clusters(), self._settings.metrics.limits),
+            "verdicts": lambda: findings.collect(
+                state.clusters(), self._settings.metrics.limits, self._triage.of, clock.now().wall
+            ),
             "outcomes": lambda: outcomes.collect(state.clusters(), clock.now()),
             "confirming": lambda: confirming.collect(state.clusters(), clock.now()),
             "probes": self._metrics.registry.collect,

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 
@@ -17,11 +17,13 @@ from exporter.api.bundle import BUNDLE_TYPE, DiagnosisBundle, pack_bundle
 from exporter.api.columns import LISTS, columns
 from exporter.api.query_params import parse_names
 from exporter.api.runbooks import runbook_page, runbooks
-from exporter.api.vitals import vitals
+from exporter.api.vitals import subject_series, vitals
 from exporter.exposition.live.process import SupervisedProcess
 from exporter.exposition.page_cache import PageCache
 from exporter.runtime.reloader import ReloadResult
 from exporter.runtime.state import ClusterState, StateStore
+from exporter.triage.route import TriageRoute
+from exporter.triage.store import TriageStore
 from exporter.web.http import JSON, Request, Response, Route
 
 _States = dict[str, ClusterState]
@@ -41,6 +43,7 @@ class RouteContext:
         thresholds: thresholds of diagnosis in force now.
         baselines: cluster name -> baselines of the current hour, None if unknown.
         management: cluster name -> URL of its management API, without credentials, for commands.
+        triage: what people say about findings.
     """
 
     state: StateStore
@@ -52,6 +55,7 @@ class RouteContext:
     thresholds: Callable[[], Thresholds] = Thresholds
     baselines: Callable[[str], Baselines | None] = lambda _: None
     management: Callable[[str], str] = lambda _: MANAGEMENT
+    triage: TriageStore = field(default_factory=TriageStore)
 
 
 def make_routes(context: RouteContext) -> dict[str, Route]:
@@ -75,7 +79,12 @@ def make_routes(context: RouteContext) -> dict[str, Route]:
         "/metrics": Route("metrics for Prometheus", context.exposition.respond),
         "/api/v1/findings": Route(
             "findings: what is wrong, why, and what to do (JSON); cluster=NAME limits it to one cluster",
-            document(lambda states, _: documents.findings(states, clock.now(), context.management)),
+            document(lambda states, _: documents.findings(states, clock.now(), context.management, context.triage)),
+        ),
+        "/api/v1/triage": Route(
+            "what people say about findings (JSON); cluster=NAME. POST a JSON document to acknowledge, own or mute one",
+            TriageRoute(context.triage, context.state, clock).respond,
+            ("GET", "POST"),
         ),
         "/api/v1/probes": Route(
             "probe results: what clients experience (JSON); cluster=NAME",
@@ -85,6 +94,11 @@ def make_routes(context: RouteContext) -> dict[str, Route]:
             "throughput and backlog of each cluster with baselines, and sparklines of the subjects of findings "
             "(JSON); cluster=NAME",
             document(lambda states, _: vitals(states, clock.now(), context.baselines, context.thresholds())),
+        ),
+        "/api/v1/series": Route(
+            "recent series of one subject (JSON): cluster=NAME&kind=queue&vhost=/&name=orders; kinds: queue, node, "
+            "cluster",
+            lambda request: _series(context, request),
         ),
         "/api/v1/snapshot": Route(
             "latest snapshot of each broker (JSON); cluster=NAME, families=queues,nodes limits it to some endpoints",
@@ -157,6 +171,19 @@ def _columns(context: RouteContext, request: Request) -> Response:
         requested = request.query.get("columns")
         known, now = states[name], context.clock.now()
         return Response(documents.as_json(columns(known.window, listed, requested, now, known.queue_ages)), JSON)
+    except UsageError as error:
+        return _text(HTTPStatus.BAD_REQUEST, str(error))
+
+
+def _series(context: RouteContext, request: Request) -> Response:
+    states, now = context.state.clusters(), context.clock.now()
+    try:
+        window = states[_one(states, request)].window
+        kind, name = (request.query.get(key) for key in ("kind", "name"))
+        if not kind or name is None:
+            raise UsageError("kind and name of the subject are missing")  # noqa: TRY301  one place answers for all
+        lines = subject_series(window, now, kind, request.query.get("vhost"), name)
+        return Response(documents.as_json({"now": now.iso(), "lines": lines}), JSON)
     except UsageError as error:
         return _text(HTTPStatus.BAD_REQUEST, str(error))
 

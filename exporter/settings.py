@@ -17,6 +17,7 @@ from exporter.history.settings import HistorySettings
 from exporter.landing.settings import LandingSettings
 from exporter.polling.settings import PollSettings
 from exporter.targets.settings import ModuleSettings
+from exporter.triage.settings import TriageSettings
 from exporter.web.config import WebConfig
 from probes.settings import AmqpSettings, ProbesSettings
 
@@ -63,6 +64,7 @@ class ExporterSettings(Settings):
         metrics: what `/metrics` shows.
         landing: landing files for the pipeline. Nothing is written unless a directory is set.
         history: the pipeline's rollups, for baselines in diagnosis.
+        triage: what people say about findings.
         probes: what the probes send.
         diagnosis: thresholds of the diagnosis rules.
     """
@@ -75,6 +77,7 @@ class ExporterSettings(Settings):
     metrics: MetricsSettings = MetricsSettings()
     landing: LandingSettings = LandingSettings()
     history: HistorySettings = HistorySettings()
+    triage: TriageSettings = TriageSettings()
     probes: ProbesSettings = ProbesSettings()
     diagnosis: Thresholds = Thresholds()
 

@@ -42,12 +42,12 @@ def sparkline(line: Sequence[Point], band: tuple[float, float] | None = None, *,
             f'<rect x="0" y="{high:.1f}" width="{WIDTH}" height="{max(1.0, low - high):.1f}" '
             f'fill="{BAND}" fill-opacity="0.3" stroke="none"/>'
         )
-    for segment in _segments(line):
+    for segment in segments(line):
         points = " ".join(f"{x(ago):.1f},{y(value):.1f}" for ago, value in segment)
         # A point between two gaps is a line of length zero: the round line caps make it a dot.
         points = points if len(segment) > 1 else f"{points} {points}"
         shapes.append(f'<polyline points="{points}"/>')
-    ago, last = _segments(line)[-1][-1]
+    ago, last = segments(line)[-1][-1]
     colour = OUTSIDE if outside else LINE
     shapes.append(f'<circle cx="{x(ago):.1f}" cy="{y(last):.1f}" r="2.6" fill="{colour}" stroke="none"/>')
     return (
@@ -57,7 +57,8 @@ def sparkline(line: Sequence[Point], band: tuple[float, float] | None = None, *,
     )
 
 
-def _segments(line: Sequence[Point]) -> list[list[tuple[float, float]]]:
+def segments(line: Sequence[Point]) -> list[list[tuple[float, float]]]:
+    """The parts of a series between its gaps."""
     found: list[list[tuple[float, float]]] = [[]]
     for ago, value in line:
         if value is None:

@@ -46,8 +46,13 @@ class ClusterFindings:
     checked: tuple[str, ...] = ()
 
     def number(self, severity: Severity) -> int:
-        """Number of findings with this severity."""
-        return sum(finding.severity is severity for finding in self.findings)
+        """Number of findings with this severity that are not muted."""
+        return sum(finding.severity is severity and not finding.muted for finding in self.findings)
+
+    @property
+    def muted(self) -> int:
+        """Number of muted findings."""
+        return sum(finding.muted for finding in self.findings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,13 +195,25 @@ class SubjectSeries:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BacklogTrend:
+    """Messages of a queue now and `seconds` before."""
+
+    vhost: str
+    name: str
+    before: int
+    now: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterVitals:
-    """One cluster of `/api/v1/vitals`."""
+    """One cluster of `/api/v1/vitals`; `trends` are those of the queues of findings."""
 
     cluster: str
     age_seconds: float | None = None
     signs: tuple[VitalMetric, ...] = ()
     subjects: tuple[SubjectSeries, ...] = ()
+    trends: tuple[BacklogTrend, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,10 +222,12 @@ class ExporterResponse(Generic[C]):
 
     Attributes:
         now: ISO 8601, the exporter's clock when it sent the document.
+        triage_writable: whether findings can be acknowledged and muted; only in the document of findings.
     """
 
     now: str
     clusters: tuple[C, ...]
+    triage_writable: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,6 +52,13 @@ _QUEUE = {
 _NODE = {name: (name,) for name in ("mem_used", "disk_free", "run_queue", "fd_used", "sockets_used", "proc_used")}
 _SHOWS: Mapping[str, Mapping[str, tuple[str, ...]]] = {"/api/queues": _QUEUE, "/api/nodes": _NODE}
 """API path and field of evidence -> metrics whose recent values are shown with it."""
+_USUAL = {
+    "queue": ("ready", "unacked", "ack", "publish"),
+    "node": ("mem_used", "disk_free", "fd_used"),
+    "cluster": ("publish", "ack", "ready"),
+}
+"""Kind of subject -> metrics to show if the evidence names none, the most telling first."""
+_MOST_LINES = 3
 _KINDS = {"/api/queues": "queue", "/api/nodes": "node"}
 
 
@@ -128,9 +135,31 @@ def lines_of(finding: FindingReport, subjects: Sequence[SubjectSeries]) -> tuple
     mine = next((it for it in subjects if (it.kind, it.vhost, it.name) == (about.kind, about.vhost, about.name)), None)
     if mine is None:
         return ()
+    wanted = _named_in_evidence(finding)
+    return tuple(line for line in mine.lines if line.name in wanted and trend_text(line))
+
+
+def proof_lines(finding: FindingReport, lines: Sequence[MetricSeries], kind: str) -> tuple[MetricSeries, ...]:
+    """Two or three series that prove a finding: those that its evidence names, then the usual ones of this kind.
+
+    Args:
+        finding: the finding.
+        lines: known series of one subject.
+        kind: kind of that subject: queue, node or cluster.
+    """
+    known = {line.name: line for line in lines if line.name in LABELS and trend_text(line)}
+    evidence = [name for name in _named_in_evidence(finding) if name in known]
+    others = [name for name in _USUAL.get(kind, ()) if name in known and name not in evidence]
+    names = evidence[:_MOST_LINES] or others[: _MOST_LINES - 1]
+    if len(names) == 1:
+        names += others[:1]
+    return tuple(known[name] for name in names)
+
+
+def _named_in_evidence(finding: FindingReport) -> list[str]:
     wanted: dict[str, None] = {}
     for item in finding.evidence:
         for read in item.fields:
-            if _KINDS.get(read.path) == about.kind:
+            if _KINDS.get(read.path) == finding.subject.kind:
                 wanted.update(dict.fromkeys(_SHOWS[read.path].get(read.field.rpartition(".")[2], ())))
-    return tuple(line for line in mine.lines if line.name in wanted and trend_text(line))
+    return list(wanted)

@@ -8,10 +8,10 @@ import streamlit as st
 from ackscope.reports import FindingReport
 from dashboard.charts import minute_charts
 from dashboard.charts.minute_charts import RecentCharts
-from dashboard.data import history_answers, object_lists, rollups
+from dashboard.data import history_answers, object_lists, rollups, subject_lines
 from dashboard.data.exporter_client import ExporterClient
 from dashboard.data.history_answers import ChangesInRange, HistoryAnswers, QueueBands
-from dashboard.data.model import ExporterState
+from dashboard.data.model import ExporterState, MetricSeries
 from dashboard.data.object_lists import ObjectList
 from dashboard.data.rollups import MinuteHistory
 from dashboard.frames.minute_frames import Axis
@@ -38,6 +38,12 @@ def current_findings(url: str, cluster: str | None) -> tuple[FindingReport, ...]
 def object_list(url: str, cluster: str, name: str, columns: tuple[str, ...]) -> ObjectList:
     """One list of broker objects, at most 4 s old; shared, must not be changed."""
     return object_lists.read(url, cluster, name, columns)
+
+
+@st.cache_resource(ttl=4, max_entries=64, show_spinner=False)
+def subject_series(url: str, cluster: str, kind: str, vhost: str | None, name: str) -> tuple[MetricSeries, ...]:
+    """Recent series of one subject, at most 4 s old; () if the exporter has none."""
+    return subject_lines.read(url, cluster, kind, vhost, name)
 
 
 @st.cache_data(ttl=10, show_spinner=False)

@@ -1,28 +1,34 @@
 """The documents of the HTTP API, made from memory. Pure: plain values in, JSON-ready values out."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
+from types import MappingProxyType
 from typing import Any
 
 import orjson
 
 from ackscope.clock import Instant
 from ackscope.findings import DiagnosisResult
-from ackscope.reports import as_document
+from ackscope.reports import FindingReport, as_document, flat_reports
 from ackscope.snapshot import FAMILIES, Part, Snapshot
 from ackscope.topology import Bindings
+from ackscope.triage import Triage
 from diagnosis.text import MANAGEMENT, Cluster, render, render_inconclusive, render_suppressed
 from exporter.broker.families import FAST
 from exporter.exposition.live.outcomes import current_outcomes
 from exporter.exposition.live.process import SupervisedProcess
 from exporter.probes_host.latency_breakdown import confirm_layers
 from exporter.runtime.state import ClusterState
+from exporter.triage.store import FindingKey, TriageStore
 
 Document = dict[str, Any]
 
 
 def findings(
-    states: Mapping[str, ClusterState], now: Instant, management: Callable[[str], str] = lambda _: MANAGEMENT
+    states: Mapping[str, ClusterState],
+    now: Instant,
+    management: Callable[[str], str] = lambda _: MANAGEMENT,
+    triage: TriageStore | None = None,
 ) -> Document:
     """Return the findings of each cluster; `management` gives the URL of a cluster's management API.
 
@@ -32,9 +38,12 @@ def findings(
     return {
         "now": now.iso(),
         "clusters": [
-            cluster_findings(name, state.snapshot, state.verdict, now, management(name))
+            cluster_findings(
+                name, state.snapshot, state.verdict, now, management(name), triage.of(name) if triage else {}
+            )
             for name, state in states.items()
         ],
+        "triage_writable": triage is not None and triage.writable,
     }
 
 
@@ -44,6 +53,7 @@ def cluster_findings(
     result: DiagnosisResult | None,
     now: Instant,
     management: str = MANAGEMENT,
+    triage: Mapping[FindingKey, Triage] = MappingProxyType({}),
 ) -> Document:
     """Return the entry of one cluster. Before the first diagnosis all its lists are empty, including `checked`."""
     cluster = Cluster(version=snapshot.version if snapshot else None, management=management)
@@ -56,11 +66,27 @@ def cluster_findings(
         "broker": snapshot.broker if snapshot else None,
         "age_seconds": max(ages.values(), default=None),
         "overdue_seconds": max(overdue, default=None),
-        "findings": [as_document(render(each, cluster)) for each in (result.findings if result else ())],
+        "findings": [
+            as_document(with_triage(render(each, cluster), triage, now.wall))
+            for each in (result.findings if result else ())
+        ],
         "cannot_tell": [as_document(render_inconclusive(each)) for each in (result.inconclusive if result else ())],
         "set_aside": [as_document(render_suppressed(each)) for each in (result.suppressed if result else ())],
         "checked": list(result.checked) if result else [],
     }
+
+
+def with_triage(report: FindingReport, triage: Mapping[FindingKey, Triage], wall: float) -> FindingReport:
+    """A finding and its consequences with what people say about them at `wall`, seconds since 1970."""
+    if not triage:
+        return report
+    about = triage.get(report.key)
+    if about is not None:
+        worst = min((it.severity for it in flat_reports((report,))), key=lambda it: it.urgency)
+        about = replace(about, muted=about.mutes(worst, wall))
+    return replace(
+        report, triage=about, consequences=tuple(with_triage(it, triage, wall) for it in report.consequences)
+    )
 
 
 def probes(states: Mapping[str, ClusterState], status: SupervisedProcess | None, now: Instant) -> Document:

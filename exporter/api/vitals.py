@@ -10,7 +10,7 @@ from typing import Any
 
 from ackscope.baselines import Band, Baselines, NoBand, NotYet
 from ackscope.clock import Instant
-from ackscope.findings import Finding
+from ackscope.findings import Finding, flat
 from ackscope.snapshot import Node, Overview, Queue
 from diagnosis.text import no_band_text
 from diagnosis.thresholds import Thresholds
@@ -31,6 +31,7 @@ Document = dict[str, Any]
 
 _MOST = 8
 """Number of findings whose subjects get sparklines."""
+_TRENDS, _TREND_SECONDS = 300, 300.0
 
 _RATES = {"publish": "publish", "confirm": "confirm", "deliver": "deliver_get", "ack": "ack", "redeliver": "redeliver"}
 _BANDS = {
@@ -54,10 +55,12 @@ def vitals(
     """Return throughput and backlog of each cluster.
 
     Returns:
-        `{"now", "clusters": [{"cluster", "age_seconds", "signs", "subjects"}]}`. A sign is `{"name", "unit", "value",
-        "line": [[seconds ago, value]], "usual", "because"}`: `usual` is a baseline band with the `value` to compare, or
-        null with the reason in `because`. A subject of a finding has `kind`, `vhost`, `name` and `lines`, each like a
-        sign. Rates are per second; "messages" and "bytes" are gauges; null means unknown.
+        `{"now", "clusters": [{"cluster", "age_seconds", "signs", "subjects", "trends"}]}`. A sign is `{"name", "unit",
+        "value", "line": [[seconds ago, value]], "usual", "because"}`: `usual` is a baseline band with the `value` to
+        compare, or null with the reason in `because`. A subject of a finding has `kind`, `vhost`, `name` and `lines`,
+        each like a sign. Rates are per second; "messages" and "bytes" are gauges; null means unknown. A trend is
+        `{"vhost", "name", "before", "now", "seconds"}`: messages of a queue with a finding, ready and unacked, at the
+        oldest and the newest reading of the last minutes.
     """
     return {
         "now": now.iso(),
@@ -75,7 +78,19 @@ def _cluster(
         "age_seconds": snapshot.overview.age(now) if snapshot else None,
         "signs": list(_signs(state.window, now, baselines, thresholds)),
         "subjects": list(_subjects(state.window, now, findings)),
+        "trends": list(_trends(state.window, now, findings)),
     }
+
+
+def subject_series(window: Window, now: Instant, kind: str, vhost: str | None, name: str) -> list[Document]:
+    """Return the recent series of one subject: a queue or a node, or the whole cluster; [] for other kinds."""
+    if kind == "queue":
+        return list(_queue(window, now, vhost, name))
+    if kind == "node":
+        return list(_node(window, now, name))
+    if kind == "cluster":
+        return [_line(name, unit, points) for name, (unit, points) in _totals(window, now).items()]
+    return []
 
 
 def _signs(window: Window, now: Instant, baselines: Baselines | None, thresholds: Thresholds) -> Iterator[Document]:
@@ -86,14 +101,19 @@ def _signs(window: Window, now: Instant, baselines: Baselines | None, thresholds
     # Sum up the queues only if there is a band to compare with.
     known = any(isinstance(band, Band) for band in bands.values())
     load = cluster_throughput(window, thresholds.own_prefixes) if known else {}
-    points_of = {
+    for name, (unit, points) in _totals(window, now).items():
+        band = bands.get(name)
+        yield {**_line(name, unit, points), **_usual(band, load.get(_BANDS.get(name, ""), ClusterTotal()))}
+
+
+def _totals(window: Window, now: Instant) -> dict[str, tuple[str, list[Point]]]:
+    """Unit and points of the totals of the cluster, by name."""
+    series = recent_readings(window, "overview")
+    return {
         **{name: ("rate", rate_points(series, _count(field), now)) for name, field in _RATES.items()},
         "ready": ("messages", gauge_points(series, lambda it: it.messages_ready, now)),
         "unacked": ("messages", gauge_points(series, lambda it: it.messages_unacked, now)),
     }
-    for name, (unit, points) in points_of.items():
-        band = bands.get(name)
-        yield {**_line(name, unit, points), **_usual(band, load.get(_BANDS.get(name, ""), ClusterTotal()))}
 
 
 def _count(field: str) -> Callable[[Overview], int | None]:
@@ -124,10 +144,29 @@ def _subjects(window: Window, now: Instant, findings: Sequence[Finding]) -> Iter
     """Yield sparklines of the subjects of the first `_MOST` findings, each subject once."""
     subjects = {(it.subject.kind, it.subject.vhost, it.subject.name): None for it in findings[:_MOST]}
     for kind, vhost, name in subjects:
-        lines = [*_queue(window, now, vhost, name)] if kind == "queue" else []
-        lines += _node(window, now, name) if kind == "node" else []
+        lines = subject_series(window, now, kind, vhost, name) if kind != "cluster" else []
         if lines:
             yield {"kind": kind, "vhost": vhost, "name": name, "lines": lines}
+
+
+def _trends(window: Window, now: Instant, findings: Sequence[Finding]) -> Iterator[Document]:
+    """Yield the backlog of the queues of findings now and some minutes ago; each list of queues is read once."""
+    subjects = [finding.subject for finding in flat(findings)[:_TRENDS]]
+    keys = {(it.vhost, it.name) for it in subjects if it.kind == "queue"}
+    lists = [seen for seen in window.readings("queues") if now.since(seen.at) <= _TREND_SECONDS]
+    if not keys or len(lists) < 2:
+        return
+    oldest, newest = lists[0], lists[-1]
+    before = {it.key: it.messages for it in oldest.value if it.key in keys}
+    for queue in newest.value:
+        if queue.key in keys and queue.messages is not None and before.get(queue.key) is not None:
+            yield {
+                "vhost": queue.vhost,
+                "name": queue.name,
+                "before": before[queue.key],
+                "now": queue.messages,
+                "seconds": newest.at.since(oldest.at),
+            }
 
 
 def _queue(window: Window, now: Instant, vhost: str | None, name: str) -> Iterator[Document]:

@@ -1,10 +1,10 @@
 """`ackscope bundle`: saves the input of a diagnosis to a file, to diagnose the broker elsewhere."""
 
 import argparse
-import os
 import sys
 from pathlib import Path
 
+from ackscope.atomic_file import write_atomically
 from ackscope.cli import argument, print_json, seconds
 from ackscope.errors import DataError, UsageError
 from ackscope.findings import DiagnosisResult
@@ -77,15 +77,9 @@ def write_whole(path: Path, content: bytes) -> int:
     Raises:
         DataError: the file cannot be written.
     """
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as sink:
-            sink.write(content)
-            sink.flush()
-            os.fsync(sink.fileno())
-        partial.replace(path)
+        write_atomically(path, content)
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise DataError(
             f"{path}: cannot be written ({error.strerror}); choose a file in a directory of yours"
         ) from None

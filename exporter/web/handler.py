@@ -126,7 +126,7 @@ class HttpHandler(BaseHTTPRequestHandler):
         self._reply(answer)
 
     def _check(self) -> None:
-        """Check the request and consume its body, so that the next request starts after it.
+        """Check the request and read its body, so that the next request starts after it.
 
         Raises:
             _Refused: the end of the request cannot be determined.
@@ -152,7 +152,8 @@ class HttpHandler(BaseHTTPRequestHandler):
         if len(length) > 9 or int(length) > _BODY_BYTES:
             raise _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"request body longer than {_BODY_BYTES} bytes")
         self._reader.allow(int(length))
-        if len(self.rfile.read(int(length))) < int(length):
+        self._body = self.rfile.read(int(length))
+        if len(self._body) < int(length):
             raise TimeoutError("the client closed the connection within a request")
 
     def _answer(self) -> Response:
@@ -174,7 +175,10 @@ class HttpHandler(BaseHTTPRequestHandler):
             method = "GET" if self.command == "HEAD" else self.command
             if method not in route.methods:
                 return _not_allowed(route)
-            return route.handle(Request(parameters(url.query), headers, method))
+            request = Request(parameters(url.query), headers, method, self._body)
+            if method != "GET" and request.is_cross_site:
+                return Response(b"requests of other sites may only read\n", status=HTTPStatus.FORBIDDEN)
+            return route.handle(request)
         except Exception:  # Boundary: a defect in one response must not stop the server.
             log.exception("request failed", path=url.path)
             return Response(b"internal error; see the log of the exporter\n", status=HTTPStatus.INTERNAL_SERVER_ERROR)

@@ -15,11 +15,21 @@ class Request:
         query: parameters; the last value of a repeated one.
         headers: names in lower case; repeated headers are joined with commas.
         method: HTTP method; GET for HEAD.
+        body: content of the request.
     """
 
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     method: str = "GET"
+    body: bytes = b""
+
+    @property
+    def is_cross_site(self) -> bool:
+        """Whether a page of another site made a browser send it."""
+        site, origin = self.headers.get("sec-fetch-site"), self.headers.get("origin")
+        if site is not None and site not in {"same-origin", "none"}:
+            return True
+        return origin is not None and origin.partition("://")[2] != self.headers.get("host")
 
 
 @dataclass(frozen=True, slots=True)

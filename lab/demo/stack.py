@@ -104,6 +104,7 @@ def _exporter_config(folder: Path, lab: Lab, listen: str) -> Path:
                 "clusters": {CLUSTER: {"management": {"url": node.management}, "amqp": {"url": node.amqp}}},
                 "poll": {"interval": "5s", "budget": 0.2},
                 "landing": {"directory": str(folder / "landing"), "rotate": "5s"},
+                "triage": {"file": str(folder / "triage.json")},
                 "history": {"rollups": str(folder / "rollups"), "every": "10s"},
                 # Faster than in production, so that two minutes give enough data.
                 "probes": {"confirm": {"rate": 20}, "delivery": {"rate": 5}},

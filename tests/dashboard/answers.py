@@ -17,7 +17,7 @@ from ackscope.findings import Involved, Severity, Subject, source
 from ackscope.records import ProbeOutcome, ProbeState, ProbeStep, Quantiles
 from ackscope.reports import EvidenceReport, FindingReport, InconclusiveReport, Step, as_document, runbook
 from ackscope.snapshot import FAMILIES, Alarm, HealthCheck, Node, Overview, Part, Queue, Snapshot
-from dashboard.data.model import ConfirmLayer, MetricSeries, SubjectSeries, UsualBand, VitalMetric
+from dashboard.data.model import BacklogTrend, ConfirmLayer, MetricSeries, SubjectSeries, UsualBand, VitalMetric
 from diagnosis.window import Window
 from exporter.api import documents as api
 from exporter.api.columns import columns
@@ -51,6 +51,8 @@ class Cluster:
     error: str | None = None
     signs: Sequence[VitalMetric] = ()
     subjects: Sequence[SubjectSeries] = ()
+    series: Sequence[MetricSeries] = ()
+    trends: Sequence[BacklogTrend] = ()
     overview: Overview = field(
         default_factory=lambda: Overview(
             rabbitmq_version="3.10.8",
@@ -283,6 +285,7 @@ def sick(name: str = "shop", **changes: Any) -> Cluster:
     blind = InconclusiveReport(
         rule="memory-alarm", because="node figures are 40 s old", needs="look at the management plugin"
     )
+    lines = (line("ready", "messages", 20, 700, 6_000, 12_418), line("ack", "rate", 40, 3, 0, 0))
     ill = Cluster(
         name=name,
         findings=(stuck(), overflow()),
@@ -294,9 +297,10 @@ def sick(name: str = "shop", **changes: Any) -> Cluster:
                 kind="queue",
                 vhost="/",
                 name="orders.invoices",
-                lines=(line("ready", "messages", 20, 700, 6_000, 12_418), line("ack", "rate", 40, 3, 0, 0)),
+                lines=lines,
             ),
         ),
+        series=lines,
         probes=(
             probe("classic", doubtful="the probe's own loop was 120 ms late"),
             probe("quorum", node="rabbit@shop-2", outcomes={"acked": 71_200, "nacked": 12, "lost": 3}),
@@ -328,7 +332,7 @@ def hostile(name: str = "shop") -> Cluster:
 def documents(*clusters: Cluster) -> dict[str, bytes]:
     """The four JSON documents of the exporter, by path."""
     now = SystemClock().now()
-    head = {"now": now.iso()}
+    head: dict[str, Any] = {"now": now.iso()}
     findings = [
         {
             "cluster": item.name,
@@ -356,10 +360,12 @@ def documents(*clusters: Cluster) -> dict[str, bytes]:
             "age_seconds": item.age,
             "signs": [asdict(reported) for reported in item.signs if item.age is not None],
             "subjects": [asdict(reported) for reported in item.subjects],
+            "trends": [asdict(reported) for reported in item.trends],
         }
         for item in clusters
     ]
     reported = {"findings": findings, "probes": probes, "snapshot": snapshots, "vitals": vitals}
+    head["triage_writable"] = True
     return {f"/api/v1/{name}": orjson.dumps({**head, "clusters": reported[name]}) for name in reported}
 
 
@@ -390,6 +396,7 @@ class Exporter:
         self.clusters: tuple[Cluster, ...] = clusters
         self.raw: dict[str, tuple[int, bytes]] = {}
         self.asked: list[str] = []
+        self.posted: list[dict[str, Any]] = []
         self.lists: dict[str, Window] = {}
         self.url = ""
 
@@ -400,6 +407,10 @@ class Exporter:
             return self.raw[path]
         if path == "/api/v1/columns":
             return listed(self.lists, dict(parse_qsl(query)))
+        if path == "/api/v1/series":
+            name = dict(parse_qsl(query))["cluster"]
+            lines = next(item.series for item in self.clusters if item.name == name)
+            return 200, orjson.dumps({"lines": [asdict(one) for one in lines]})
         body = documents(*self.clusters).get(path)
         return (404, b"") if body is None else (200, body)
 
@@ -415,6 +426,15 @@ def serving(*clusters: Cluster, port: int = 0) -> Iterator[Exporter]:
         def do_GET(self) -> None:
             path, _, query = self.path.partition("?")
             status, body = reported.answer(path, query)
+            self.send_response(status)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def do_POST(self) -> None:
+            length = int(self.headers.get("content-length", "0"))
+            reported.posted.append(orjson.loads(self.rfile.read(length)))
+            status, body = reported.raw.get(self.path, (200, b"{}"))
             self.send_response(status)
             self.send_header("content-length", str(len(body)))
             self.end_headers()

@@ -12,7 +12,19 @@ def words(page: AppTest) -> str:
 
 
 def _texts(page: AppTest) -> Iterator[str]:
-    for kind in ("header", "subheader", "markdown", "caption", "text", "code", "error", "warning", "expander"):
+    for kind in (
+        "header",
+        "subheader",
+        "markdown",
+        "caption",
+        "text",
+        "code",
+        "error",
+        "warning",
+        "info",
+        "expander",
+        "button",
+    ):
         for element in page.get(kind):
             yield str(getattr(element, "value", None) or getattr(element, "label", ""))
     for metric in page.metric:

@@ -5,8 +5,9 @@ from typing import NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Locator, Page
 
+from ackscope.reports import FindingReport
 from ackscope.tables import QUEUES_1M
 from dashboard.format.escape import visible
 from tests.dashboard import answers, rollup_files
@@ -16,7 +17,8 @@ from tests.dashboard.command import serving_page
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-WINDOWS = {"desk": (1280, 900), "phone": (390, 844)}
+WINDOWS = {"desk": (1280, 900), "large": (1440, 900), "phone": (390, 844)}
+SIZES = ("desk", "phone")
 CUT_LABELS = 1
 """Names that are too long for their chart."""
 
@@ -81,20 +83,16 @@ def in_window(page: Page) -> bool:
     return bool(page.evaluate("() => document.documentElement.scrollWidth <= window.innerWidth"))
 
 
-@pytest.mark.parametrize("page", WINDOWS, indirect=True)
+@pytest.mark.parametrize("page", SIZES, indirect=True)
 def test_the_first_screen_answers_the_four_questions(watched: Watched, page: Page, tmp_path: Path) -> None:
-    """Without scrolling: severity, subject, start time, first step; nothing is wider than the window."""
+    """Without scrolling: severity, subject, start time, on a desk the first step; nothing is wider than the window."""
     page.goto(f"{watched.url}/?cluster=shop")
     settle(page)
     page.screenshot(path=str(tmp_path / "first-screen.png"))
-    height = page.viewport_size["height"]
+    width, height = page.viewport_size["width"], page.viewport_size["height"]
 
-    for text in (
-        "1 critical, 1 warning",
-        "queue 'orders.invoices' in vhost '/'",
-        " min ago",
-        "List the consumers of the queue",
-    ):
+    texts = ["1 critical, 1 warning", "queue 'orders.invoices' in vhost '/'", " min ago"]
+    for text in [*texts, "List the consumers of the queue"][: 4 if width > 640 else 3]:
         box = page.get_by_text(text).first.bounding_box()
         assert box["y"] + box["height"] < height, text
     assert page.get_by_text("rabbitmqctl list_consumers -p / | grep -F -- orders.invoices").is_visible()
@@ -112,7 +110,7 @@ def test_a_finding_has_links_and_a_bundle_can_be_downloaded(watched: Watched, pa
         saved = Path(taking.value.path()).read_bytes()
     finally:
         watched.exporter.raw = {}
-    card = page.locator("[class*=st-key-card-critical-0]")
+    card = page.locator(".st-key-finding-details")
     links = card.locator("[data-testid=stPageLink] a").evaluate_all("them => them.map((it) => it.getAttribute('href'))")
     asked = {url.path: parse_qs(url.query) for url in map(urlsplit, links)}
     beginning = asked["history"].pop("at")[0]
@@ -124,7 +122,7 @@ def test_a_finding_has_links_and_a_bundle_can_be_downloaded(watched: Watched, pa
         "history": {"cluster": ["shop"], "around": ["1h"]},
     } == asked
     assert answers.ago(minutes=60) < f"{beginning}:00Z" < answers.ago(minutes=28)
-    assert "from 20 to 12,418" in card.locator("[class*=st-key-trends] img").first.get_attribute("alt")
+    assert "from 20 to 12,418" in card.locator(".curves img").nth(1).get_attribute("alt")
 
 
 def test_the_page_makes_no_external_requests(
@@ -140,7 +138,7 @@ def test_the_page_makes_no_external_requests(
     assert [] == complaints
 
 
-@pytest.mark.parametrize("page", WINDOWS, indirect=True)
+@pytest.mark.parametrize("page", SIZES, indirect=True)
 def test_hostile_names_are_shown_and_do_nothing(watched: Watched, page: Page, complaints: list[str]) -> None:
     """Scripts do not run, tags are not rendered, codes are not replaced: every name is shown literally."""
     page.goto(f"{watched.url}/?cluster=hostile")
@@ -191,3 +189,70 @@ def test_the_page_updates_without_a_reload(watched: Watched, page: Page) -> None
 
     assert 0 == page.get_by_text("Exporter unreachable").count()
     assert page.evaluate("() => window.same === true")
+
+
+def rows(page: Page) -> Locator:
+    """The lines of the list of findings. A button with a tooltip is in the page twice, for mouse and for touch."""
+    return page.locator(".st-key-finding-rows button:visible")
+
+
+def listed(number: int) -> list[FindingReport]:
+    """As many findings, with names that do not fit in a line."""
+    names = (f"shop.eu-west.checkout.orders.v2.{index:03d}" for index in range(number))
+    return [answers.stuck(name, "marketing" if len(name) % 2 else "/") for name in names]
+
+
+@pytest.fixture
+def many(watched: Watched) -> Iterator[Exporter]:
+    """The exporter, with twelve findings in the cluster `billing`."""
+    before = watched.exporter.clusters
+    found = answers.healthy("billing", findings=listed(12), series=answers.signs())
+    watched.exporter.clusters = (before[0], found, before[2])
+    yield watched.exporter
+    watched.exporter.clusters, watched.exporter.raw = before, {}
+
+
+@pytest.mark.parametrize("page", ["large"], indirect=True)
+def test_twelve_findings_and_the_whole_of_one_are_on_the_first_screen(
+    watched: Watched, many: Exporter, page: Page
+) -> None:
+    """Each is one line, nothing is cut off, and the curves are drawn."""
+    page.goto(f"{watched.url}/?cluster=billing")
+    settle(page)
+    boxes = [row.bounding_box() for row in rows(page).all()]
+    whole = page.locator(".st-key-finding-details").bounding_box()
+    drawn = page.locator(".curves img").evaluate_all("them => them.map((it) => it.naturalWidth)")
+
+    assert 12 == len(boxes)
+    assert max(box["y"] + box["height"] for box in boxes) <= 900
+    assert {1} == {round(box["height"] / boxes[0]["height"]) for box in boxes}
+    assert whole["y"] + whole["height"] <= 900
+    assert len(drawn) in {2, 3}
+    assert all(drawn)
+
+
+def test_a_choice_and_what_is_typed_survive_the_refresh(watched: Watched, many: Exporter, page: Page) -> None:
+    """The choice is in the address; an open form stays open and filled, and is sent with all that was typed."""
+    page.goto(f"{watched.url}/?cluster=billing")
+    settle(page)
+    rows(page).nth(7).click()
+    page.wait_for_url("**finding=stuck-consumer-**")
+    details = page.locator(".st-key-finding-details")
+    details.get_by_text("v2.007").first.wait_for()
+    details.get_by_role("button", name="Mute").click()
+    page.get_by_label("Reason").fill("planned migration")
+    page.get_by_label("Your name").fill("ann")
+    many.clusters = (many.clusters[0], answers.healthy("billing", findings=listed(13)[1:]), many.clusters[2])
+    page.get_by_text("v2.012").first.wait_for(timeout=60_000)
+
+    assert "planned migration" == page.get_by_label("Reason").input_value()
+    assert details.get_by_text("v2.007").first.is_visible()
+
+    many.raw = {"/api/v1/triage": (500, b"disk full\n")}
+    page.get_by_test_id("stFormSubmitButton").get_by_role("button", name="Mute").click()
+    details.get_by_text("Not saved: disk full").wait_for()
+    sent = many.posted[-1]
+
+    assert ("billing", "stuck-consumer", 3600) == (sent["cluster"], sent["rule"], sent["mute_seconds"])
+    assert ("planned migration", "ann") == (sent["reason"], sent["by"])
+    assert sent["subject"]["name"].endswith("v2.007")

@@ -4,7 +4,7 @@ from ackscope.findings import Severity
 from ackscope.reports import InconclusiveReport
 from dashboard.data.model import ClusterFindings
 from dashboard.ui import elements
-from dashboard.views.now.headline import DataAge, checked, headline, rules_by_severity
+from dashboard.views.now.headline import DataAge, checked, headline
 from tests.dashboard.answers import overflow, stuck
 
 WELL = ClusterFindings(cluster="shop", checked=("no-consumer",))
@@ -105,8 +105,3 @@ def test_every_severity_has_a_word_an_icon_and_a_colour() -> None:
     looks = [elements.SEVERITIES[severity] for severity in Severity]
 
     assert len(looks) == len({look.word for look in looks}) == len({look.icon for look in looks})
-
-
-def test_all_findings_are_named_at_the_top_by_their_severity() -> None:
-    """The first card alone may fill a screen."""
-    assert "critical: stuck-consumer; warning: pub-nacked-overflow (2)" == rules_by_severity(ILL)

@@ -1,6 +1,5 @@
 """The headline of a cluster: what is wrong, and how old the underlying data is."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,15 +9,14 @@ import streamlit as st
 from ackscope import format as fmt
 from ackscope.clock import Instant
 from ackscope.findings import Severity
-from ackscope.reports import InconclusiveReport, flat_reports
+from ackscope.reports import FindingReport, InconclusiveReport, flat_reports
 from dashboard.data.model import ClusterFindings, ExporterState, Polled
 from dashboard.format import readable
 from dashboard.format.escape import literal
+from dashboard.frames import finding_rows
 from dashboard.ui import elements, layout
 from dashboard.ui.elements import BadgeStyle
 
-# Rules per severity named in the summary line.
-_MAX_RULES_PER_SEVERITY = 12
 # Inconclusive rules are named up to this number; more of them are only counted.
 _MAX_INCONCLUSIVE_NAMED = 6
 # Seconds; the newest minute is at most 120 s old while probes and pipeline run.
@@ -83,12 +81,15 @@ def headline(found: ClusterFindings | None, data: DataAge) -> Headline:
     prefix = f"{readable.duration(age)} ago: " if age is not None and data.stale else ""
     counts = [(severity, found.number(severity)) for severity in Severity]
     counts = [(severity, number) for severity, number in counts if number]
+    muted = f", {found.muted} muted" if found.muted else ""
     if counts:
         words = ", ".join(
             fmt.plural(number, severity.value) if severity is Severity.WARNING else f"{number} {severity.value}"
             for severity, number in counts
         )
-        return Headline(elements.SEVERITIES[counts[0][0]], prefix + words, sure=not data.stale)
+        return Headline(elements.SEVERITIES[counts[0][0]], prefix + words + muted, sure=not data.stale)
+    if muted:
+        return Headline(elements.UNKNOWN, f"{prefix}nothing wrong{muted}".capitalize(), sure=not data.stale)
     if age is None:
         return Headline(elements.UNKNOWN, "Unknown: no data from the broker yet", sure=False)
     if not found.checked:
@@ -102,39 +103,23 @@ def headline(found: ClusterFindings | None, data: DataAge) -> Headline:
     return Headline(elements.GOOD, f"Nothing wrong found{inconclusive}", sure=True)
 
 
-def rules_by_severity(found: ClusterFindings) -> str:
-    """All findings by rule in one line, the most severe first, because the first card alone may fill a screen."""
-    texts = []
-    for severity in Severity:
-        rules = Counter(each.rule for each in found.findings if each.severity is severity)
-        if rules:
-            names = [rule if number == 1 else f"{rule} ({number})" for rule, number in rules.items()]
-            more = (
-                f" and {len(names) - _MAX_RULES_PER_SEVERITY} more rules"
-                if len(names) > _MAX_RULES_PER_SEVERITY
-                else ""
-            )
-            texts.append(f"{severity.value}: {', '.join(names[:_MAX_RULES_PER_SEVERITY])}{more}")
-    return "; ".join(texts)
-
-
 def render(state: ExporterState, cluster: str, last_minute: datetime | None, now: Instant) -> None:
     """The headline of the selected cluster, the ages of its data, and a line with the other clusters."""
     polled = state.findings
     known = {item.cluster: item for item in (polled.response.clusters if polled.response else ())}
     found = known.get(cluster)
     data = data_age(found, polled, now)
-    title(headline(found, data))
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        version = f"RabbitMQ {found.broker}" if found and found.broker else "RabbitMQ, version unknown"
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="strip"):
+        title(headline(found, data))
         st.markdown(f"{literal(cluster)}", width="content")
+        version = f"RabbitMQ {found.broker}" if found and found.broker else "RabbitMQ, version unknown"
         with st.container(key="plain-broker", width="content"):
             st.markdown(literal(version), width="content")
         _ages(state, found, last_minute, now)
-    if found is not None and not found.findings:
-        elements.plain("checked", checked(found, data))
-    if found is not None and len(found.findings) > 1:
-        elements.plain("every", rules_by_severity(found))
+    if found is not None:
+        loud = [finding for finding in found.findings if not finding.muted]
+        text = _for_whom(loud, polled.exporter_time(now)) if loud else checked(found, data)
+        elements.plain("for-whom" if loud else "checked", text)
     others = [item for name, item in known.items() if name != cluster]
     if others:
         with st.container(horizontal=True, gap="small"):
@@ -146,9 +131,20 @@ def render(state: ExporterState, cluster: str, last_minute: datetime | None, now
                 )
 
 
+def _for_whom(loud: Sequence[FindingReport], now: float) -> str:
+    """Whom the findings affect, and since when."""
+    begins = [(began, finding) for finding in loud if (began := readable.parse_iso(finding.since)) is not None]
+    parts = [finding_rows.affected(loud)]
+    if begins:
+        began, first = min(begins, key=lambda it: it[0])
+        moment = readable.clock(began, now, layout.current_zone())
+        parts.append(f"since {moment}, {readable.duration(now - began)} ago (first: {first.rule})")
+    return ". ".join(f"{part[0].upper()}{part[1:]}" for part in parts if part) + "."
+
+
 def title(first: Headline) -> None:
     """Show a headline as the title of the page."""
-    st.header(f":{first.style.colour}[{first.style.icon}] {first.text}", anchor=False)
+    st.header(f":{first.style.colour}[{first.style.icon}] {first.text}", anchor=False, width="content")
 
 
 def checked(found: ClusterFindings, data: DataAge) -> str:
@@ -213,7 +209,7 @@ def _age(what: str, age: float | None, overdue: float | None = None) -> None:
 
 def scope(found: ClusterFindings, data: DataAge) -> None:
     """Show what was checked, suppressed and inconclusive. An inconclusive rule does not mean healthy."""
-    if found.findings:
+    if any(not finding.muted for finding in found.findings):
         elements.plain("checked", checked(found, data))
     open_gaps = [gap for gap in found.inconclusive if not gap.permanent]
     closed = [gap for gap in found.inconclusive if gap.permanent]

@@ -1,18 +1,23 @@
 """The page "Now", for the engineer on call: what is wrong, since when, and what to do."""
 
+from pathlib import Path
+
 import streamlit as st
 
 from ackscope.clock import Instant, SystemClock
 from dashboard.data.model import ExporterState
 from dashboard.frames import minute_frames
 from dashboard.settings import PageSettings
-from dashboard.ui import cache, finding_cards, probe_boxes, vital_tiles
+from dashboard.ui import cache, layout, probe_boxes, vital_tiles
 from dashboard.ui.layout import PageContext, known_clusters, range_heading
-from dashboard.views.now import banner, bundle_download, headline, recent_charts
+from dashboard.views.now import banner, bundle_download, headline, incidents, recent_charts
+
+_STYLE = Path(__file__).with_name("now.css")
 
 
 def render(context: PageContext) -> None:
     """Draw the page; its fragments refresh on their own."""
+    st.html(_STYLE)
     _current(context)
     if context.cluster is not None:
         _bundle(context.settings, context.cluster)
@@ -34,13 +39,14 @@ def _current(context: PageContext) -> None:
         return
     headline.render(state, cluster, cache.last_minute(settings.rollups, cluster), now)
     with st.container(key="details" if state.findings.outage is None else "old-details"):
-        _details(state, cluster, now)
+        _details(settings, state, cluster, now)
 
 
-def _details(state: ExporterState, cluster: str, now: Instant) -> None:
+def _details(settings: PageSettings, state: ExporterState, cluster: str, now: Instant) -> None:
     found, totals, load = state.findings.of(cluster), state.snapshot.of(cluster), state.vitals.of(cluster)
     if found is not None:
-        finding_cards.render(found, state.findings.exporter_time(now), subjects=load.subjects if load else ())
+        if found.findings or layout.get_param("finding"):
+            incidents.render(settings, state, found, state.findings.exporter_time(now))
         headline.scope(found, headline.data_age(found, state.findings, now))
     if totals is not None or (load is not None and load.signs):
         st.subheader("Vital metrics", anchor=False)

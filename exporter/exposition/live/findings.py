@@ -1,13 +1,15 @@
 """Metrics of the findings of diagnosis and of inconclusive rules."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from prometheus_client.core import Metric
 
 from ackscope.findings import DiagnosisResult, Finding
+from ackscope.triage import Triage
 from exporter.exposition.cardinality.selection import CardinalityLimits
 from exporter.exposition.specs import MetricFamilies, counter, gauge
 from exporter.runtime.state import ClusterState
+from exporter.triage.store import FindingKey, number_muted
 
 FINDING = gauge(
     "ackscope_finding",
@@ -40,12 +42,30 @@ DROPPED = gauge(
     "diagnosis, metrics.max_findings",
     "cluster",
 )
+MUTED = gauge(
+    "ackscope_muted_findings",
+    "Active findings that somebody muted: the headline of the dashboard does not count them, ackscope_finding does.",
+    "/api/v1/triage",
+    "cluster",
+)
 
-SPECS = (FINDING, INCONCLUSIVE, DURATION, ERRORS, DROPPED)
+SPECS = (FINDING, INCONCLUSIVE, DURATION, ERRORS, DROPPED, MUTED)
 
 
-def collect(states: Mapping[str, ClusterState], limits: CardinalityLimits) -> list[Metric]:
-    """Metric families of all clusters. Findings are ranked, so the limit omits the least severe ones."""
+def collect(
+    states: Mapping[str, ClusterState],
+    limits: CardinalityLimits,
+    triage: Callable[[str], Mapping[FindingKey, Triage]] = lambda _: {},
+    wall: float = 0.0,
+) -> list[Metric]:
+    """Metric families of all clusters. Findings are ranked, so the limit omits the least severe ones.
+
+    Args:
+        states: state of each cluster.
+        limits: limits of the number of series.
+        triage: cluster name -> what people say about its findings.
+        wall: the time at which mutes count, seconds since 1970.
+    """
     families = MetricFamilies(SPECS)
     for cluster, state in states.items():
         labels = {"cluster": cluster}
@@ -53,6 +73,7 @@ def collect(states: Mapping[str, ClusterState], limits: CardinalityLimits) -> li
         families.add(ERRORS, labels, state.diagnosis_errors)
         if state.verdict is not None:
             _verdict(families, state.verdict, limits.findings)
+            families.add(MUTED, labels, number_muted(state.verdict.findings, triage(cluster), wall))
     return families.result()
 
 

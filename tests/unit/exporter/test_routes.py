@@ -79,12 +79,12 @@ def test_a_reload_answers_with_its_line(ok, status):
     assert (status, b"the line\n") == requested("/-/reload", ReloadResult(ok=ok, line="the line"))
 
 
-def test_reload_alone_is_a_post():
+def test_reload_and_triage_alone_can_be_posted():
     """All other paths are read-only."""
     parts = RouteContext(
         state=StateStore([]), exposition=Page(), status=None, probe_page=None, reload=None, clock=SetClock()
     )
     routes = make_routes(parts)
 
-    assert {"/-/reload"} == {path for path, route in routes.items() if "POST" in route.methods}
+    assert {"/-/reload", "/api/v1/triage"} == {path for path, route in routes.items() if "POST" in route.methods}
     assert ("POST",) == routes["/-/reload"].methods

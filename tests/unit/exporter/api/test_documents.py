@@ -68,6 +68,7 @@ def test_findings_have_the_agreed_shape():
                 "checked": ["no-consumer", "stuck-consumer"],
             }
         ],
+        "triage_writable": False,
     } == seen
 
 

@@ -8,7 +8,7 @@ from ackscope.findings import Subject
 from ackscope.snapshot import Node, Overview, Part, Queue, Snapshot
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Window
-from exporter.api.vitals import vitals
+from exporter.api.vitals import subject_series, vitals
 from exporter.runtime.state import ClusterState
 from tests.unit.exporter.api.test_columns import at
 from tests.unit.exporter.made import Verdicts, finding
@@ -142,3 +142,39 @@ def test_before_the_first_reading_there_are_no_signs():
     entry = reported(known=ClusterState(window=Window.empty("shop")))
 
     assert (None, [], []) == (entry["age_seconds"], entry["signs"], entry["subjects"])
+
+
+def test_queues_of_findings_have_a_trend():
+    """Also those of consequences; messages at the oldest and the newest reading of the last five minutes."""
+    about = Subject(kind="queue", vhost="/", name="orders")
+    cause = finding(subject=Subject(kind="node", name="rabbit@one"), consequences=(finding(subject=about),))
+    window = state().window
+    levels = {0: 40, 120: 700}
+    snapshots = tuple(
+        replace(
+            it,
+            queues=Part(value=(replace(QUEUE, messages=levels.get(int(it.taken.mono - at(0).mono), 1)),), at=it.taken),
+        )
+        for it in window.snapshots
+    )
+    known = ClusterState(window=replace(window, snapshots=snapshots), verdict=Verdicts(findings=(cause,)).of("shop"))
+
+    assert [{"vhost": "/", "name": "orders", "before": 40, "now": 700, "seconds": 120.0}] == reported(known=known)[
+        "trends"
+    ]
+    assert [] == reported(known=state(verdict=Verdicts(findings=(cause,)).of("shop")))["trends"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "names"),
+    [
+        ("queue", "orders", ["ready", "unacked", "publish", "deliver", "ack", "redeliver"]),
+        ("queue", "other", []),
+        ("node", "rabbit@one", ["mem_used"]),
+        ("cluster", "shop", ["publish", "confirm", "deliver", "ack", "redeliver", "ready", "unacked"]),
+        ("vhost", "/", []),
+    ],
+)
+def test_series_of_one_subject(kind, name, names):
+    """Unknown subjects and other kinds have none."""
+    assert names == [line["name"] for line in subject_series(state().window, NOW, kind, "/", name)]

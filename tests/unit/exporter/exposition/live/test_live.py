@@ -6,6 +6,7 @@ from ackscope.clock import Instant
 from ackscope.findings import Inconclusive
 from ackscope.records import Batching, BatchingKind, ProbeState, Quantiles
 from ackscope.snapshot import Part, Queue, Snapshot
+from ackscope.triage import Triage
 from diagnosis.window import Window
 from exporter.broker.queue_reader import QueueMode
 from exporter.broker.queue_store import DetailCoverage
@@ -111,6 +112,18 @@ def test_what_the_caps_leave_out_is_counted():
 
     assert ["orders"] == [key[-1] for key in seen if key[0] == "ackscope_finding"]
     assert seen["ackscope_dropped_findings", "shop"] == 1
+
+
+def test_muted_findings_are_counted_until_the_mute_ends():
+    """They are active findings all the same."""
+    states = {"shop": known(small(), verdict=Verdicts(findings=(finding(),)).of("shop"))}
+    said = {finding().key: Triage(muted_until=LATER.iso())}
+
+    def seen(wall):
+        return values(findings.collect(states, CardinalityLimits(), lambda _: said, wall))
+
+    assert 1 == len([key for key in seen(NOW.wall) if key[0] == "ackscope_finding"])
+    assert [1, 0] == [seen(wall)["ackscope_muted_findings", "shop"] for wall in (NOW.wall, LATER.wall)]
 
 
 def test_an_old_summary_says_nothing_of_now():

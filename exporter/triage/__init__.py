@@ -1,0 +1,1 @@
+"""Triage: acknowledge findings, mute them, name their owner."""
