@@ -27,7 +27,7 @@ from lab.ports import free_ports
 CLUSTER = "demo"
 _NOTES = "notes.jsonl"
 _FIRST_POLL, _SPARK_START, _PAGE_START, _FAULT = 120.0, 480.0, 120.0, 60.0
-_NICE_DASHBOARD, _NICE_PROMETHEUS, _NICE_SPARK = 3, 10, 10
+_NICE_DASHBOARD, _NICE_PROMETHEUS, _NICE_SPARK = 3, 10, 5
 """By how much the priority of each is lower than that of the broker and the exporter."""
 
 
