@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ackscope.ranking import ChangePoint, FindingEpisode, rank_changes
 from ackscope.tables import LATENCY_1M, QUEUES_1M
 from dashboard.charts import history_charts
+from dashboard.data import history_answers
 from dashboard.data.object_minutes import object_minutes
 from dashboard.frames import history_frames
 from dashboard.frames.history_frames import ChangeCurve
@@ -108,6 +109,16 @@ def test_the_latency_of_a_probe_is_a_quantile_over_its_delivery_modes(tmp_path: 
 
     assert 3 == len(curve.points)
     assert all(0.0015 < value < 0.003 for value in curve.points)
+
+
+def test_a_history_of_minutes_only_is_data(tmp_path: Path) -> None:
+    """The first minutes of a pipeline: no hour has been computed yet."""
+    end = this_minute()
+    write(tmp_path, QUEUES_1M, [queue_row(end - timedelta(minutes=1), "orders", 5)])
+    found = history_answers.changes(tmp_path, "shop", end - timedelta(minutes=30), end)
+    before = history_answers.changes(tmp_path, "shop", end - timedelta(hours=9), end - timedelta(hours=8))
+
+    assert (1, 0) == (found.hours_with_data, before.hours_with_data)
 
 
 def test_a_damaged_file_is_a_problem_and_no_exception(tmp_path: Path) -> None:
