@@ -135,10 +135,13 @@ def stream(
     session: SessionFactory,
     stop: Stop,
     clock: Clock,
+    *,
+    analyse_every: float | None = None,
 ) -> StreamStatus:
     """Follow the landing folder until a stop is requested; create it if it does not exist.
 
-    `checkpoint` is the folder of Spark's checkpoint, `trigger` the seconds between two listings of landing.
+    `checkpoint` is the folder of Spark's checkpoint, `trigger` the seconds between two listings of landing,
+    `analyse_every` the seconds between two analyses (None: as in `pipeline.maintenance`).
 
     Raises:
         AckscopeError: a folder, a file, Java or Spark cannot be used.
@@ -160,7 +163,7 @@ def stream(
             _reset_checkpoint(progress)
             reset_watermark(rollups_root)
         log.info("following the landing folder", landing=str(landing_root), rollups=str(rollups_root))
-        follower = Follower(spark, landing, rollups, stop, clock)
+        follower = Follower(spark, landing, rollups, stop, clock, analyse_every=analyse_every)
         follower.follow(progress, trigger)
         return follower.status
 

@@ -33,13 +33,26 @@ SHIFTS_SECONDS, SHIFTS_SHARE = 300.0, 0.05
 
 
 class Maintenance:
-    """The background thread, and when each task ran last."""
+    """The background thread, and when each task ran last.
 
-    def __init__(self, spark: SparkSession, landing: Path, rollups: Rollups, stop: Stop, clock: Clock) -> None:
+    `analyse_every` are the seconds between two analyses, and before the first one; None: `ANALYSE_FIRST_SECONDS`, then
+    longer and longer up to `ANALYSE_SECONDS`.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        landing: Path,
+        rollups: Rollups,
+        stop: Stop,
+        clock: Clock,
+        analyse_every: float | None = None,
+    ) -> None:
         self._spark, self._rollups, self._stop, self._clock = spark, rollups, stop, clock
         # A separate instance, because its cache is for one thread.
         self._landing = Landing(landing, clock)
-        self._analysed_at, self._pause = clock.now(), ANALYSE_FIRST_SECONDS
+        self._longest_pause = analyse_every or ANALYSE_SECONDS
+        self._analysed_at, self._pause = clock.now(), analyse_every or ANALYSE_FIRST_SECONDS
         self._shifts_at, self._shifts_pause = clock.now(), SHIFTS_SECONDS
         self._downsampled: Instant | None = None
         self._vacuumed: Instant | None = None
@@ -87,7 +100,7 @@ class Maintenance:
 
     def _analyse(self) -> None:
         # Recorded first, so that a failure is not retried immediately.
-        self._analysed_at, self._pause = self._clock.now(), min(2 * self._pause, ANALYSE_SECONDS)
+        self._analysed_at, self._pause = self._clock.now(), min(2 * self._pause, self._longest_pause)
         for cluster in self._rollups.clusters():
             refresh(self._spark, self._landing, self._rollups, cluster, self._clock.now().wall, self._go_on)
         self._shifts_at = self._clock.now()

@@ -86,11 +86,20 @@ class StreamStatus:
 class Follower:
     """One stream from a landing folder to a rollup folder."""
 
-    def __init__(self, spark: SparkSession, landing: Landing, rollups: Rollups, stop: Stop, clock: Clock) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        landing: Landing,
+        rollups: Rollups,
+        stop: Stop,
+        clock: Clock,
+        *,
+        analyse_every: float | None = None,
+    ) -> None:
         self.status = StreamStatus()
         self._spark, self._landing, self._rollups, self._stop = spark, landing, rollups, stop
         self._clock = clock
-        self._maintenance = Maintenance(spark, landing.root, rollups, stop, clock)
+        self._maintenance = Maintenance(spark, landing.root, rollups, stop, clock, analyse_every)
         self._lag = LagTracker(landing.root, 0.0)
         self._ingest_log = IngestLog(0.0)
         self._generation = ""

@@ -16,12 +16,15 @@ from random import Random
 
 from ackscope.clock import SystemClock
 from ackscope.errors import AckscopeError
-from ackscope.log import setup_logging
+from ackscope.log import get_logger, setup_logging
 from probes.instrument import CALM_PERIOD, LoopLag, freeze_interpreter, new_loop
 from probes.ipc import ProbeTarget, RecordBatch, decode_targets, encode_batch
 from probes.pipe_writer import PipeWriter
+from probes.placement import place
 from probes.probe_stream import StreamContext
 from probes.runner import Runner, make_streams
+
+log = get_logger(__name__)
 
 _GRACE = 0.5
 _SPAN = 60.0
@@ -84,6 +87,9 @@ def main() -> int:
     setup_logging()
     try:
         targets = decode_targets(sys.stdin.buffer.readline())
+        # All targets have the same settings of the process.
+        for refusal in place(targets[0].probes) if targets else ():
+            log.warning("the probe process is not placed as configured", refused=refusal)
         freeze_interpreter()
         with asyncio.Runner(loop_factory=new_loop) as runner, contextlib.suppress(KeyboardInterrupt):
             runner.run(measure(targets, sys.stdin.fileno(), sys.stdout.fileno()))

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 from urllib.parse import quote, urlsplit
 
 from pydantic import Field, SecretStr, field_validator
@@ -249,10 +249,20 @@ NODE_NAMES = ("handshake", "rtt", "confirm")
 
 
 class ProbesSettings(Settings):
-    """Settings of all probes of one cluster."""
+    """Settings of all probes of one cluster.
+
+    Attributes:
+        priority: nice value of the process that runs the probes; a negative one needs CAP_SYS_NICE; none: inherited.
+        realtime: run this process before all ordinary ones (SCHED_RR), so that a busy machine does not delay it; needs
+            CAP_SYS_NICE. It takes a few percent of a core.
+        cores: numbers of the CPU cores that this process may use; an empty list means all.
+    """
 
     enabled: tuple[str, ...] = NAMES
     prefix: str = Field(default=DEFAULT_PREFIX, min_length=1, max_length=100)
+    priority: int | None = Field(default=None, ge=-20, le=19)
+    realtime: bool = False
+    cores: tuple[Annotated[int, Field(ge=0, le=4095)], ...] = ()
     handshake: HandshakeSettings = HandshakeSettings()
     rtt: RttSettings = RttSettings()
     confirm: ConfirmSettings = ConfirmSettings()

@@ -137,12 +137,20 @@ def queue_bands(root: Path, cluster: str, vhost: str, queue: str, start: datetim
 
 
 def _hours_with_data(root: Path, known: manifest.Manifest, start: datetime, end: datetime) -> set[datetime]:
-    """The hours with data, from the smallest table that has files: polls, else probes, else queues."""
+    """The hours with data, from the smallest table that has files: polls, else probes, else queues.
+
+    The newest hours may have minutes only: the tables of hours follow a minute later.
+    """
     floor = datetime.fromtimestamp(start.timestamp() // _HOUR * _HOUR, UTC)
+    first, last = int(floor.timestamp() // _HOUR), int(-(-end.timestamp() // _HOUR))
     for table in (POLLS_1M, OUTCOMES_1M, QUEUES_1M):
-        hourly = HOURS[table.name]
-        if known.files_for(hourly.name):
-            return set(_table(root, known, hourly, floor, end, columns=("hour",))["hour"].to_pylist())
+        hourly, minutes = HOURS[table.name], known.files_for(table.name, first, last)
+        if known.files_for(hourly.name) or minutes:
+            fresh = {int(hour) for it in minutes for hour in it.parts if first <= int(hour) < last}
+            return {
+                *_table(root, known, hourly, floor, end, columns=("hour",))["hour"].to_pylist(),
+                *(datetime.fromtimestamp(hour * _HOUR, UTC) for hour in fresh),
+            }
     return set()
 
 

@@ -5,14 +5,16 @@ from pathlib import Path
 
 import streamlit as st
 
+from ackscope.ranking import ObjectKey
 from ackscope.reports import FindingReport
 from dashboard.charts import minute_charts
 from dashboard.charts.minute_charts import RecentCharts
-from dashboard.data import history_answers, object_lists, rollups, subject_lines
+from dashboard.data import history_answers, object_lists, object_minutes, rollups, subject_lines
 from dashboard.data.exporter_client import ExporterClient
 from dashboard.data.history_answers import ChangesInRange, HistoryAnswers, QueueBands
 from dashboard.data.model import ExporterState, MetricSeries
 from dashboard.data.object_lists import ObjectList
+from dashboard.data.object_minutes import ObjectMinutes
 from dashboard.data.rollups import MinuteHistory
 from dashboard.frames.minute_frames import Axis
 
@@ -86,6 +88,14 @@ def answers(root: Path, cluster: str) -> HistoryAnswers:
 def changes(root: Path, cluster: str, start: datetime, end: datetime) -> ChangesInRange:
     """Change points and finding episodes of a time range in whole minutes."""
     return history_answers.changes(root, cluster, start, end)
+
+
+@st.cache_data(ttl=60, max_entries=32, show_spinner=False)
+def minutes_of(
+    root: Path, cluster: str, objects: tuple[ObjectKey, ...], start: datetime, end: datetime
+) -> ObjectMinutes:
+    """Minutes of some objects in a time range in whole minutes."""
+    return object_minutes.object_minutes(root, cluster, objects, start, end)
 
 
 @st.cache_data(ttl=60, max_entries=32, show_spinner=False)

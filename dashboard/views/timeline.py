@@ -1,4 +1,4 @@
-"""The page "Timeline": findings, change points and notes in order of time, with export."""
+"""The page "Timeline": findings as bars, change points and notes as marks, all in order of time, with export."""
 
 from datetime import datetime, timedelta
 
@@ -6,15 +6,19 @@ import streamlit as st
 
 from ackscope.clock import SystemClock
 from ackscope.findings import Severity
+from dashboard.charts import gantt_chart
 from dashboard.data import notes
 from dashboard.format import export, readable
 from dashboard.format.escape import visible
+from dashboard.format.timeline_html import TimelineReport, timeline_html
 from dashboard.format.timezones import Zone
-from dashboard.frames import timeline_entries
+from dashboard.frames import gantt_rows, timeline_entries
+from dashboard.frames.gantt_rows import GanttRow
+from dashboard.frames.minute_frames import Axis
 from dashboard.ui import cache, elements
 from dashboard.ui.layout import PageContext, get_param, select, time_input
 
-_SHOWN = 300
+_SHOWN, _BARS = 300, 60
 _SPANS = {"1h": 1, "6h": 6, "24h": 24, "7d": 7 * 24}
 _MARKS = {
     timeline_entries.NOTE: "note",
@@ -43,9 +47,22 @@ def render(context: PageContext) -> None:
     current = cache.current_findings(context.settings.exporter, context.cluster) if recent else ()
     span = (start.timestamp(), end.timestamp())
     rows = timeline_entries.entries(found.shifts, found.episodes, current, written, *span)
+    bars = gantt_rows.gantt_rows(found.episodes, current, *span)
+    _chart(bars, rows, Axis.between(start, end, 1, context.zone))
     _show(rows, context.zone)
     cluster = context.cluster
+    remark = "" if found.hours_with_data else "There is no history of this time: only current findings and notes."
     with st.container(horizontal=True, gap="small"):
+        st.download_button(
+            "Save as HTML",
+            lambda: timeline_html(TimelineReport(cluster, *span, bars, rows, context.zone, remark)),
+            file_name=f"{export.file_name('timeline', 'story', end)}.html",
+            mime="text/html",
+            key="save-html",
+            on_click="ignore",
+            type="primary",
+            help="One file for the post-mortem, without scripts: open it in any browser, send it, print it.",
+        )
         st.download_button(
             "Save as Markdown",
             lambda: timeline_entries.markdown(cluster, rows, *span, zone=context.zone),
@@ -77,6 +94,19 @@ def _notes(context: PageContext, start: datetime, end: datetime) -> tuple[tuple[
     return notes.read(context.settings.notes, context.cluster or "", start.timestamp(), end.timestamp())
 
 
+def _chart(bars: tuple[GanttRow, ...], rows: tuple[timeline_entries.TimelineEntry, ...], axis: Axis) -> None:
+    """Findings as bars, notes and changes of a level as marks."""
+    if not bars and not rows:
+        return
+    if not bars:
+        st.caption("No findings in this range.")
+    figure = gantt_chart.gantt(bars[:_BARS], rows, axis)
+    with st.container(key="plain-title-gantt", gap="small"):
+        elements.chart(figure, "gantt", "Findings from beginning to end, by severity, with notes as marks.", axis.end)
+    if len(bars) > _BARS:
+        st.caption(f"{len(bars) - _BARS} more rows of findings in the HTML file; the most severe are shown.")
+
+
 def _show(rows: tuple[timeline_entries.TimelineEntry, ...], zone: Zone) -> None:
     if not rows:
         st.caption("No entries in this range.")
@@ -88,8 +118,8 @@ def _show(rows: tuple[timeline_entries.TimelineEntry, ...], zone: Zone) -> None:
             {
                 zone.name: readable.minute(entry.at, zone, "%m-%d %H:%M:%S"),
                 "": f"{entry.severity} {_MARKS[entry.kind]}".strip(),
-                "Who": entry.who,
-                "What": visible(entry.what),
+                # One column, because a phone has no room for two.
+                "What": f"{entry.who}: {visible(entry.what)}",
             }
             for entry in reversed(shown)
         ],

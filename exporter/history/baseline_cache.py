@@ -63,6 +63,7 @@ class BaselineCache:
         self._settings, self._clusters, self._clock = settings, tuple(clusters), clock
         self._counts = BaselineCacheStats()
         self._problems: dict[str, str] = {}
+        self._without_bands: frozenset[str] = frozenset()
         self._refreshed_at: Instant | None = None
         self._wake, self._ending = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="past", daemon=True)
@@ -81,14 +82,16 @@ class BaselineCache:
     def apply(self, settings: HistorySettings, clusters: Iterable[str]) -> None:
         """Apply new settings and read at once."""
         if settings.rollups != self._settings.rollups:
-            self._counts = BaselineCacheStats()
+            self._counts, self._without_bands = BaselineCacheStats(), frozenset()
         self._settings, self._clusters, self._refreshed_at = settings, tuple(clusters), None
         self._wake.set()
 
     def of(self, cluster: str) -> Baselines | None:
-        """Baselines of a cluster for the current hour; None if there are none."""
+        """Baselines of a cluster for the current hour, empty if the pipeline has made none yet; None if not read."""
         known = self._counts.clusters.get(cluster)
-        return known.baselines if known else None
+        if known is None:
+            return Baselines() if cluster in self._without_bands else None
+        return known.baselines
 
     def counts(self) -> BaselineCacheStats:
         """Figures for metrics."""
@@ -99,16 +102,17 @@ class BaselineCache:
         settings, now = self._settings, self._clock.now()
         root = settings.rollups
         if root is None:
-            self._counts = BaselineCacheStats()
+            self._counts, self._without_bands = BaselineCacheStats(), frozenset()
             return
         lag = self._lag(root)
-        clusters = self._counts.clusters
+        clusters, without = self._counts.clusters, self._without_bands
         if self._refreshed_at is None or now.since(self._refreshed_at) >= settings.every or self._hour_is_over(now):
             self._refreshed_at = now
             found = {name: self._bands(root, name, hour_of_week(now.wall)) for name in self._clusters}
-            clusters = {name: known for name, known in found.items() if known is not None}
+            clusters = {name: known for name, known in found.items() if known is not None and known.files}
+            without = frozenset(name for name, known in found.items() if known is not None and not known.files)
         if settings is self._settings:
-            self._counts = BaselineCacheStats(lag, clusters)
+            self._counts, self._without_bands = BaselineCacheStats(lag, clusters), without
         else:
             self._refreshed_at = None
 
@@ -126,7 +130,7 @@ class BaselineCache:
         return lag
 
     def _bands(self, root: Path, cluster: str, hour: int) -> CachedBaselines | None:
-        """Baselines of a cluster; the previous ones if their files are unchanged or cannot be read."""
+        """Baselines of a cluster, without files if it has none; the previous ones if they cannot be read."""
         # Imported only if used: it loads Arrow.
         from exporter.history.bands import band_files, read_bands  # noqa: PLC0415  see above
 
@@ -141,7 +145,7 @@ class BaselineCache:
             self._say(cluster, str(error))
             return before
         self._say(cluster, "")
-        return before if before.files else None
+        return before
 
     def _say(self, what: str, problem: str) -> None:
         """Log a problem when it appears and when it is resolved, not every time."""

@@ -43,10 +43,14 @@ def run(args: argparse.Namespace) -> int:
     broker, nodes = _suited(spec, args)
     end = End()
     end.listen()
-    _say("starting a private RabbitMQ, a workload, the exporter, Prometheus, Spark and the dashboard")
+    _say("starting a private RabbitMQ and all parts of ackscope (about a minute)")
     began = time.monotonic()
+
+    def step(what: str) -> None:
+        _say(f"{time.monotonic() - began:5.0f} s  {what}")
+
     try:
-        with running_stack(broker=broker, nodes=nodes, extra=spec.extra if spec else NOTHING) as stack:
+        with running_stack(broker=broker, nodes=nodes, extra=spec.extra if spec else NOTHING, step=step) as stack:
             document = _live(stack, args, end, time.monotonic() - began)
     except KeyboardInterrupt:
         # Interrupted during the start: all processes are stopped by now.
@@ -85,10 +89,13 @@ def _live(stack: Stack, args: argparse.Namespace, end: End, took: float) -> dict
     """Run until the end; returns the summary, or None if a demo without --for was interrupted."""
     watched = summaries.Watched()
     _say(_where_to_look(stack, took, args.duration))
+    stack.note("demo started", time.time())
     up = time.monotonic()
     try:
         if args.fault:
-            _say(_fault_line(stack.inject(args.fault)))
+            fault = stack.inject(args.fault)
+            _say(_fault_line(fault))
+            stack.note(_injected(fault), time.time())
         _watch(stack, watched, end, args.duration)
     except KeyboardInterrupt:
         if args.duration is None:
@@ -122,8 +129,12 @@ def _where_to_look(stack: Stack, took: float, duration: float | None) -> str:
 
 
 def _fault_line(fault: dict[str, Any]) -> str:
+    return f"{_time()}  {_injected(fault)}"
+
+
+def _injected(fault: dict[str, Any]) -> str:
     subject = fault["subject"]
-    return f"{_time()}  injected {fault['fault']} on {subject['kind']} {subject['name']}; expect rule {fault['rule']}"
+    return f"injected {fault['fault']} on {subject['kind']} {subject['name']}; expect rule {fault['rule']}"
 
 
 def _time() -> str:

@@ -20,8 +20,12 @@ CONFIRM_P99 = (
 """PromQL: p99 confirm latency by queue type, in seconds."""
 
 
-def start_prometheus(services: Services, folder: Path, *, listen: str, target: str) -> Service:
+def start_prometheus(
+    services: Services, folder: Path, *, listen: str, target: str, cores: tuple[int, ...] = (), nice: int = 0
+) -> Service:
     """Start Prometheus on `listen` to scrape `target` (host:port) every 5 s, with its data in `folder`.
+
+    `cores` and `nice` are those of `Services.start`.
 
     Raises:
         MissingPart: the prometheus command is missing.
@@ -48,6 +52,8 @@ def start_prometheus(services: Services, folder: Path, *, listen: str, target: s
             f"--storage.tsdb.path={folder / 'data'}",
             f"--web.listen-address={listen}",
         ],
+        cores=cores,
+        nice=nice,
     )
     service.wait_until(lambda: answers(f"http://{listen}/-/ready"), "a response from /-/ready", 60)
     return service

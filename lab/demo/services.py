@@ -12,6 +12,7 @@ from pathlib import Path
 from ackscope.cli import die_with_parent
 from ackscope.errors import AckscopeError
 from ackscope.log import redact
+from lab.demo.cores import give_way
 
 _TAIL_LINES = 8
 
@@ -88,6 +89,8 @@ class Services:
         grace: float = 15.0,
         *,
         stdout: int | None = None,
+        cores: tuple[int, ...] = (),
+        nice: int = 0,
     ) -> Service:
         """Start a child process; it ends with this process, even if this one is killed.
 
@@ -97,7 +100,14 @@ class Services:
             environ: added to our own environment.
             grace: seconds between SIGTERM and SIGKILL at the end.
             stdout: subprocess.PIPE to read its output instead of logging it.
+            cores: cores that it may use; empty: all.
+            nice: by how much its priority is lower than ours.
         """
+
+        def prepare() -> None:
+            die_with_parent()
+            give_way(cores, nice)
+
         log = self.folder / f"{name}.log"
         with log.open("ab") as sink:
             process = subprocess.Popen(
@@ -108,15 +118,24 @@ class Services:
                 env={**os.environ, **(environ or {})},
                 # Ctrl-C in a terminal must reach only the demo, which stops its parts in order.
                 start_new_session=True,
-                preexec_fn=die_with_parent,  # noqa: PLW1509  single-threaded here, and the call only asks the kernel
+                preexec_fn=prepare,  # noqa: PLW1509  single-threaded here, and the calls only ask the kernel
             )
         service = Service(name, process, log, grace)
         self.running.append(service)
         return service
 
-    def start_python(self, name: str, *words: str, grace: float = 15.0, stdout: int | None = None) -> Service:
+    def start_python(
+        self,
+        name: str,
+        *words: str,
+        grace: float = 15.0,
+        stdout: int | None = None,
+        cores: tuple[int, ...] = (),
+        nice: int = 0,
+    ) -> Service:
         """Start a Python module with the interpreter of this process."""
-        return self.start(name, [sys.executable, "-m", *words], grace=grace, stdout=stdout)
+        argv = [sys.executable, "-m", *words]
+        return self.start(name, argv, grace=grace, stdout=stdout, cores=cores, nice=nice)
 
     def check(self) -> None:
         """Raise ServiceFailed if a process has exited."""

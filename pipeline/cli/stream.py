@@ -31,6 +31,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help="interval between listings of the landing folder (default: 5s)",
     )
+    parser.add_argument(
+        "--analyse-every",
+        type=argument(_analyse_every),
+        metavar="TIME",
+        help="interval of the analyses: 1m to 1h (default: first after 5m, then less often, up to 1h)",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -40,7 +46,9 @@ def run(args: argparse.Namespace) -> int:
     stop, checkpoint = Stop(), (args.checkpoint or rollups / "_checkpoint").absolute()
     stop.listen()
     session = partial(spark_session, master, long_lived=True)
-    status = jobs.stream(landing, rollups, checkpoint, args.trigger, session, stop, SystemClock())
+    status = jobs.stream(
+        landing, rollups, checkpoint, args.trigger, session, stop, SystemClock(), analyse_every=args.analyse_every
+    )
     if args.json:
         print_json(asdict(status))
     return 0
@@ -50,4 +58,11 @@ def _trigger(text: str) -> float:
     value = seconds(text)
     if value < 0.5:
         raise ValueError(f"{text!r} is too short, each trigger lists the whole landing folder; use 500ms or more")
+    return value
+
+
+def _analyse_every(text: str) -> float:
+    value = seconds(text)
+    if not 60 <= value <= 3600:
+        raise ValueError(f"{text!r} is not between 1m and 1h")
     return value

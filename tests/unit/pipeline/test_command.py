@@ -110,6 +110,7 @@ def test_checkpoint_of_another_stream(pipeline, tmp_path):
     ("words", "message"),
     [
         (["--trigger", "1x"], "'1x' is not a duration, write 30s, 5m, 1h or 200ms"),
+        (["--analyse-every", "10s"], "'10s' is not between 1m and 1h"),
         (["--trigger", "10ms"], "'10ms' is too short, each trigger lists the whole landing folder; use 500ms or more"),
         (["--master", "locol"], "--master 'locol' is not a Spark master; use local[2], local[*], spark://"),
     ],

@@ -31,7 +31,7 @@ class Rolled:
         return ["shop"]
 
 
-def lived(monkeypatch, tmp_path: Path, until: float, each: float) -> dict[str, list[float]]:
+def lived(monkeypatch, tmp_path: Path, until: float, each: float, every: float | None = None) -> dict[str, list[float]]:
     """Return when analyses and shift searches began, in seconds; a search takes `each`."""
     clock, began = Hand(), {"all": [], "shifts": []}
 
@@ -43,7 +43,7 @@ def lived(monkeypatch, tmp_path: Path, until: float, each: float) -> dict[str, l
     monkeypatch.setattr(maintenance, "refresh", lambda *_: began["all"].append(clock.seconds))
     monkeypatch.setattr(maintenance, "shifts", detect)
     monkeypatch.setattr(maintenance, "VACUUM_SECONDS", 1e9)
-    worker = maintenance.Maintenance(None, tmp_path, Rolled(), Stop(), clock)
+    worker = maintenance.Maintenance(None, tmp_path, Rolled(), Stop(), clock, every)
     worker._vacuumed = clock.now()
     while clock.seconds < until:
         clock.seconds += LOOK
@@ -61,3 +61,11 @@ def test_shifts_are_looked_for_between_the_analyses(monkeypatch, tmp_path, each,
     assert 300 <= began["all"][0] <= 300 + LOOK
     assert min(gaps) >= apart
     assert sorted(gaps)[len(gaps) // 2] <= apart + each + 2 * LOOK
+
+
+def test_analyses_can_be_more_frequent(monkeypatch, tmp_path):
+    """The first one comes after the same time as each later one."""
+    began = lived(monkeypatch, tmp_path, 1800, 1.0, every=120.0)["all"]
+
+    assert 120 <= began[0] <= 120 + LOOK
+    assert {120} == {later - earlier for earlier, later in pairwise(began)}

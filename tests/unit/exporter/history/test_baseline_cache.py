@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from ackscope import manifest
+from ackscope.baselines import Baselines
 from exporter.exposition.encode import render
 from exporter.exposition.live import history
 from exporter.history.baseline_cache import BaselineCache
@@ -49,7 +50,7 @@ def test_what_the_pipeline_made_is_known_and_reported(tmp_path):
     known.refresh()
 
     assert 9.0 == high(known)
-    assert known.of("other") is None
+    assert Baselines() == known.of("other")
     assert {
         ("ackscope_pipeline_lag_seconds",): 7.5,
         ("ackscope_baseline_age_seconds", "shop"): 3600,
