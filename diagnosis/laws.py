@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ackscope.findings import Finding
 
@@ -13,11 +14,20 @@ _MOST = 0.8
 
 
 def without_explained(findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings without those of laws whose messages other findings about the same subject account for."""
+    """Return the findings without those of laws whose messages other findings about the same subject account for.
+
+    If those account for a part, the fact `accounted` of the law's finding says for how many.
+    """
     accounted: Counter[tuple[str | None, str]] = Counter()
     for finding in findings:
         accounted[_queue(finding)] += finding.accounted or 0
-    return [each for each in findings if each.rule not in LAWS or accounted[_queue(each)] < _MOST * _lost(each)]
+    found: list[Finding] = []
+    for each in findings:
+        if each.rule not in LAWS:
+            found.append(each)
+        elif (part := accounted[_queue(each)]) < _MOST * _lost(each):
+            found.append(replace(each, facts={**each.facts, "accounted": part}))
+    return found
 
 
 def _queue(finding: Finding) -> tuple[str | None, str]:

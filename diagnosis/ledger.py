@@ -98,6 +98,10 @@ class Ledger:
         return max(0, self.vanished - self.vanished_error)
 
 
+_NEW = Levels(arrived=0, delivered=0, auto=0, acked=0, ready=0, unacked=0, held=0)
+"""The terms of a queue in which nothing has happened yet."""
+
+
 def levels(queue: Queue) -> Levels | None:
     """Return the terms of a queue at one reading; None if a length is unknown or the queue is a stream.
 
@@ -106,7 +110,7 @@ def levels(queue: Queue) -> Levels | None:
     """
     stats = queue.stats
     if queue.messages_ready is None and queue.messages_unacked is None and stats == _NO_COUNTERS:
-        return Levels(arrived=0, delivered=0, auto=0, acked=0, ready=0, unacked=0, held=0)
+        return _NEW
     if queue.messages_ready is None or queue.messages_unacked is None or queue.type == "stream":
         return None
     return Levels(
@@ -143,8 +147,9 @@ def ledger(history: Series[Queue], in_flight: int | None = None, skew: float = S
         return None
     first, last = known[0], known[-1]
     discarded, vanished = last.discarded - first.discarded, last.vanished - first.vanished
-    # Older readings are further apart, so a burst beside the first one cannot be seen. Then the second one counts.
-    apart = history[1].at.since(history[0].at) > 2 * SKEW_SECONDS
+    # Older readings are further apart, so a burst beside the first one cannot be seen. Then the second one counts. The
+    # counters of a queue that was new then tell of all that has happened since.
+    apart = first != _NEW and history[1].at.since(history[0].at) > 2 * SKEW_SECONDS
     early_discarded = max(0, known[1].discarded - first.discarded) if apart else 0
     early_vanished = max(0, known[1].vanished - first.vanished) if apart else 0
     held = max(0, last.held - first.held)

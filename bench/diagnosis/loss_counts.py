@@ -27,7 +27,8 @@ def lost_by(findings: Sequence[FindingDocument]) -> dict[str, int]:
     for finding in findings:
         number = next((finding["facts"][name] for name in _COUNTS if name in finding["facts"]), None)
         if finding["rule"] in LOSSES and number is not None:
-            found[finding["rule"]] = number
+            # The law says how many of its messages other findings count, too.
+            found[finding["rule"]] = number - finding["facts"].get("accounted", 0)
     return dict(sorted(found.items()))
 
 

@@ -198,8 +198,9 @@ def across_restart(stage: Scene) -> list[RestartRow]:
     for each in running:
         left = each.end()
         row = rows[each.queue]
-        row.lost = 0 if each.kind.settles == "ack" else each.confirmed - left
-        row.perhaps = each.unconfirmed
+        # A message without a confirm may be in the queue all the same.
+        row.lost = 0 if each.kind.settles == "ack" else max(0, each.confirmed - left)
+        row.perhaps = each.unconfirmed + min(0, each.confirmed - left)
     _watch(stage, rows, kinds, _JUDGED, after=True)
     for each in running:
         each.clear()

@@ -89,6 +89,7 @@ def _finding(view: View, queue: Queue, run: Series[Queue], found: Ledger) -> Fin
         facts={
             "queue": queue_with_policy(queue),
             "lost": found.vanished,
+            "accounted": 0,
             "error": found.vanished_error,
             "arrived": found.arrived,
             "delivered": found.delivered + found.auto,

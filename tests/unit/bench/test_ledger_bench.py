@@ -44,6 +44,13 @@ def test_only_rules_that_count_losses_are_counted():
     assert {"queue-purged": 7, "reject-loss": 3} == lost_by(found)
 
 
+def test_what_the_law_leaves_to_others_is_counted_once():
+    """It says how many of its messages other findings count."""
+    found = [finding("queue-purged", purged=50), finding("unexplained-loss", lost=172, accounted=50)]
+
+    assert {"queue-purged": 50, "unexplained-loss": 122} == lost_by(found)
+
+
 @pytest.mark.parametrize(("counted", "lost", "exact"), [(98, 100, True), (97, 100, False), (1, 0, True), (2, 0, False)])
 def test_a_count_may_be_off_by_two_percent_or_one_message(counted, lost, exact):
     """Whichever is more."""

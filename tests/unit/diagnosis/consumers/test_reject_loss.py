@@ -163,3 +163,20 @@ def test_rejected_messages_do_not_account_for_others_that_were_never_delivered(s
         }
 
     assert {RULE, "unexplained-loss"} <= {each.rule for each in flat(look(film(frame, until=90)).findings)}
+
+
+@pytest.mark.parametrize("until", [30, 60, 120, 200, 400])
+@pytest.mark.parametrize("lengths", [0, None], ids=["empty", "not reported yet"])
+def test_a_short_loss_of_a_new_queue_stays_named(until, lengths):
+    """Older readings are thinned, until the whole loss lies between the first two of them."""
+
+    def frame(t):
+        rejected = int(10 * min(8.0, max(0.0, t - 12)))
+        counters = stats(publish=rejected, deliver=rejected) if t >= 5 else stats()
+        length = 0 if t >= 5 else lengths
+        of = {"messages_ready": length, "messages_unacked": length, "messages": length}
+        return {"queues": (queue("a.b1", stats=counters, **of),), "consumers": (consumer("a.b1"),)}
+
+    losses = [each for each in flat(look(film(frame, until=until)).findings) if each.rule == RULE]
+
+    assert [80] == [each.facts["lost"] for each in losses]

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.unit.diagnosis.pictures import connection, consumer, film, look
+from tests.unit.diagnosis.pictures import connection, consumer, film, look, text
 from tests.unit.diagnosis.queues.films import binding, exchange, flowing, frame, of, one
 
 RULE = "unexplained-loss"
@@ -83,3 +83,27 @@ def test_publishes_that_a_full_queue_refused_are_not_lost():
 
     assert [] == of(RULE, shot(arguments=arguments))
     assert [("info", "orders")] == of(RULE, shot(arguments={**arguments, "x-max-length": 3000}))
+
+
+@pytest.mark.parametrize("backlog", [100, 200])
+def test_what_a_story_accounts_for_in_part_is_said(backlog):
+    """A purge takes a backlog at second 60; before it, six messages a second expired by themselves."""
+
+    def both(t):
+        busy = min(t, 40.0)
+        ready = backlog if t <= 60 else 0
+        return frame(flowing(busy, "a.b1", published=8.0, acked=2.0, ready=ready))
+
+    finding = one(RULE, look(film(both, until=80)))
+
+    assert backlog == finding.facts["accounted"]
+    assert finding.facts["lost"] >= 240 + backlog
+    assert f"Other findings about this queue account for {backlog} of them." in text(finding).summary
+
+
+def test_without_such_a_story_nothing_is_said_of_others():
+    """The law alone counts them."""
+    finding = one(RULE, shot())
+
+    assert 0 == finding.facts["accounted"]
+    assert "Other findings" not in text(finding).summary
