@@ -102,7 +102,7 @@ def _fruitless(view: View, queue: Queue) -> Series[Queue]:
     """Return the readings in which consumers came back at least twice, to the same messages, and acknowledged none."""
     if not queue.stats.redeliver or not (queue.messages_ready or queue.messages_unacked):
         return ()
-    if queue.vhost in per_view(view, _polled) or _has_lasting_consumer(view, queue):
+    if view.moved(queue, "ack") or queue.vhost in per_view(view, _polled) or _has_lasting_consumer(view, queue):
         return ()
     tail = stretch(view.history(queue), lambda older, newer: delta((older, newer), "ack") == 0)
     delivered, limits = delta(tail, "deliver"), view.limits(queue)

@@ -6,6 +6,7 @@ polled: a queue fits if it was polled, and if the channels of its consumers do n
 Source: https://www.rabbitmq.com/docs/consumers#polling; seen on 4.3.6.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, 
 from ackscope.snapshot import Channel, Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import client_name, queue_ref
+from diagnosis.memo import per_view
 from diagnosis.rules.consumers._shared.holders import unaccounted
 from diagnosis.rules.consumers._shared.objects import connection_peer, queue_subject
 from diagnosis.rules.consumers._shared.standstill import (
@@ -68,10 +70,19 @@ def _held(view: View, channel: Channel, queues: tuple[Queue, ...]) -> _Held | No
 
 def _queues_of(view: View, channel: Channel) -> tuple[Queue, ...]:
     """Return the polled queue whose messages a channel holds; several if each of them may be it."""
-    polled = [each for each in view.queues if each.vhost == channel.vhost and each.type != "stream" and each.stats.get]
+    polled = per_view(view, _polled).get(channel.vhost, ())
     counts = {each.key: unaccounted(view, each, but=channel.name) for each in polled}
     fitting = [each for each in polled if counts[each.key] >= 0.5 * held(channel)]
     return tuple(sorted(fitting, key=lambda each: (abs(counts[each.key] - held(channel)), each.name)))
+
+
+def _polled(view: View) -> dict[str | None, list[Queue]]:
+    """Return the queues by virtual host that were polled and have unacknowledged messages."""
+    found: dict[str | None, list[Queue]] = defaultdict(list)
+    for queue in view.queues:
+        if queue.stats.get and held(queue) and queue.type != "stream":
+            found[queue.vhost].append(queue)
+    return found
 
 
 def _finding(view: View, found: _Held, queues: tuple[Queue, ...]) -> Finding:

@@ -5,6 +5,7 @@ ever done. Channels do not say to which queue they publish, but a queue cannot g
 it gets beyond the publishes of other clients comes from its own consumers. Dead letters are not counted as published.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -29,17 +30,18 @@ _SHARE = 0.7
 
 @dataclass(frozen=True, slots=True)
 class _Publishes:
-    """What each channel published between the first and the last reading of channels.
+    """What was published between the first and the last reading of channels.
 
     Attributes:
-        by_channel: name -> channel and messages.
-        start, seconds: first reading (monotonic), and length.
+        by_owner: (virtual host, name of the client) -> messages; the name of the connection if the client has none.
+        total: virtual host -> messages.
+        start: time of the first reading (monotonic).
         unseen: channels that were opened and are in no reading.
     """
 
-    by_channel: dict[str, tuple[Channel, int]]
+    by_owner: dict[tuple[str | None, str | None], int]
+    total: dict[str | None, int]
     start: float
-    seconds: float
     unseen: int
 
 
@@ -72,21 +74,28 @@ def _publishes(view: View) -> _Publishes | None:
     readings: Series[tuple[Channel, ...]] = view.window.readings("channels")
     if len(readings) < 2:
         return None
-    found: dict[str, tuple[Channel, int]] = {}
     before = {each.name: count(each.stats, "publish") for each in readings[0].value}
+    by_owner: dict[tuple[str | None, str | None], int] = defaultdict(int)
+    total: dict[str | None, int] = defaultdict(int)
     opened = 0
     for seen in readings[1:]:
         for channel in seen.value:
-            total = count(channel.stats, "publish")
+            now = count(channel.stats, "publish")
             opened += channel.name not in before
-            gained = max(0, total - before.get(channel.name, 0))
-            before[channel.name] = total
-            found[channel.name] = (channel, gained + found.get(channel.name, (channel, 0))[1])
-    start, seconds = readings[0].at.mono, readings[-1].at.since(readings[0].at)
+            gained = max(0, now - before.get(channel.name, 0))
+            before[channel.name] = now
+            by_owner[(channel.vhost, _owner(view, channel.connection_name))] += gained
+            total[channel.vhost] += gained
+    start = readings[0].at.mono
     overviews: Series[Overview] = view.window.readings("overview")
     inside = [seen.value for seen in overviews if seen.at.mono >= start - 1.0]
     created = churn_increase(inside[0], inside[-1], "channel_created") if len(inside) > 1 else 0
-    return _Publishes(found, start, seconds, created - opened)
+    return _Publishes(by_owner, total, start, created - opened)
+
+
+def _owner(view: View, connection_name: str | None) -> str | None:
+    connection = view.connection(connection_name)
+    return (connection.client_name if connection else None) or connection_name
 
 
 def _circle(view: View, queue: Queue, made: _Publishes) -> _Circle | None:
@@ -94,19 +103,11 @@ def _circle(view: View, queue: Queue, made: _Publishes) -> _Circle | None:
     limits = view.limits(queue).consumers
     history = tuple(seen for seen in view.history(queue) if seen.at.mono >= made.start - view.thresholds.interval)
     links = view.links(queue)
-    clients = set(client_names(links))
-    own = {link.connection.name for link in links if link.connection} | {
-        each.consumer.connection_name for each in links
-    }
-    if not links or len(history) < 2 or span(history) < view.thresholds.early or None in own:
+    own = {_owner(view, link.consumer.connection_name) for link in links}
+    if not links or None in own or len(history) < 2 or span(history) < view.thresholds.early:
         return None
-    by_own = by_others = 0
-    for channel, messages in made.by_channel.values():
-        if channel.vhost != queue.vhost:
-            continue
-        connection = view.connection(channel.connection_name)
-        same = channel.connection_name in own or (connection is not None and connection.client_name in clients)
-        by_own, by_others = (by_own + messages, by_others) if same else (by_own, by_others + messages)
+    by_own = sum(made.by_owner.get((queue.vhost, each), 0) for each in own)
+    by_others = made.total.get(queue.vhost, 0) - by_own
     published, acked = delta(history, "publish"), delta(history, *CONSUMED)
     # Both are refreshed every 5 s, each at its own time.
     unsure = view.limits(queue).queues.loss_skew * (published + by_others) / span(history)

@@ -72,11 +72,16 @@ def _way_back(view: View, queue: Queue, delays: Mapping[Place, frozenset[Place]]
     """Return the path of messages that expire in a work queue, if it leads through delay queues back to it only."""
     if queue.key in delays or not isinstance(queue.setting("message-ttl"), int):
         return ()
-    first = dead_letters_to(view, queue)
-    path = cycle_path(queue.key, {**delays, queue.key: first}) if first else ()
-    others = path[1:]
-    only = others and first == frozenset({others[0]}) and all(delays[place] <= set(path) for place in others)
-    return path if only else ()
+    path, reached = [queue.key], dead_letters_to(view, queue)
+    while reached is not None and len(reached) == 1:
+        place = next(iter(reached))
+        if place == queue.key:
+            return tuple(path) if len(path) > 1 else ()
+        if place in path or place not in delays:
+            break
+        path.append(place)
+        reached = delays[place]
+    return ()
 
 
 def _expired(view: View, queue: Queue, circle: list[Queue]) -> _Fate | None:

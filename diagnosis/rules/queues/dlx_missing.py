@@ -10,6 +10,7 @@ queues that are bound to the exchange received.
 Source: https://www.rabbitmq.com/docs/dlx#routing, https://www.rabbitmq.com/docs/quorum-queues#dead-lettering
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -31,6 +32,7 @@ from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.hold_time import may_hold
 from diagnosis.ledger import ledger, may_have_lost, may_settle_unseen
+from diagnosis.memo import per_view
 from diagnosis.routes import Place, dead_letters_to, own_keys, targets
 from diagnosis.rules.publishers._shared.overflow import at_least_once, held_dead_letters, level, refuses_when_full
 from diagnosis.rules.queues._shared.dead_letter_route import exchange_types, new_route
@@ -124,8 +126,7 @@ def _read_since(view: View, moment: Instant, family: str) -> bool:
 
 
 def _unrouted(view: View, queue: Queue, key: str | None, named: Series[Queue]) -> UnroutedQueue:
-    only = frozenset({queue.key})
-    sources = [each for each in view.queues if each is not queue and dead_letters_to(view, each) == only]
+    sources = [each for each in per_view(view, _sources).get(queue.key, ()) if each.key != queue.key]
     # Arrivals of dead letters are known from the balance of other queues, which needs longer.
     recent = last(view.history(queue), view.thresholds.queues.dlx_for if sources else 2 * view.thresholds.interval)
     whole = balance(recent)
@@ -154,6 +155,16 @@ def _unrouted(view: View, queue: Queue, key: str | None, named: Series[Queue]) -
 def _shown(queue: Queue, keys: tuple[str, ...]) -> tuple[str, ...]:
     """Return the keys of its bindings; without one, its own name, which the default exchange uses."""
     return tuple(key for key in keys if key != queue.name) or keys
+
+
+def _sources(view: View) -> dict[Place, list[Queue]]:
+    """Return the queues whose dead letters reach one queue only, by that queue."""
+    found: dict[Place, list[Queue]] = defaultdict(list)
+    for queue in view.queues:
+        reached = dead_letters_to(view, queue)
+        if reached is not None and len(reached) == 1:
+            found[next(iter(reached))].append(queue)
+    return found
 
 
 def _dead_letters(view: View, queue: Queue, seconds: float) -> int:
