@@ -25,6 +25,8 @@ from diagnosis.rules.clients._shared.loops import (
     loop_facts,
     loop_involved,
 )
+from diagnosis.rules.cluster._shared.link_flow import link_client
+from diagnosis.rules.publishers.pub_unroutable_kept import kept_places
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
 
 NAME = "connection-churn"
@@ -38,7 +40,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     idle = cycles is not None and cycles.messages < FEW_MESSAGES
     for closing in known:
         if closing.lasts >= view.thresholds.early and closing.rate >= limits.connection_churn_slow:
-            starved = _starved(view, closing.connection.vhost) if idle else ()
+            waits = idle and not link_client(closing.connection)
+            starved = _starved(view, closing.connection.vhost) if waits else ()
             yield _client_finding(view, closing, starved)
     total = churn_rate(view, "connection")
     if known or total is None:
@@ -61,6 +64,7 @@ def _starved(view: View, vhost: str | None) -> tuple[Queue, ...]:
         and view.moved(queue, "publish")
         and not is_delay(view, queue)
         and queue.key not in dead_letter_targets(view)
+        and queue.key not in kept_places(view)
         and not had_consumer(view.history(queue)[-3:])
         and not (queue.stats.get or queue.stats.get_no_ack)
     )

@@ -24,7 +24,8 @@ from ackscope.snapshot import Queue
 from ackscope.topology import Exchange
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
-from diagnosis.routes import targets
+from diagnosis.memo import per_view
+from diagnosis.routes import Place, targets
 from diagnosis.rules.publishers._shared.lossy_exchanges import alternate_of
 from diagnosis.rules.queues._shared.queue import MAX_NAMED
 from diagnosis.series import count, delta, last, span, stretch
@@ -36,25 +37,35 @@ _TAKEN = ("deliver", "deliver_no_ack", "get", "get_no_ack")
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that only alternate exchanges feed."""
-    if view.bindings is None:
-        return
+    for place, (alternate, exchanges) in kept_places(view).items():
+        queue = view.queue(*place)
+        if queue is not None and queue.messages_ready and not _is_taken(queue):
+            yield from _judge(view, queue, alternate, exchanges)
+
+
+def kept_places(view: View) -> dict[Place, tuple[str, list[Exchange]]]:
+    """Return the queues that only alternate exchanges feed, with such an exchange and those that it serves."""
+    return per_view(view, _kept_places)
+
+
+def _kept_places(view: View) -> dict[Place, tuple[str, list[Exchange]]]:
     served: dict[tuple[str, str], list[Exchange]] = defaultdict(list)
-    for exchange in view.exchanges:
+    for exchange in view.exchanges if view.bindings is not None else ():
         alternate = alternate_of(view, exchange)
         if alternate is not None and exchange.stats.publish_in:
             served[(exchange.vhost, alternate)].append(exchange)
     # What clients publish to the alternate exchange itself is meant for its queues.
     silent = {each.key for each in view.exchanges if each.key in served and not each.stats.publish_in}
-    sources: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for binding in view.bindings if silent else ():
+    sources: dict[Place, set[str]] = defaultdict(set)
+    for binding in (view.bindings or ()) if silent else ():
         if binding.destination_type == "queue":
             sources[(binding.vhost, binding.destination)].add(binding.source)
-    for vhost, name in sorted(silent):
-        for place in sorted(targets(view, vhost, name, None) or ()):
-            queue = view.queue(*place)
-            only = all((vhost, each) in silent for each in sources[place])
-            if queue is not None and only and queue.messages_ready and not _is_taken(queue):
-                yield from _judge(view, queue, name, served[(vhost, name)])
+    return {
+        place: (name, served[(vhost, name)])
+        for vhost, name in sorted(silent)
+        for place in sorted(targets(view, vhost, name, None) or ())
+        if all((vhost, each) in silent for each in sources[place])
+    }
 
 
 def _is_taken(queue: Queue) -> bool:

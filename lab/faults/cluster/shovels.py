@@ -25,11 +25,12 @@ def shovel(
         target: queue that it publishes to; None with `exchange`.
         exchange: exchange that it publishes to, each message with its own routing key.
         prefetch: messages that it holds at most.
-        port: of its target, if that is not the port of the broker.
+        port: of its target, if that is not the port of the broker; then without heartbeats.
     """
     path = f"/api/parameters/shovel/%2F/{name}"
     host = f"amqp://{fault.address.username}:{fault.address.password}@{fault.address.host}"
-    uri, there = f"{host}:{fault.address.port}", f"{host}:{port or fault.address.port}"
+    uri = f"{host}:{fault.address.port}"
+    there = f"{host}:{port}?heartbeat=0" if port is not None else uri
     to = {"dest-queue": target} if exchange is None else {"dest-exchange": exchange}
     value: dict[str, object] = {"src-uri": uri, "src-queue": source, "dest-uri": there, "ack-mode": "on-confirm", **to}
     value["src-prefetch-count"] = prefetch

@@ -10,14 +10,14 @@ from lab.amqp import publish
 from lab.faults.cluster.shovels import PLUGINS, shovel
 from lab.faults.fault import Fault, FaultSpec
 
-_RATE = 7.0
 HEADERS, NAMED, MOVED = "fault.headers-never-match", "fault.queue-name-wrong", "fault.shovel-routes-nowhere"
 
 
-def _publish(fault: Fault, name: str, exchange: str, key: str, **properties: Any) -> None:
+def _publish(fault: Fault, name: str, rate: float, exchange: str, key: str, **properties: Any) -> None:
+    # Different rates tell which publisher loses at which exchange.
     channel = fault.connect(f"{name}-publisher".replace(".", "-")).channel()
     channel.confirm_delivery()
-    for number, _ in enumerate(fault.ticks(1 / _RATE)):
+    for number, _ in enumerate(fault.ticks(1 / rate)):
         publish(channel, key, exchange=exchange, **properties)
         if number == 1:
             fault.announce()
@@ -39,19 +39,19 @@ def _wrong_type(fault: Fault) -> None:
     _exchange(fault, HEADERS, "headers")
     with fault.briefly(f"{HEADERS}.bind") as channel:
         channel.queue_bind(HEADERS, HEADERS, "", arguments={"x-match": "all", "pages": "2"})
-    _publish(fault, HEADERS, HEADERS, "", headers={"pages": 2})
+    _publish(fault, HEADERS, 5.0, HEADERS, "", headers={"pages": 2})
 
 
 def _wrong_name(fault: Fault) -> None:
     fault.make_queue(NAMED)
-    _publish(fault, NAMED, "", f"{NAMED}s")
+    _publish(fault, NAMED, 9.0, "", f"{NAMED}s")
 
 
 def _by_shovel(fault: Fault) -> None:
     fault.make_queue(MOVED)
     _exchange(fault, MOVED, "topic")
     shovel(fault, MOVED, MOVED, None, exchange=MOVED)
-    _publish(fault, MOVED, "", MOVED)
+    _publish(fault, MOVED, 15.0, "", MOVED)
 
 
 SPECS = (

@@ -117,11 +117,13 @@ def _harmless(view: View, lossy: LossyExchange) -> str | None:
 
 def _loss(view: View, group: UnroutablePublishers, lossy: LossyExchange) -> Loss:
     exchange = lossy.exchange
-    found = tuple(group.publishers)
+    found = tuple(each for each in group.publishers if not _goes_elsewhere(view, lossy, each))
     if len(group.exchanges) > 1:
+        own = tuple(each for each in found if each.client.startswith(SHOVEL) and _is_similar(each, lossy))
+        found = own or found
         # Leave out the publishers of other exchanges, if the rest accounts for the loss.
         near = tuple(each for each in found if each.rate <= (1 + _SAME_RATE) * lossy.rate)
-        same = tuple(each for each in near if each.rate >= (1 - _SAME_RATE) * lossy.rate)
+        same = tuple(each for each in near if _is_similar(each, lossy))
         found = same if len(same) == 1 else near or found
     losers = [each for each in found if each.published >= _ALL * increase(view, each.history, "publish")]
     bindings = None
@@ -134,6 +136,18 @@ def _loss(view: View, group: UnroutablePublishers, lossy: LossyExchange) -> Loss
         shovels=_shovels(view, lossy, losers),
         bindings=bindings,
     )
+
+
+def _is_similar(publisher: ActivePublisher, lossy: LossyExchange) -> bool:
+    return abs(publisher.rate - lossy.rate) <= _SAME_RATE * lossy.rate
+
+
+def _goes_elsewhere(view: View, lossy: LossyExchange, publisher: ActivePublisher) -> bool:
+    """Return whether a publisher is a shovel to another exchange, by its settings."""
+    if not publisher.client.startswith(SHOVEL):
+        return False
+    own = [link for link in view.bridges if SHOVEL + link.name == publisher.client]
+    return any(link.target_exchange not in {lossy.exchange.name or None, None} for link in own)
 
 
 def _shovels(view: View, lossy: LossyExchange, losers: Sequence[ActivePublisher]) -> tuple[str, ...]:

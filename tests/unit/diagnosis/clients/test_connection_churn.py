@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from tests.unit.diagnosis.clients.loops import churning, looping, reconnecting, steady, turns
@@ -122,3 +124,15 @@ def test_a_loop_without_a_starving_queue_stays_information(fields):
     verdict = look(film(lambda t: starving(t, **fields), until=80))
 
     assert ["info"] == [each.severity for each in verdict.findings if each.rule == "connection-churn"]
+
+
+def test_a_link_that_reconnects_is_no_application_that_should_consume():
+    """The queue without a consumer has another cause."""
+
+    def frame(t):
+        made = starving(t)
+        return {**made, "connections": tuple(replace(each, client_name="Shovel x") for each in made["connections"])}
+
+    (finding,) = [each for each in look(film(frame, until=80)).findings if each.rule == "connection-churn"]
+
+    assert ("info", []) == (finding.severity, finding.facts["starved"])

@@ -343,3 +343,17 @@ def test_each_lossy_exchange_names_its_own_publisher():
     named = {each.subject.name: each.facts["clients"] for each in findings(look(film(frame, until=75)), DROPPED)}
 
     assert {"tariffs": ["meter"], "invoices": ["printer"]} == named
+
+
+def test_a_shovel_is_named_only_at_the_exchange_that_it_publishes_to():
+    """An application loses as many messages a second at another exchange."""
+
+    def frame(t):
+        one = lost_of(t, client="Shovel uplink", links=(bridge(),))
+        two = lost_of(t, name="invoices", client="printer", peer="10.0.0.6:5 -> b")
+        joined = {key: (*one[key], *two[key]) for key in ("connections", "exchanges")}
+        return {**one, **joined, "channels": (one["channels"][0], two["channels"][0])}
+
+    named = {each.subject.name: each.facts["clients"] for each in findings(look(film(frame, until=75)), DROPPED)}
+
+    assert {"tariffs": ["Shovel uplink"], "invoices": ["printer"]} == named

@@ -57,7 +57,7 @@ def test_two_polls_are_enough():
     """The settings show it, and the queue grows."""
     window = film(kept, until=6, every=6)
 
-    assert [("warning", "queue", "box")] == of(look(window, thresholds=Thresholds.one_shot()), RULE)
+    assert [("warning", "queue", "box")] == of(look(window, thresholds=Thresholds.as_if_lasting()), RULE)
 
 
 @pytest.mark.parametrize(
