@@ -20,8 +20,8 @@ QUIET = (
 """Options of Chromium: no network calls of its own, no screen needed."""
 _TIMEOUT_MS = 180_000.0
 
-HEADING = "[...document.querySelectorAll('[data-testid=stHeading]')].some((it) => it.innerText.trim())"
-"""JavaScript condition: a heading with text is on the page."""
+HEADING = "[...document.querySelectorAll('[data-testid=stHeading] h2')].some((it) => it.innerText.trim())"
+"""JavaScript condition: a headline with text is on the page; the title of the page (h1) comes before it has data."""
 
 _WATCH = """(() => {
   const look = () => {

@@ -64,7 +64,7 @@ def _enter(span: Range, zone: Zone, now: datetime) -> None:
     )
     st.caption("All charts of all pages show this range. It is in the address, and ends after 7 days at the latest.")
     if st.button("Show this range", type="primary", key="range-show"):
-        if first is None or last is None or not first < last:
+        if first >= last:
             st.warning("The start has to be before the end.")
             return
         layout.set_fixed_range(zone.to_utc(first), zone.to_utc(last))

@@ -8,6 +8,7 @@ import pandas as pd
 from ackscope import format as fmt
 from ackscope.reports import FindingReport
 from dashboard.format import readable
+from dashboard.frames import finding_rows
 
 MOST = 6
 """Hits of each kind."""
@@ -96,12 +97,10 @@ def _rank(item: tuple[int, SearchHit]) -> int:
 
 def _findings(clusters: Iterable[tuple[str, Sequence[FindingReport]]]) -> Iterator[_Candidate]:
     for cluster, findings in clusters:
-        for finding in findings:
+        for address, finding in finding_rows.addresses(findings).items():
             detail = f"{finding.severity.value}, {finding.subject}, cluster {cluster}"
-            yield (
-                SearchHit("Finding", finding.rule, detail, "", {"cluster": cluster}),
-                (str(finding.subject), finding.summary),
-            )
+            hit = SearchHit("Finding", finding.rule, detail, "", {"cluster": cluster, "finding": address})
+            yield hit, (str(finding.subject), finding.summary)
 
 
 def _queues(needle: _Needle, queues: pd.DataFrame) -> Iterator[_Candidate]:

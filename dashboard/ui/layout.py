@@ -202,6 +202,7 @@ def time_input(within: DeltaGenerator, label: str, name: str, key: str, now: dat
 
 def remember_shared() -> None:
     """Keep the shared choices of the address for the pages that follow; those it lacks are added from the last page."""
+    _read_older_range()
     for names in _SHARED_TOGETHER:
         key = f"shared-{names[0]}"
         given = {name: value for name in names if (value := st.query_params.get(name)) is not None}
@@ -209,6 +210,17 @@ def remember_shared() -> None:
             st.session_state[key] = given
         else:
             st.query_params.update(st.session_state.get(key, {}))
+
+
+def _read_older_range() -> None:
+    """Replace `?until=` and `&hours=`, which older links to the page "Timeline" have, by the shared time range."""
+    until, hours = (st.query_params.pop(name, None) for name in ("until", "hours"))
+    end = readable.parse_iso(until)
+    if end is not None:
+        length = RANGES.get(hours or "", RANGES["6h"]).minutes * 60
+        set_fixed_range(datetime.fromtimestamp(end - length, UTC), datetime.fromtimestamp(end, UTC))
+    elif hours in RANGES:
+        set_live_range(hours)
 
 
 def fixed_range(now: datetime) -> Range | None:

@@ -16,10 +16,9 @@ from dashboard.frames import gantt_rows, timeline_entries
 from dashboard.frames.gantt_rows import GanttRow
 from dashboard.frames.minute_frames import Axis
 from dashboard.ui import cache, elements
-from dashboard.ui.layout import PageContext, get_param, select, time_input
+from dashboard.ui.layout import PageContext
 
 _SHOWN, _BARS = 300, 60
-_SPANS = {"1h": 1, "6h": 6, "24h": 24, "7d": 7 * 24}
 _MARKS = {
     timeline_entries.NOTE: "note",
     timeline_entries.BEGAN: "began",
@@ -29,12 +28,14 @@ _MARKS = {
 
 
 def render(context: PageContext) -> None:
-    """The entries of a time range (`?until=`, `?hours=`), downloads, and a form for a note."""
+    """The entries of the time range, downloads, and a form for a note."""
     if context.cluster is None:
         st.caption("No cluster known yet.")
         return
     now = SystemClock().now().utc
-    start, end = _time_range(now)
+    start, end = context.span.at(now)
+    # The last minute is not complete yet, but what happened in it belongs to the story.
+    end = now if context.span.live else end
     found = cache.changes(context.settings.rollups, context.cluster, _minute(start), _minute(end))
     if found.problem is not None:
         elements.plain("moves-problem", f"Cannot read the history: {found.problem}")
@@ -77,15 +78,6 @@ def render(context: PageContext) -> None:
 
 def _minute(moment: datetime) -> datetime:
     return moment.replace(second=0, microsecond=0)
-
-
-def _time_range(now: datetime) -> tuple[datetime, datetime]:
-    """The time range of the address, or else the last 6 hours."""
-    until, length = st.columns([2, 1], vertical_alignment="bottom")
-    selected = time_input(until, "Until", "until", "until-choice", now)
-    span = select(length, "Length", list(_SPANS), "hours", "hours-choice", first="6h")
-    last = now if readable.parse_iso(get_param("until")) is None else selected
-    return last - timedelta(hours=_SPANS[span]), last
 
 
 def _notes(context: PageContext, start: datetime, end: datetime) -> tuple[tuple[notes.Note, ...], str | None]:

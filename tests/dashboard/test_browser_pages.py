@@ -136,14 +136,14 @@ def test_a_box_selects_a_time_range_and_a_chart_can_be_saved(served: str, browse
     assert (tmp_path / "heat.png").read_bytes().startswith(b"\x89PNG")
     assert [] == [url for url in asked if not url.startswith((served, "data:", "blob:"))]
     address = _draw_a_box(page, chart)
-    page.get_by_text("Only ").first.wait_for()
+    page.get_by_role("button", name="Live").wait_for()
 
     start, end = (datetime.fromisoformat(address[name][0]).replace(tzinfo=UTC) for name in ("from", "to"))
     assert timedelta(minutes=5) <= end - start <= timedelta(minutes=30)
     assert timedelta(0) <= rollup_files.this_minute() - end < timedelta(hours=1)
-    page.get_by_role("button", name="Back to the whole range").click()
+    page.get_by_role("button", name="Live").click()
     page.wait_for_function("() => !location.search.includes('from=')")
-    page.get_by_role("button", name="Back to the whole range").wait_for(state="detached")
+    page.get_by_role("button", name="Live").wait_for(state="detached")
     context.close()
 
 

@@ -25,7 +25,7 @@ def test_a_page_works_without_an_exporter(visit: Open, shown: DashboardPage) -> 
 
     assert [] == errors(page)
     assert shown.title == page.title[0].value
-    assert shown.meaning == page.caption[1].value
+    assert shown.meaning in {caption.value for caption in page.caption}
     assert "Exporter unreachable" in words(page)
 
 
@@ -180,11 +180,11 @@ def test_a_probe_runs_on_demand(visit: Open, exporter: Exporter) -> None:
     page = visit("probe", exporter.url, probe="rtt")
 
     assert "/probe" not in exporter.asked
-    page.button[0].click().run()
+    page.button[-1].click().run()
     assert [] == errors(page)
     assert "rtt p50 0.3 ms" == page.code[0].value
     exporter.raw["/probe"] = (429, b"a probe is under way\n")
-    page.button[0].click().run()
+    page.button[-1].click().run()
     assert "a probe is under way" == page.code[0].value
 
 
@@ -195,7 +195,7 @@ def test_a_note_is_stored_on_the_server(visit: Open, exporter: Exporter, tmp_pat
     page = visit("timeline", exporter.url, None, None, kept)
     page.text_area(key="note-text").input("restarted the worker")
     page.text_input(key="note-author").input("Kim")
-    page.button[0].click().run()
+    page.button[-1].click().run()
     said = words(visit("timeline", exporter.url, None, None, kept))
 
     assert [] == errors(page)
