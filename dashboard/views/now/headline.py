@@ -104,10 +104,9 @@ def headline(found: ClusterFindings | None, data: DataAge) -> Headline:
 
 
 def render(state: ExporterState, cluster: str, last_minute: datetime | None, now: Instant) -> None:
-    """The headline of the selected cluster, the ages of its data, and a line with the other clusters."""
+    """The headline of the selected cluster, the ages of its data, and whom it affects."""
     polled = state.findings
-    known = {item.cluster: item for item in (polled.response.clusters if polled.response else ())}
-    found = known.get(cluster)
+    found = polled.of(cluster)
     data = data_age(found, polled, now)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="strip"):
         title(headline(found, data))
@@ -120,11 +119,15 @@ def render(state: ExporterState, cluster: str, last_minute: datetime | None, now
         loud = [finding for finding in found.findings if not finding.muted]
         text = _for_whom(loud, polled.exporter_time(now)) if loud else checked(found, data)
         elements.plain("for-whom" if loud else "checked", text)
-    others = [item for name, item in known.items() if name != cluster]
-    if others:
+
+
+def others(polled: Polled[ClusterFindings], cluster: str, now: Instant) -> None:
+    """A line with the headlines of the other clusters."""
+    rest = [item for item in (polled.response.clusters if polled.response else ()) if item.cluster != cluster]
+    if rest:
         with st.container(horizontal=True, gap="small"):
             st.caption("Other clusters:", width="content")
-            for item in others:
+            for item in rest:
                 other = headline(item, data_age(item, polled, now))
                 st.caption(
                     f"{literal(item.cluster)} :{other.style.colour}[{other.style.icon}] {other.text}", width="content"

@@ -48,6 +48,7 @@ def _details(settings: PageSettings, state: ExporterState, cluster: str, now: In
         if found.findings or layout.get_param("finding"):
             incidents.render(settings, state, found, state.findings.exporter_time(now))
         headline.scope(found, headline.data_age(found, state.findings, now))
+    headline.others(state.findings, cluster, now)
     if totals is not None or (load is not None and load.signs):
         st.subheader("Vital metrics", anchor=False)
         vital_tiles.render(totals, load)
