@@ -82,7 +82,7 @@ def card(key: str, finding: FindingReport, context: CardContext) -> None:
 
 def title(key: str, finding: FindingReport, context: CardContext) -> None:
     """Severity, rule, subject and start time."""
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"title-{key}"):
         elements.badge(elements.SEVERITIES[finding.severity])
         with st.container(key=f"plain-rule-{key}", width="content"):
             st.markdown(f"**{literal(finding.rule)}**", width="content")

@@ -104,7 +104,7 @@ def headline(found: ClusterFindings | None, data: DataAge) -> Headline:
 
 
 def render(state: ExporterState, cluster: str, last_minute: datetime | None, now: Instant) -> None:
-    """The headline of the selected cluster, and the ages of its data; the frame has the other clusters."""
+    """The headline of the selected cluster, the ages of its data, and whom it affects; the frame has the others."""
     polled = state.findings
     found = polled.of(cluster)
     data = data_age(found, polled, now)
