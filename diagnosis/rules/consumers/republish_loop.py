@@ -112,7 +112,11 @@ def _circle(view: View, queue: Queue, made: _Publishes) -> _Circle | None:
     # Both are refreshed every 5 s, each at its own time.
     unsure = view.limits(queue).queues.loss_skew * (published + by_others) / span(history)
     again = int(min(published - by_others - unsure, by_own))
-    most = max(seen.value.messages or 0 for seen in history)
+    held = [seen.value.messages or 0 for seen in history]
+    if min(held) == 0:
+        # Messages that go round never leave the queue empty.
+        return None
+    most = max(held)
     turns = acked >= limits.republish_rounds * max(1, most)
     quick = acked >= limits.republish_rate * span(history)
     if not quick or not turns or again < _SHARE * (acked - unsure):

@@ -120,11 +120,12 @@ def stuck(t, *, prefetch=10, ready=None, idle=True, of=None, on=None, through=No
     held = prefetch if late else 2
     waiting = (int(5 * (t - WORKED)) if late else 0) if ready is None else ready
     counters = stats(publish=acked + held + waiting, deliver=acked + held, ack=acked, deliver_get=acked + held)
+    mine = stats(deliver=acked + held, ack=acked, deliver_get=acked + held)
     since = WALL + WORKED + 1 if late and idle else None
     return {
         "queues": (queue(messages_ready=waiting, messages_unacked=held, stats=counters, **(of or {})),),
         "consumers": (consumer(**{"prefetch_count": prefetch, **(on or {})}),),
-        "channels": (channel(messages_unacked=held, prefetch_count=prefetch, idle_since=since, stats=counters),),
+        "channels": (channel(messages_unacked=held, prefetch_count=prefetch, idle_since=since, stats=mine),),
         "connections": (connection(**(through or {})),),
     }
 

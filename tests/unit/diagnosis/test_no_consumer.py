@@ -255,7 +255,7 @@ def cancelled(growth=4.0, *, taken=50, polls=0, later=None):
     """A queue that grows, and a client whose channel consumed before, is open and has no consumer."""
 
     def frame(t):
-        waiting = int(20 + growth * t)
+        waiting = int(1 + growth * t)
         mine = stats(deliver=taken, ack=taken, **({"get": polls} if polls else {}))
         served = later is not None and t >= later
         return {

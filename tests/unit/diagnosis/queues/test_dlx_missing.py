@@ -214,7 +214,11 @@ def unmatched(until, *, arrives=0.0, taken=0.0, target=None, **fields):
         gone = int(taken * t)
         counters = stats(ack=gone, deliver=gone, deliver_get=gone)
         dead = queue("tomb", messages_ready=int((arrives - taken) * t), stats=counters, **bound)
-        routes = {"exchanges": (exchange("graveyard", "direct"),), "bindings": (binding("graveyard", "tomb", "other"),)}
+        # Any key leads to the queue, so the keys of its messages are not known.
+        routes = {
+            "exchanges": (exchange("graveyard", "direct"), exchange("in", "topic")),
+            "bindings": (binding("graveyard", "tomb", "other"), binding("in", "orders", "#")),
+        }
         return frame(flowing(t, **made), dead, **routes)
 
     return look(film(at, until=until))
