@@ -142,8 +142,12 @@ class _Routes:
     def own_keys(self, queue: Queue) -> tuple[str, ...]:
         if self._view.bindings is None or not self._view.fresh("exchanges"):
             return ()
+        bindings = self._bound_to.get(queue.key, ())
+        if not bindings and queue.key not in self._named_by_dead_letters:
+            # Nothing shows how its messages come.
+            return ()
         keys = {queue.name}
-        for binding in self._bound_to.get(queue.key, ()):
+        for binding in bindings:
             exchange = self._exchanges.get((queue.vhost, binding.source))
             kind = exchange.type if exchange else None
             exact = kind == "direct" or (kind == "topic" and not _is_wild(binding.routing_key))
@@ -151,6 +155,12 @@ class _Routes:
                 return ()
             keys.add(binding.routing_key)
         return tuple(sorted(keys))
+
+    @cached_property
+    def _named_by_dead_letters(self) -> set[Place]:
+        """Queues into which others dead-letter by their name, through the default exchange."""
+        named = (each for each in self._view.queues if each.setting("dead-letter-exchange") == "")
+        return {(each.vhost, str(each.setting("dead-letter-routing-key"))) for each in named}
 
     @cached_property
     def _bound_to(self) -> dict[Place, list[Binding]]:

@@ -49,7 +49,7 @@ def _severity(view: View, queue: Queue, unconsumed: Series[Queue]) -> Severity |
     if len(unconsumed) < 2:
         return None
     if _grows(last(unconsumed, limits.consumers.no_consumer_growing)):
-        if _seconds(view, queue, unconsumed) >= _patience(view, queue):
+        if _seconds(view, queue, unconsumed) >= _warning_after(view, queue):
             return Severity.INFO if _expires_unread(queue) else Severity.WARNING
         return Severity.INFO if span(unconsumed) >= limits.early else None
     return Severity.INFO if span(unconsumed) >= limits.consumers.no_consumer_quiet else None
@@ -61,7 +61,7 @@ def _seconds(view: View, queue: Queue, unconsumed: Series[Queue]) -> float:
     return max(seen, piled_up_seconds(unconsumed)) if len(unconsumed) == len(view.history(queue)) else seen
 
 
-def _patience(view: View, queue: Queue) -> float:
+def _warning_after(view: View, queue: Queue) -> float:
     """Return the seconds after which a queue that grows without a consumer is a warning."""
     limits = view.limits(queue).consumers
     if not _cancelled(view, queue):
@@ -184,8 +184,8 @@ def _finding(view: View, queue: Queue, unconsumed: Series[Queue], severity: Seve
                 source=source("/api/channels", "consumer_count", "message_stats.deliver"),
             )
         )
-    patience = _patience(view, queue)
-    early = severity is Severity.INFO and grows and seconds < patience
+    warning_after = _warning_after(view, queue)
+    early = severity is Severity.INFO and grows and seconds < warning_after
     piled_up = piled_up_seconds(unconsumed)
     ttl = queue.setting("message-ttl")
     return Finding(
@@ -206,7 +206,7 @@ def _finding(view: View, queue: Queue, unconsumed: Series[Queue], severity: Seve
             "piled_up_seconds": piled_up if severity is Severity.WARNING and piled_up > seconds else None,
             "idle_connections": idle_names,
             "cancelled": left,
-            "warning_after_seconds": patience,
+            "warning_after_seconds": warning_after,
         },
         evidence=tuple(evidence),
         involved=Involved(

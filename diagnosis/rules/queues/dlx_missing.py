@@ -208,8 +208,8 @@ def _received(view: View, queue: Queue | None, seconds: float) -> int | None:
     recent = last(view.history(queue), seconds)
     if not recent or None in (recent[0].value.messages_ready, queue.messages_ready):
         return None
-    taken = delta(recent, "deliver", "get", "deliver_no_ack", "get_no_ack") - delta(recent, "redeliver")
-    return max(0, taken + (queue.messages_ready or 0) - (recent[0].value.messages_ready or 0))
+    delivered = delta(recent, "deliver", "get", "deliver_no_ack", "get_no_ack") - delta(recent, "redeliver")
+    return max(0, delivered + (queue.messages_ready or 0) - (recent[0].value.messages_ready or 0))
 
 
 def _finding(view: View, exchange: ExchangeKey, unrouted: list[UnroutedQueue]) -> Finding | None:

@@ -20,10 +20,10 @@ def inject(fault: Fault) -> None:
     channel = publisher(fault, "fault-slow-among-quick-publisher")
     slow = fault.connect("fault-slow-among-quick").channel()
     slow.basic_qos(prefetch_count=_PREFETCH)
-    taken: list[int] = []
+    held: list[int] = []
 
     def take(_inner: BlockingChannel, method: Any, _properties: Any, _body: bytes) -> None:
-        taken.append(method.delivery_tag)
+        held.append(method.delivery_tag)
 
     slow.basic_consume(QUEUE, take)
     for number in (1, 2):
@@ -31,9 +31,9 @@ def inject(fault: Fault) -> None:
     announced = False
     for sent, _ in enumerate(fault.ticks(1 / _RATE)):
         publish(channel, QUEUE)
-        if taken and sent % _EVERY == 0:
-            slow.basic_ack(taken.pop(0))
-        if not announced and len(taken) >= _PROOF:
+        if held and sent % _EVERY == 0:
+            slow.basic_ack(held.pop(0))
+        if not announced and len(held) >= _PROOF:
             fault.announce()
             announced = True
 

@@ -56,7 +56,7 @@ def test_a_consumer_that_publishes_its_messages_again_is_found(fields):
     assert ("warning", "jobs") == (finding.severity, finding.subject.name)
     assert ["sender"] == finding.facts["clients"]
     assert finding.facts["again"] <= fields.get("again", 20.0) * finding.facts["over_seconds"]
-    assert "go round" in text(finding).summary
+    assert "circulate" in text(finding).summary
 
 
 def test_it_is_information_at_first():
