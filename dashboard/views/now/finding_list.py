@@ -117,7 +117,8 @@ def _label(row: FindingRow, backlogs: Mapping[tuple[str, str], BacklogTrend], no
         finding_rows.trend(finding.subject, backlogs),
         _notes(finding),
     )
-    return " ".join((severity, *(literal(cell or fmt.ABSENT) for cell in cells)))
+    # Strong, so that a cell is one element: literal text may be several.
+    return " ".join((severity, *(f"**{literal(cell or fmt.ABSENT)}**" for cell in cells)))
 
 
 def _notes(finding: FindingReport) -> str:
