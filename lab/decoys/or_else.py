@@ -3,7 +3,7 @@
 from ackscope.findings import Subject
 from lab.amqp import publish
 from lab.faults.fault import Fault, FaultSpec
-from lab.faults.publishers.pub_unroutable_kept import keep_unroutable
+from lab.faults.publishers.pub_unroutable_alternate import keep_unroutable
 
 QUEUE = "fault.decoy.or-else"
 

@@ -26,7 +26,7 @@ from diagnosis.rules.clients._shared.loops import (
     loop_involved,
 )
 from diagnosis.rules.cluster._shared.link_flow import link_client
-from diagnosis.rules.publishers.pub_unroutable_kept import kept_places
+from diagnosis.rules.publishers.pub_unroutable_alternate import alternate_places
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
 
 NAME = "connection-churn"
@@ -64,7 +64,7 @@ def _starved(view: View, vhost: str | None) -> tuple[Queue, ...]:
         and view.moved(queue, "publish")
         and not is_delay(view, queue)
         and queue.key not in dead_letter_targets(view)
-        and queue.key not in kept_places(view)
+        and queue.key not in alternate_places(view)
         and not had_consumer(view.history(queue)[-3:])
         and not (queue.stats.get or queue.stats.get_no_ack)
     )

@@ -14,8 +14,8 @@ from lab.faults.publishers import (
     pub_sync_confirm,
     pub_transient_in_durable,
     pub_tx_channel,
+    pub_unroutable_alternate,
     pub_unroutable_dropped,
-    pub_unroutable_kept,
     pub_unroutable_returned,
     unroutable_by_intent,
 )
@@ -23,7 +23,7 @@ from lab.faults.publishers import (
 FAULTS: tuple[FaultSpec, ...] = (
     pub_unroutable_dropped.SPEC,
     pub_unroutable_returned.SPEC,
-    pub_unroutable_kept.SPEC,
+    pub_unroutable_alternate.SPEC,
     *unroutable_by_intent.SPECS,
     pub_missing_exchange.SPEC,
     pub_no_confirms.SPEC,

@@ -28,7 +28,7 @@ SHOVEL, FEDERATION = "Shovel ", "Federation link"
 
 _TIMES = 3
 """Redeliveries per message that show that the same messages circulate; one each follows a restart."""
-_LATELY = 3
+_LATEST = 3
 """Readings of a link that show whether it forwards now."""
 _LAG = 6.0
 """Seconds by which counters of two families may be apart."""
@@ -172,7 +172,7 @@ def _inner(path: ConsumerPath, link: Link) -> bool:
 
 def forwards(view: View, link: Link | None) -> bool:
     """Return whether a shovel sent messages to its target in its latest readings, by its own counter."""
-    sent = _forwarded(view, link)[-_LATELY:] if link is not None else []
+    sent = _forwarded(view, link)[-_LATEST:] if link is not None else []
     return len(sent) > 1 and sent[-1][1] > sent[0][1]
 
 

@@ -1,4 +1,4 @@
-"""pub-unroutable-kept: an exchange cannot route its messages, and nobody takes them behind its alternate exchange.
+"""pub-unroutable-alternate: an exchange cannot route its messages, and nobody takes them behind its alternate exchange.
 
 Source: https://www.rabbitmq.com/docs/ae
 """
@@ -7,7 +7,7 @@ from ackscope.findings import Subject
 from lab.amqp import publish
 from lab.faults.fault import Fault, FaultSpec
 
-QUEUE = "fault.pub-unroutable-kept"
+QUEUE = "fault.pub-unroutable-alternate"
 _RATE = 6.0
 
 
@@ -24,7 +24,7 @@ def keep_unroutable(fault: Fault, name: str) -> None:
 def inject(fault: Fault) -> None:
     """Publish with a key that nobody bound."""
     keep_unroutable(fault, QUEUE)
-    channel = fault.connect("fault-pub-unroutable-kept").channel()
+    channel = fault.connect("fault-pub-unroutable-alternate").channel()
     channel.confirm_delivery()
     for number, _ in enumerate(fault.ticks(1 / _RATE)):
         publish(channel, "nobody", exchange=QUEUE)
@@ -39,8 +39,8 @@ def _delete(fault: Fault, name: str) -> None:
 
 
 SPEC = FaultSpec(
-    name="pub-unroutable-kept",
-    rule="pub-unroutable-kept",
+    name="pub-unroutable-alternate",
+    rule="pub-unroutable-alternate",
     summary="no binding matches the messages of an exchange: its alternate exchange keeps them, and nobody takes them",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,

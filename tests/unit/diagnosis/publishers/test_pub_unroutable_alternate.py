@@ -5,7 +5,7 @@ from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.pictures import film, look, queue, stats, text
 from tests.unit.diagnosis.publishers.films import exchange, findings, of
 
-RULE = "pub-unroutable-kept"
+RULE = "pub-unroutable-alternate"
 ALTERNATE = {"alternate-exchange": "attic"}
 
 
@@ -14,7 +14,7 @@ def bound(source, destination, key=""):
     return Binding(vhost="/", source=source, destination=destination, destination_type="queue", routing_key=key)
 
 
-def kept(t, *, rate=6.0, box=None, attic=None, main=None, more=(), policies=()):
+def unbound(t, *, rate=6.0, box=None, attic=None, main=None, more=(), policies=()):
     """Exchange `mail` cannot route some messages a second; its alternate exchange keeps them in queue `box`."""
     number = int(40 + rate * t)
     there = {"consumers": 0, "messages_ready": number, "stats": stats(publish=number), **(box or {})}
@@ -31,7 +31,7 @@ def kept(t, *, rate=6.0, box=None, attic=None, main=None, more=(), policies=()):
 
 def shown(until, **fields):
     """The result after some seconds."""
-    return look(film(lambda t: kept(t, **fields), until=until))
+    return look(film(lambda t: unbound(t, **fields), until=until))
 
 
 BY_POLICY = {
@@ -55,7 +55,7 @@ def test_what_an_alternate_exchange_keeps_and_nobody_takes_is_a_warning_after_a_
 
 def test_two_polls_are_enough():
     """The settings show it, and the queue grows."""
-    window = film(kept, until=6, every=6)
+    window = film(unbound, until=6, every=6)
 
     assert [("warning", "queue", "box")] == of(look(window, thresholds=Thresholds.as_if_lasting()), RULE)
 

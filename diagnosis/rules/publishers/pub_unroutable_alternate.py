@@ -1,4 +1,4 @@
-"""pub-unroutable-kept (A16): an exchange cannot route messages, and nobody takes them from the queue that keeps them.
+"""pub-unroutable-alternate (A16): an exchange cannot route messages, and nobody consumes them behind its alternate one.
 
 An alternate exchange saves what no binding matches, so nothing is lost, and no counter shows it. A queue that is bound
 only to alternate exchanges to which nobody publishes contains nothing else. If it is consumed, that route is intended.
@@ -30,25 +30,25 @@ from diagnosis.rules.publishers._shared.lossy_exchanges import alternate_of
 from diagnosis.rules.queues._shared.queue import MAX_NAMED
 from diagnosis.series import count, delta, last, span, stretch
 
-NAME = "pub-unroutable-kept"
+NAME = "pub-unroutable-alternate"
 
-_TAKEN = ("deliver", "deliver_no_ack", "get", "get_no_ack")
+_CONSUMPTION = ("deliver", "deliver_no_ack", "get", "get_no_ack")
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that only alternate exchanges feed."""
-    for place, (alternate, exchanges) in kept_places(view).items():
+    for place, (alternate, exchanges) in alternate_places(view).items():
         queue = view.queue(*place)
-        if queue is not None and queue.messages_ready and not _is_taken(queue):
+        if queue is not None and queue.messages_ready and not _is_consumed(queue):
             yield from _judge(view, queue, alternate, exchanges)
 
 
-def kept_places(view: View) -> dict[Place, tuple[str, list[Exchange]]]:
+def alternate_places(view: View) -> dict[Place, tuple[str, list[Exchange]]]:
     """Return the queues that only alternate exchanges feed, with such an exchange and those that it serves."""
-    return per_view(view, _kept_places)
+    return per_view(view, _places)
 
 
-def _kept_places(view: View) -> dict[Place, tuple[str, list[Exchange]]]:
+def _places(view: View) -> dict[Place, tuple[str, list[Exchange]]]:
     served: dict[tuple[str, str], list[Exchange]] = defaultdict(list)
     for exchange in view.exchanges if view.bindings is not None else ():
         alternate = alternate_of(view, exchange)
@@ -68,8 +68,8 @@ def _kept_places(view: View) -> dict[Place, tuple[str, list[Exchange]]]:
     }
 
 
-def _is_taken(queue: Queue) -> bool:
-    return bool(queue.consumers) or count(queue.stats, *_TAKEN) > 0 or queue.type == "stream"
+def _is_consumed(queue: Queue) -> bool:
+    return bool(queue.consumers) or count(queue.stats, *_CONSUMPTION) > 0 or queue.type == "stream"
 
 
 def _judge(view: View, queue: Queue, alternate: str, exchanges: list[Exchange]) -> Iterator[Finding]:
@@ -89,8 +89,8 @@ def _judge(view: View, queue: Queue, alternate: str, exchanges: list[Exchange]) 
             "queue": queue_facts(queue),
             "alternate": alternate,
             "exchanges": sorted(each.name for each in exchanges)[:MAX_NAMED],
-            "kept": delta(history, "publish"),
-            "kept_rate": arrived / max(seconds, 1.0),
+            "stored": delta(history, "publish"),
+            "stored_rate": arrived / max(seconds, 1.0),
             "ready": queue.messages_ready or 0,
             "warning_after_seconds": limits.unroutable_after,
         },
@@ -98,7 +98,7 @@ def _judge(view: View, queue: Queue, alternate: str, exchanges: list[Exchange]) 
         seen_seconds=span(history),
         evidence=(
             Evidence(
-                key="kept",
+                key="stored",
                 value=delta(history, "publish"),
                 unit=Unit.MESSAGES,
                 source=source("/api/queues", "message_stats.publish") + source("/api/bindings"),
