@@ -112,7 +112,7 @@ def make_routes(context: RouteContext) -> dict[str, Route]:
         ),
         "/api/v1/trends": Route(
             'recent series of some objects (JSON): cluster=NAME&list=queues&objects=[["VHOST","NAME"],...]; '
-            "list=channels or nodes takes names",
+            "list=channels or nodes takes names; lines=ready,ack limits the series",
             lambda request: _of_cluster(context, request, _trends),
         ),
         "/api/v1/queue": Route(
@@ -214,7 +214,8 @@ def _trends(context: RouteContext, known: ClusterState, request: Request) -> doc
     listed = request.query.get("list", "")
     if listed not in SERIES_LISTS:
         raise UsageError(f"list={unknown_name(listed, SERIES_LISTS)}")
-    return object_series(known.window, listed, request.query.get("objects"), context.clock.now())
+    query = request.query
+    return object_series(known.window, listed, query.get("objects"), context.clock.now(), query.get("lines"))
 
 
 def _queue(context: RouteContext, known: ClusterState, request: Request) -> documents.Document:

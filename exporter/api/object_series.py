@@ -10,6 +10,7 @@ from ackscope.clock import Instant
 from ackscope.errors import UsageError
 from ackscope.snapshot import Channel, Node, Queue
 from diagnosis.window import TRAIL_HORIZON, Series, Timestamped, Window
+from exporter.api.query_params import parse_names
 from exporter.api.sparkline_series import (
     Point,
     by_details_time,
@@ -84,7 +85,7 @@ def _node_lines(series: Series[Node], now: Instant) -> list[Document]:
     return [line for line in lines if any(value is not None for _, value in line["line"])]
 
 
-def object_series(window: Window, name: str, requested: str | None, now: Instant) -> Document:
+def object_series(window: Window, name: str, requested: str | None, now: Instant, lines: str | None = None) -> Document:
     """Series of some objects of one list.
 
     Args:
@@ -92,6 +93,7 @@ def object_series(window: Window, name: str, requested: str | None, now: Instant
         name: one of `SERIES_LISTS`.
         requested: JSON: a list of `[virtual host, name]` for queues, of names for channels and nodes.
         now: time that points are relative to.
+        lines: comma-separated names of series; None means all.
 
     Returns:
         `{"now", "cluster", "list", "objects": [{"vhost", "name", "lines"}]}`, in the requested order; a line is
@@ -102,14 +104,15 @@ def object_series(window: Window, name: str, requested: str | None, now: Instant
         UsageError: the objects cannot be read, or are too many.
     """
     keys = list(_keys(name, requested))
+    wanted = parse_names("lines", lines, _LINES[name])
     made = _queues(window, keys, now) if name == "queues" else _named(window, name, keys, now)
     return {
         "now": now.iso(),
         "cluster": window.cluster,
         "list": name,
         "objects": [
-            {"vhost": vhost, "name": object_name, "lines": lines}
-            for (vhost, object_name), lines in zip(keys, made, strict=True)
+            {"vhost": vhost, "name": object_name, "lines": [line for line in found if line["name"] in wanted]}
+            for (vhost, object_name), found in zip(keys, made, strict=True)
         ],
     }
 
@@ -152,4 +155,9 @@ def _named(
         yield make(tuple(found[name]), now)
 
 
-SERIES_LISTS = ("queues", "channels", "nodes")
+_LINES = {
+    "queues": (*_QUEUE_LEVELS, *QUEUE_COUNTERS),
+    "channels": (*_CHANNEL_LEVELS, *_CHANNEL_COUNTERS),
+    "nodes": _NODE_LEVELS,
+}
+SERIES_LISTS = tuple(_LINES)

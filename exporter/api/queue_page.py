@@ -41,7 +41,7 @@ def queue_document(
 
     Returns:
         `{"now", "cluster", "vhost", "name", "known", "lines", "usual", "ledger"}`. `known` is false if the latest list
-        does not contain the queue; `lines` are those of `/api/v1/series`; `usual` has a band or a reason for each
+        does not contain the queue; `lines` are those of `/api/v1/trends`; `usual` has a band or a reason for each
         series (`{"low", "middle", "high", "scope", "values"}` or `{"because"}`). `ledger` is the balance of messages
         (`diagnosis.ledger.Ledger`) with `seconds` that it covers, or has the reason code in `because`.
     """
