@@ -138,12 +138,12 @@ def traffic(vhost: str, channels: pd.DataFrame, connections: pd.DataFrame, excha
     counted = bool(exchanges["stats.publish_in"].notna().any())
     # The broker omits a counter before its first event: if it has others, a missing one is 0.
     received = {
-        name: 0.0 if total is None and counted else _number(rate)
+        name: 0.0 if pd.isna(total) and counted else _number(rate)
         for name, total, rate in here[["name", "stats.publish_in", "lately.publish_in"]].to_numpy()
     }
     rate, probes = received.get(""), sum(client.rate for client in clients if client.own)
     if rate is not None:
-        # The probes publish to the default exchange. What remains within a few percent is the time between two readings.
+        # The probes publish to the default exchange. A few percent that remain are the time between two readings.
         received[""] = rate - probes if rate - probes > _FITS * rate + 0.5 * (probes > 0) else 0.0
     problem = None
     if not len(channels):

@@ -200,10 +200,8 @@ def lists(**rates: float | None) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFra
         columns=list(vhost_traffic.CONNECTION_COLUMNS),
     )
     total = sum(rate or 0 for rate in rates.values())
-    exchanges = pd.DataFrame(
-        [("/", "", "direct", 9, total), ("/", "new", "direct", None, None)],
-        columns=list(vhost_traffic.EXCHANGE_COLUMNS),
-    )
+    rows = [("/", "", "direct", 9, total), ("/", "new", "direct", None, None)]
+    exchanges = pd.DataFrame(rows, columns=list(vhost_traffic.EXCHANGE_COLUMNS))
     return channels, connections, exchanges
 
 
