@@ -8,7 +8,7 @@ from plotly.subplots import make_subplots
 
 from ackscope import format as fmt
 from dashboard.charts import minute_charts, theme
-from dashboard.frames import queue_history
+from dashboard.frames import minute_frames, queue_history
 from dashboard.frames.minute_frames import Axis
 from dashboard.frames.node_history import NodeResource
 
@@ -73,8 +73,7 @@ def _to_scale(resource: NodeResource, used: pd.Series, limit: pd.Series) -> bool
 
 def _shade(figure: go.Figure, coverage: pd.DataFrame, axis: Axis, column: int) -> None:
     """Shade the time without data in one column."""
-    width = pd.Timedelta(minutes=axis.step)
-    for at in coverage.index[coverage["data"].isna()]:
+    for start, end in minute_frames.gaps([coverage], axis):
         figure.add_vrect(
-            x0=at, x1=at + width, row=1, col=column, fillcolor=theme.OTHER, opacity=0.13, line_width=0, layer="below"
+            x0=start, x1=end, row=1, col=column, fillcolor=theme.OTHER, opacity=0.13, line_width=0, layer="below"
         )
