@@ -15,7 +15,9 @@ from diagnosis.thresholds import Thresholds
 from exporter.api import documents
 from exporter.api.bundle import BUNDLE_TYPE, DiagnosisBundle, pack_bundle
 from exporter.api.columns import LISTS, columns
-from exporter.api.query_params import parse_names
+from exporter.api.object_series import SERIES_LISTS, object_series
+from exporter.api.query_params import parse_names, unknown_name
+from exporter.api.queue_page import queue_document
 from exporter.api.runbooks import runbook_page, runbooks
 from exporter.api.vitals import subject_series, vitals
 from exporter.exposition.live.process import SupervisedProcess
@@ -108,6 +110,15 @@ def make_routes(context: RouteContext) -> dict[str, Route]:
             "one object list of one cluster as columns (JSON): cluster=NAME&list=queues&columns=vhost,name,messages",
             lambda request: _columns(context, request),
         ),
+        "/api/v1/trends": Route(
+            'recent series of some objects (JSON): cluster=NAME&list=queues&objects=[["VHOST","NAME"],...]; '
+            "list=channels or nodes takes names; lines=ready,ack limits the series",
+            lambda request: _of_cluster(context, request, _trends),
+        ),
+        "/api/v1/queue": Route(
+            "one queue with its recent series, baselines and ledger (JSON): cluster=NAME&vhost=VHOST&queue=NAME",
+            lambda request: _of_cluster(context, request, _queue),
+        ),
         "/api/v1/bundle": Route(
             "diagnosis bundle of one cluster to download: cluster=NAME; replay it with ackscope diagnose --bundle FILE",
             lambda request: _bundle(context, request, packing),
@@ -186,6 +197,34 @@ def _series(context: RouteContext, request: Request) -> Response:
         return Response(documents.as_json({"now": now.iso(), "lines": lines}), JSON)
     except UsageError as error:
         return _text(HTTPStatus.BAD_REQUEST, str(error))
+
+
+def _of_cluster(
+    context: RouteContext, request: Request, make: Callable[[RouteContext, ClusterState, Request], documents.Document]
+) -> Response:
+    """A document about one cluster."""
+    states = context.state.clusters()
+    try:
+        return Response(documents.as_json(make(context, states[_one(states, request)], request)), JSON)
+    except UsageError as error:
+        return _text(HTTPStatus.BAD_REQUEST, str(error))
+
+
+def _trends(context: RouteContext, known: ClusterState, request: Request) -> documents.Document:
+    listed = request.query.get("list", "")
+    if listed not in SERIES_LISTS:
+        raise UsageError(f"list={unknown_name(listed, SERIES_LISTS)}")
+    query = request.query
+    return object_series(known.window, listed, query.get("objects"), context.clock.now(), query.get("lines"))
+
+
+def _queue(context: RouteContext, known: ClusterState, request: Request) -> documents.Document:
+    name = request.query.get("queue")
+    if not name:
+        raise UsageError("queue: give the name of a queue")
+    cluster, vhost = known.window.cluster, request.query.get("vhost", "/")
+    bands, now = context.baselines(cluster), context.clock.now()
+    return queue_document(known.window, vhost, name, now, bands, context.thresholds())
 
 
 def _bundle(context: RouteContext, request: Request, packing: threading.Lock) -> Response:

@@ -52,6 +52,9 @@ _DIFFERENCES = (
     _Difference("stream", "stream", "unroutable", "a majority of stream replicas write it"),
 )
 
+STREAMS = {difference.name: (difference.whole, difference.less) for difference in _DIFFERENCES}
+"""By layer: the streams of the confirm probe whose medians differ by it; None for the one that is a whole median."""
+
 MEANINGS = {difference.name: difference.meaning for difference in _DIFFERENCES}
 """Description of each layer by its name."""
 

@@ -15,6 +15,7 @@ LAYERS = {
     "persist": ("#E08A00", "x"),
     "replicate": ("#009E73", "."),
     "stream": ("#7B61C9", "-"),
+    "store": ("#A6761D", "/"),
 }
 
 
@@ -68,6 +69,27 @@ def heatmap(grid: pd.DataFrame, lines: pd.DataFrame, axis: Axis) -> go.Figure:
         type="log", title="log scale", tickvals=list(theme.MS_TICKS), ticktext=list(theme.MS_TICKS.values())
     )
     return theme.shade_gaps(figure, [lines], axis)
+
+
+def layer_history(layers: pd.DataFrame, axis: Axis) -> go.Figure:
+    """Latency that each layer adds to the median confirm, stacked, by step; `confirm_frames.layer_history` makes it."""
+    figure = theme.time_figure(axis, height=380)
+    for name in layers.columns:
+        colour, pattern = LAYERS.get(str(name), (theme.OTHER, ""))
+        figure.add_trace(
+            go.Bar(
+                x=layers.index,
+                y=layers[name] * 1000,
+                name=plot_text(str(name)),
+                offset=0,
+                width=axis.step * 60_000 * 0.95,
+                marker={"color": colour, "pattern": {"shape": pattern, "solidity": 0.25}, "line": {"width": 0}},
+                hovertemplate="%{y:,.3g} ms",
+            )
+        )
+    figure.update_layout(barmode="stack")
+    figure.update_yaxes(title="ms, median", rangemode="tozero")
+    return theme.shade_gaps(figure, [layers], axis)
 
 
 def layer_bars(rows: pd.DataFrame) -> go.Figure:

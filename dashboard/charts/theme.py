@@ -34,6 +34,12 @@ MS_TICKS = {
 """Milliseconds -> label, for every latency axis."""
 
 
+def faint(colour: str, opacity: float = 0.18) -> str:
+    """A colour `#rrggbb` as the filling of an area."""
+    red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{opacity})"
+
+
 def fixed_size(figure: go.Figure, height: int, *, top: int = 28) -> go.Figure:
     """Set the height, a legend on top and no zoom; `top` is the space for the legend. Both are in pixels."""
     figure.update_layout(height=height, margin={"l": 0, "r": 8, "t": top, "b": 0}, dragmode=False, legend=LEGEND)

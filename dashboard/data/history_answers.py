@@ -18,7 +18,7 @@ import pyarrow.dataset as ds
 
 from ackscope import manifest
 from ackscope.ranking import ChangePoint, FindingEpisode
-from ackscope.tables import BASELINES, CHANGES, EPISODES, HOURS, OUTCOMES_1M, POLLS_1M, QUEUES_1M, Table
+from ackscope.tables import BASELINES, CHANGES, EPISODES, HOURS, NODES_1M, OUTCOMES_1M, POLLS_1M, QUEUES_1M, Table
 from ackscope.tables.arrow import arrow_schema
 from dashboard.data.rollups import read_with_retry
 
@@ -33,8 +33,9 @@ BAND_COLUMNS = (
     "delivered",
     "acked",
     "redelivered",
+    "consumers_last",
 )
-"""The time and the columns of `queues_1m` with baseline bands. With 10,000 queues each extra column costs time."""
+"""The time and the columns of `queues_1m` that a page of one queue shows. Each further one costs time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +135,17 @@ def queue_bands(root: Path, cluster: str, vhost: str, queue: str, start: datetim
 
     found, problem = read_with_retry(root, cluster, read)
     return found if found is not None else QueueBands(problem=problem)
+
+
+def node_minutes(root: Path, cluster: str, start: datetime, end: datetime) -> pd.DataFrame:
+    """Rows of `nodes_1m` from `start` to `end`, both in UTC; none if they cannot be read."""
+
+    def read(known: manifest.Manifest) -> pd.DataFrame:
+        rows: pd.DataFrame = _table(root, known, NODES_1M, start, end).to_pandas()
+        return rows
+
+    found, _ = read_with_retry(root, cluster, read)
+    return pd.DataFrame() if found is None else found
 
 
 def _hours_with_data(root: Path, known: manifest.Manifest, start: datetime, end: datetime) -> set[datetime]:

@@ -10,7 +10,9 @@ from ackscope.latency import BOUNDS_VERSION, COLUMNS, EDGES
 from dashboard.data.model import ConfirmLayer
 from dashboard.format.timezones import UTC as ZONE_UTC
 from dashboard.format.timezones import Zone
+from dashboard.frames import minute_frames
 from dashboard.frames.minute_frames import MIN_RANGE, Axis, Range
+from probes.latency_layers import LEAST_MESSAGES, STREAMS
 
 HIGHEST = EDGES[-1] * (EDGES[1] / EDGES[0])
 """Seconds: upper edge at which the last bucket, which has none, is drawn."""
@@ -58,6 +60,38 @@ def layer_rows(layers: Sequence[ConfirmLayer]) -> pd.DataFrame:
     rows = pd.DataFrame(values, columns=["node", "layer", "seconds", "because"])
     rows["seconds"] = pd.to_numeric(rows["seconds"], errors="coerce")
     return rows
+
+
+STACKS = {
+    "unroutable": ("network+channel",),
+    "transient": ("network+channel", "queue"),
+    "classic": ("network+channel", "queue", "persist"),
+    "classic-large": ("network+channel", "queue", "persist", "store"),
+    "quorum": ("network+channel", "queue", "replicate"),
+    "stream": ("network+channel", "stream"),
+}
+"""Stream of the confirm probe -> the layers that its confirm passes, from the network on."""
+
+
+def layer_history(rows: pd.DataFrame, axis: Axis, stream: str) -> pd.DataFrame:
+    """Seconds that each layer adds to the median confirm of a stream, by step; null without enough messages.
+
+    The layers are those of `probes.latency_layers`: differences of two medians. A difference below zero is less than
+    the medians vary, and counts as zero. No column if the stream has no layers.
+    """
+    layers = STACKS.get(stream, ())
+    medians: dict[str, pd.Series] = {}
+    for name in {it for layer in layers for it in STREAMS[layer] if it is not None}:
+        lines = minute_frames.latency(rows, axis, name)
+        medians[name] = lines["p50"].where(lines["count"] >= LEAST_MESSAGES)
+    shaped = {
+        layer: (medians[whole] if less is None else medians[whole] - medians[less]).clip(lower=0.0)
+        for layer in layers
+        for whole, less in [STREAMS[layer]]
+    }
+    found = pd.DataFrame(shaped, index=axis.points, dtype=float)
+    # A stack without one of its layers would look like a faster confirm.
+    return found.where(found.notna().all(axis=1))
 
 
 def selected_range(edges: Iterable[str | float], axis: Axis) -> tuple[datetime, datetime] | None:

@@ -66,6 +66,12 @@ def consumer_rows(consumers: pd.DataFrame, channels: pd.DataFrame, connections: 
     return rows.sort_values(["held", "unacked", "queue", "tag"], ascending=[False, False, True, True])
 
 
+def none() -> pd.DataFrame:
+    """No consumers, with all columns."""
+    lists = (CONSUMER_COLUMNS, CHANNEL_COLUMNS, CONNECTION_COLUMNS)
+    return consumer_rows(*(pd.DataFrame({column: pd.Series(dtype=object) for column in it}) for it in lists))
+
+
 def _first(rows: pd.DataFrame, *names: str) -> pd.Series:
     """The first of these columns that is not empty; "" if all are."""
     found = rows[names[0]]
@@ -73,3 +79,27 @@ def _first(rows: pd.DataFrame, *names: str) -> pd.Series:
         found = found.where(found.notna() & found.ne(""), rows[name])
     texts: pd.Series = found.fillna("").astype(str)
     return texts
+
+
+def prefetch_rows(rows: pd.DataFrame, shown: int = 10) -> pd.DataFrame:
+    """One row per channel, the fullest first, at most `shown`; from rows of `consumer_rows`.
+
+    Columns: `who` (client, and number of consumers), `tags`, `unacked` (NaN if unknown), `ceiling` (prefetch of all
+    consumers of the channel together; NaN without a limit), `why` (why there is no ceiling).
+    """
+    found = []
+    named = rows.assign(channel=rows["channel"].where(rows["channel"] != "", rows["tag"]))
+    for _, mine in named.groupby("channel", sort=False):
+        first = mine.iloc[0]
+        on_channel = 1.0 if pd.isna(first["beside"]) else max(float(first["beside"]), 1.0)
+        why = first["hazard"] or ("" if first["prefetch"] > 0 else "prefetch unknown")
+        found.append(
+            {
+                "who": first["client"] if len(mine) == 1 else f"{first['client']} ({len(mine)} consumers)",
+                "tags": ", ".join(mine["tag"]),
+                "unacked": first["unacked"],
+                "ceiling": first["prefetch"] * on_channel if first["prefetch"] > 0 and not why else float("nan"),
+                "why": why,
+            }
+        )
+    return pd.DataFrame(found[:shown], columns=["who", "tags", "unacked", "ceiling", "why"])

@@ -2,19 +2,22 @@
 
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import streamlit as st
 
 from ackscope.ranking import ObjectKey
 from ackscope.reports import FindingReport
 from dashboard.charts import minute_charts
 from dashboard.charts.minute_charts import RecentCharts
-from dashboard.data import history_answers, object_lists, object_minutes, rollups, subject_lines
+from dashboard.data import history_answers, object_lists, object_minutes, queue_reports, rollups, subject_lines
 from dashboard.data.exporter_client import ExporterClient
 from dashboard.data.history_answers import ChangesInRange, HistoryAnswers, QueueBands
 from dashboard.data.model import ExporterState, MetricSeries
 from dashboard.data.object_lists import ObjectList
 from dashboard.data.object_minutes import ObjectMinutes
+from dashboard.data.queue_reports import QueueReport, SeriesReport
 from dashboard.data.rollups import MinuteHistory
 from dashboard.frames.minute_frames import Axis
 
@@ -46,6 +49,20 @@ def object_list(url: str, cluster: str, name: str, columns: tuple[str, ...]) -> 
 def subject_series(url: str, cluster: str, kind: str, vhost: str | None, name: str) -> tuple[MetricSeries, ...]:
     """Recent series of one subject, at most 4 s old; () if the exporter has none."""
     return subject_lines.read(url, cluster, kind, vhost, name)
+
+
+@st.cache_resource(ttl=4, max_entries=32, show_spinner=False)
+def queue_report(url: str, cluster: str, vhost: str, queue: str) -> QueueReport:
+    """One queue from the exporter, at most 4 s old; shared and immutable."""
+    return queue_reports.queue(url, cluster, vhost, queue)
+
+
+@st.cache_resource(ttl=8, max_entries=32, show_spinner=False)
+def recent_series(
+    url: str, cluster: str, listed: str, objects: tuple[Any, ...], lines: tuple[str, ...] = ()
+) -> SeriesReport:
+    """Recent series of some objects, at most 8 s old; shared and immutable."""
+    return queue_reports.series(url, cluster, listed, objects, lines)
 
 
 @st.cache_data(ttl=10, show_spinner=False)
@@ -88,6 +105,12 @@ def answers(root: Path, cluster: str) -> HistoryAnswers:
 def changes(root: Path, cluster: str, start: datetime, end: datetime) -> ChangesInRange:
     """Change points and finding episodes of a time range in whole minutes."""
     return history_answers.changes(root, cluster, start, end)
+
+
+@st.cache_data(ttl=20, max_entries=16, show_spinner=False)
+def node_minutes(root: Path, cluster: str, start: datetime, end: datetime) -> pd.DataFrame:
+    """Minutes of all nodes in a time range in whole minutes."""
+    return history_answers.node_minutes(root, cluster, start, end)
 
 
 @st.cache_data(ttl=60, max_entries=32, show_spinner=False)

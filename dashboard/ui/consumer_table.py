@@ -5,7 +5,7 @@ import streamlit as st
 
 from ackscope import format as fmt
 from dashboard.format.escape import visible
-from dashboard.frames import consumer_rows
+from dashboard.frames import consumer_rows, trends
 from dashboard.ui import cache, elements
 from dashboard.ui.layout import PageContext
 
@@ -20,6 +20,12 @@ _COLUMNS = {
         min_value=0,
         max_value=100,
         width="medium",
+    ),
+    "unacked_trend": st.column_config.LineChartColumn(
+        "Unacked", help="unacknowledged messages of its channel in the last 3 min", width="small", y_min=0
+    ),
+    "acked_trend": st.column_config.LineChartColumn(
+        "Acked", help="messages acknowledged per second on its channel in the last 3 min", width="small", y_min=0
     ),
     "unacked": st.column_config.NumberColumn(
         "Unacked", help="unacknowledged messages of its channel", format="localized"
@@ -48,10 +54,12 @@ def load(context: PageContext) -> pd.DataFrame | None:
     return consumer_rows.consumer_rows(consumers.rows, channels.rows, connections.rows)
 
 
-def show(rows: pd.DataFrame, key: str, *, shown: int = 200, without: tuple[str, ...] = ()) -> None:
+def show(
+    context: PageContext, rows: pd.DataFrame, key: str, *, shown: int = 200, without: tuple[str, ...] = ()
+) -> None:
     """The first rows, with hidden characters made visible; `key` is unique on the page."""
     first = rows.head(shown)
-    first = first.assign(**{name: first[name].map(visible) for name in _FOREIGN_TEXT})
+    first = first.assign(**_trends(context, first), **{name: first[name].map(visible) for name in _FOREIGN_TEXT})
     st.dataframe(
         first,
         column_order=[name for name in _COLUMNS if name not in without],
@@ -63,3 +71,20 @@ def show(rows: pd.DataFrame, key: str, *, shown: int = 200, without: tuple[str, 
     )
     if len(rows) > len(first):
         st.caption(f"Showing {len(first)} of {len(rows):,}, the highest share of prefetch first.")
+
+
+def _trends(context: PageContext, rows: pd.DataFrame) -> dict[str, pd.Series]:
+    """Sparklines of the channels of these consumers."""
+    names = tuple(dict.fromkeys(name for name in rows["channel"] if name))
+    report = cache.recent_series(
+        context.settings.exporter, context.cluster or "", "channels", names, ("unacked", "ack")
+    )
+    known = {it.name: {line.name: line.line for line in it.lines} for it in report.objects}
+    return {
+        f"{column}_trend": pd.Series(
+            [trends.even(known.get(name, {}).get(line, ()), trends.CHANNEL_SECONDS) for name in rows["channel"]],
+            index=rows.index,
+            dtype=object,
+        )
+        for column, line in (("unacked", "unacked"), ("acked", "ack"))
+    }

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import streamlit as st
 
+from ackscope import format as fmt
 from ackscope.clock import SystemClock
 from dashboard.charts import confirm_charts, minute_charts, theme
 from dashboard.data.rollups import MinuteHistory
@@ -50,8 +51,13 @@ def _layers(context: PageContext) -> None:
             "message, persistent message, replicated message."
         )
     unmeasured = rows[rows["seconds"].isna()]
-    for index, (node, layer, because) in enumerate(unmeasured[["node", "layer", "because"]].to_numpy().tolist()):
-        elements.plain(f"layer-{index}", f"{layer}{f' on {node}' if node else ''}: {because}")
+    if len(unmeasured):
+        reasons = [
+            {"Layer": f"{layer}{f' on {node}' if node else ''}", "Why it has no value": because}
+            for node, layer, because in unmeasured[["node", "layer", "because"]].to_numpy().tolist()
+        ]
+        with st.expander(f"{fmt.plural(len(reasons), 'layer')} without a value"):
+            elements.table("layers-unmeasured", reasons)
     if rows.empty:
         st.caption("No probe data. Configure `amqp:` for this cluster.")
     with st.expander("Current results of each probe stream"):
@@ -94,7 +100,11 @@ def _read(context: PageContext, axis: Axis) -> MinuteHistory | None:
 def _charts(context: PageContext, history: MinuteHistory, axis: Axis) -> None:
     stream = _select_stream(history)
     if stream is not None:
-        _heat(history, axis, stream)
+        left, right = st.columns([3, 2], gap="medium")
+        with left:
+            _heat(history, axis, stream)
+        with right:
+            _layers_over_time(history, axis, stream)
     left, right = st.columns(2, gap="medium")
     with left:
         types = minute_frames.streams(history.bursts)
@@ -142,6 +152,25 @@ def _select_stream(history: MinuteHistory) -> str | None:
         or names[0]
     )
     return selected
+
+
+def _layers_over_time(history: MinuteHistory, axis: Axis, stream: str) -> None:
+    layers = confirm_frames.layer_history(history.latency, axis, stream)
+    if layers.notna().any().any():
+        elements.titled_chart(
+            "Where the time goes",
+            "Median of each step, split by layer: the difference of two probe streams that differ in this layer. A "
+            "step in which a layer has too few messages is left out.",
+            confirm_charts.layer_history(layers, axis),
+            "layers-over-time",
+            axis.end,
+        )
+        elements.download("layers", lambda: layers.rename_axis("at").reset_index(), "Save this data (CSV)")
+    else:
+        st.caption(
+            "Where the time goes is unknown: it needs the streams unroutable, transient, and those of the queue type, "
+            "with 30 confirms in a step."
+        )
 
 
 def _heat(history: MinuteHistory, axis: Axis, stream: str) -> None:

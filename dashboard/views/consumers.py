@@ -30,7 +30,7 @@ def _list(context: PageContext, text: str) -> None:
     found = _matching(rows, text)
     _totals(found)
     _summary(context, rows, found)
-    consumer_table.show(found, "consumers")
+    consumer_table.show(context, found, "consumers")
     _hazards(found)
     elements.download("all", lambda: found)
 

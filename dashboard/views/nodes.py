@@ -1,15 +1,20 @@
 """The page "Nodes": how close each node is to the limits at which it blocks publishers or fails."""
 
 from collections.abc import Hashable, Mapping
+from datetime import timedelta
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
+from ackscope.clock import SystemClock
+from dashboard.charts import node_charts
 from dashboard.format import readable
 from dashboard.format.escape import literal
+from dashboard.frames import node_history
+from dashboard.frames.minute_frames import Axis, Range
 from dashboard.ui import cache, elements, vital_tiles
-from dashboard.ui.layout import PageContext
+from dashboard.ui.layout import PageContext, range_heading
 
 _COLUMNS = (
     "name",
@@ -26,6 +31,7 @@ _COLUMNS = (
     "processors",
     "partitions",
 )
+_MAX_NODES = 9
 _RESOURCES = {
     "File descriptors": ("fd_used", "fd_total", "new connections and files fail"),
     "Sockets": ("sockets_used", "sockets_total", "new connections are refused"),
@@ -39,6 +45,39 @@ def render(context: PageContext) -> None:
         st.caption("No cluster known yet.")
         return
     _now(context)
+    _over_time(context, range_heading("Nodes over time, against their limits"))
+
+
+@st.fragment(run_every="30s")
+def _over_time(context: PageContext, span: Range) -> None:
+    """Memory, disk, run queue, descriptors and processes of each node; a gap is a gap."""
+    url, cluster = context.settings.exporter, context.cluster or ""
+    axis = Axis.until(SystemClock().now().utc + timedelta(minutes=1), span, context.zone)
+    minutes = cache.node_minutes(context.settings.rollups, cluster, *axis.utc)
+    listed = cache.object_list(url, cluster, "nodes", _COLUMNS)
+    old = set(minutes["node"]) if len(minutes) else set()
+    names = tuple(sorted({*(str(name) for name in listed.rows["name"]), *old}))
+    report = cache.recent_series(url, cluster, "nodes", names)
+    live = {it.name: it.lines for it in report.objects}
+    drawn = 0
+    for index, name in enumerate(names[:_MAX_NODES]):
+        mine = minutes[minutes["node"] == name] if len(minutes) else minutes
+        found = node_history.node_history(mine, live.get(name, ()), report.at, axis)
+        if not found:
+            continue
+        drawn += 1
+        with st.container(key=f"plain-title-nodes-{index}", gap="small"):
+            st.markdown(f"**{literal(name)}**")
+            elements.chart(
+                node_charts.node_history(found, axis),
+                f"nodes-{index}",
+                "Resources of the node over time, and their limits as dashed lines.",
+                axis.end,
+            )
+    if not drawn:
+        st.caption(f"No data of nodes {span.words(context.zone)}.")
+    elif len(names) > _MAX_NODES:
+        st.caption(f"The first {_MAX_NODES} of {len(names)} nodes.")
 
 
 @st.fragment(run_every="10s")

@@ -7,13 +7,15 @@ from ackscope import format as fmt
 from ackscope.clock import SystemClock
 from dashboard.format import queue_age, readable
 from dashboard.format.escape import visible
-from dashboard.frames import queue_rows
+from dashboard.frames import queue_rows, trends
 from dashboard.ui import cache, elements
 from dashboard.ui.layout import PageContext, current_zone, get_param, search_box, select, set_param
 from dashboard.views import queue
 
 # Rows of the table; rendering more takes the browser seconds.
 _SHOWN = 300
+# Rows with sparklines.
+_TRENDS = 200
 
 _FORMAT = {
     "finding": st.column_config.TextColumn("Finding", help="rules with a finding about the queue", width="medium"),
@@ -25,14 +27,23 @@ _FORMAT = {
         "Unacked", help="messages delivered to a consumer, not acknowledged yet", format="localized"
     ),
     "oldest_text": st.column_config.TextColumn(
-        "Oldest message", help="age of the oldest message, from the flow of messages; sort by it above", width="small"
+        "Oldest", help="age of the oldest message, from the flow of messages; sort by it above", width=112
     ),
     "empties_text": st.column_config.TextColumn(
-        "Time to empty", help="time until the queue is empty at the present rate", width="small"
+        "Empty in", help="time until the queue is empty at the present rate", width=84
     ),
     "consumers": st.column_config.NumberColumn("Consumers", format="localized"),
+    "backlog_trend": st.column_config.LineChartColumn(
+        "Backlog",
+        help="ready and unacked messages in the last 10 min; none if they are not known",
+        width="small",
+        y_min=0,
+    ),
     "published": st.column_config.NumberColumn("In /s", help="messages published per second", format="%.1f"),
     "acked": st.column_config.NumberColumn("Acked /s", help="messages acknowledged per second", format="%.1f"),
+    "acked_trend": st.column_config.LineChartColumn(
+        "Acked", help="messages acknowledged per second in the last 10 min", width="small", y_min=0
+    ),
     "growing": st.column_config.NumberColumn(
         "Growing /s", help="recent growth of ready and unacked messages per second", format="%.1f"
     ),
@@ -96,6 +107,9 @@ def _list(context: PageContext, text: str, sort: str, *, own: bool) -> None:
             index=ordered.index,
             dtype=object,
         ),
+        **_trends(context, ordered),
+        # Without the sign of a change that rounds to zero.
+        growing=ordered["growing"].round(1) + 0.0,
         empties_text=pd.Series([queue_age.empties(it) for it in ordered["empties"]], index=ordered.index, dtype=object),
         **{name: ordered[name].map(lambda value: visible(str(value or ""))) for name in ("queue", "vhost", "finding")},
     )
@@ -116,6 +130,21 @@ def _list(context: PageContext, text: str, sort: str, *, own: bool) -> None:
         st.query_params["queue"], st.query_params["vhost"] = row["queue"], row["vhost"]
         st.rerun(scope="app")
     elements.download("all", lambda: found.drop(columns=["urgency", "own"]))
+
+
+def _trends(context: PageContext, ordered: pd.DataFrame) -> dict[str, pd.Series]:
+    """Sparklines of the rows shown; the exporter is asked for these only, whatever the number of all queues."""
+    keys = tuple(zip(ordered["vhost"], ordered["queue"], strict=True))[:_TRENDS]
+    url, cluster = context.settings.exporter, context.cluster or ""
+    report = cache.recent_series(url, cluster, "queues", keys, ("ready", "unacked", "ack"))
+    known = {(it.vhost, it.name): {line.name: line.line for line in it.lines} for it in report.objects}
+    lines = [known.get(key, {}) for key in zip(ordered["vhost"], ordered["queue"], strict=True)]
+    backlog = [trends.total(trends.even(it.get("ready", ())), trends.even(it.get("unacked", ()))) for it in lines]
+    acked = [trends.even(it.get("ack", ())) for it in lines]
+    return {
+        "backlog_trend": pd.Series(backlog, index=ordered.index, dtype=object),
+        "acked_trend": pd.Series(acked, index=ordered.index, dtype=object),
+    }
 
 
 def _summary(rows: pd.DataFrame, found: pd.DataFrame, shown: pd.DataFrame, age: float | None) -> None:

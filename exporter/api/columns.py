@@ -66,7 +66,7 @@ LISTS: Mapping[str, _List] = {
     "channels": _List("channels", Channel, key=attrgetter("name")),
     "connections": _List("connections", Connection),
     "nodes": _List("nodes", Node),
-    "exchanges": _List("exchanges", Exchange),
+    "exchanges": _List("exchanges", Exchange, key=attrgetter("vhost", "name")),
     "bindings": _List("bindings", Binding, lambda value: value.listed),
 }
 

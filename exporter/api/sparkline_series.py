@@ -27,11 +27,13 @@ def recent_readings(window: Window, family: str) -> Series[Any]:
     return tuple(found[moment] for moment in sorted(found))
 
 
-def gauge_points(series: Series[T], read: Callable[[T], float | None], now: Instant) -> list[Point]:
-    """Return a gauge at each reading, oldest first; a gap adds a point without a value."""
+def gauge_points(
+    series: Series[T], read: Callable[[T], float | None], now: Instant, reach: float = REACH
+) -> list[Point]:
+    """Return a gauge at each reading of the last `reach` seconds, oldest first; a gap adds a point without a value."""
     points: list[Point] = []
     before: Timestamped[T] | None = None
-    for seen in _marks(series, now):
+    for seen in _marks(series, now, reach):
         if before is not None and seen.at.since(before.at) > _GAP:
             points.append((now.since(before.at), None))
         points.append((now.since(seen.at), read(seen.value)))
@@ -57,11 +59,13 @@ def counter_value(stats: MessageStats, name: str) -> int | None:
     return value if value is not None or stats == MessageStats() else 0
 
 
-def queue_series(window: Window, vhost: str | None, name: str) -> Series[Queue]:
-    """Return a queue in the latest consecutive readings that contain it, oldest first."""
+def queue_series(window: Window, vhost: str | None, name: str, place: int = 0) -> Series[Queue]:
+    """Return a queue in the latest consecutive readings that contain it, oldest first.
+
+    The position of a queue in the list rarely changes: in practice only one list in 16 is searched, and none if `place`
+    is its position in the latest.
+    """
     found: list[Timestamped[Queue]] = []
-    # The position of a queue in the list rarely changes: in practice only one list in 16 is searched.
-    place = 0
     for seen in reversed(window.readings("queues")):
         at = _find(seen.value, vhost, name, place)
         if at is None:
@@ -87,11 +91,11 @@ def _find(queues: Sequence[Queue], vhost: str | None, name: str, guess: int) -> 
     return next((place for place, it in enumerate(queues) if it.name == name and it.vhost == vhost), None)
 
 
-def _marks(series: Series[T], now: Instant) -> Series[T]:
-    """Return the newest reading, and earlier ones at least `_STEP` apart, up to `REACH` ago."""
+def _marks(series: Series[T], now: Instant, reach: float = REACH) -> Series[T]:
+    """Return the newest reading, and earlier ones at least `_STEP` apart, up to `reach` seconds ago."""
     marks: list[Timestamped[T]] = []
     for seen in reversed(series):
-        if now.since(seen.at) > REACH:
+        if now.since(seen.at) > reach:
             break
         if not marks or marks[-1].at.since(seen.at) >= _STEP:
             marks.append(seen)

@@ -11,13 +11,13 @@ from typing import Any
 from ackscope.baselines import Band, Baselines, NoBand, NotYet
 from ackscope.clock import Instant
 from ackscope.findings import Finding, flat
-from ackscope.snapshot import Node, Overview, Queue
+from ackscope.snapshot import Node, Overview
 from diagnosis.text import no_band_text
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Window
+from exporter.api.object_series import queue_lines
 from exporter.api.sparkline_series import (
     Point,
-    by_details_time,
     counter_value,
     gauge_points,
     queue_series,
@@ -170,18 +170,7 @@ def _trends(window: Window, now: Instant, findings: Sequence[Finding]) -> Iterat
 
 
 def _queue(window: Window, now: Instant, vhost: str | None, name: str) -> Iterator[Document]:
-    series = queue_series(window, vhost, name)
-    if not series:
-        return
-
-    def count(field: str) -> Callable[[Queue], int | None]:
-        return lambda queue: counter_value(queue.stats, field)
-
-    yield _line("ready", "messages", gauge_points(series, lambda it: it.messages_ready, now))
-    yield _line("unacked", "messages", gauge_points(series, lambda it: it.messages_unacked, now))
-    read = by_details_time(series)
-    for sign in ("publish", "deliver", "ack", "redeliver"):
-        yield _line(sign, "rate", rate_points(read, count(_RATES[sign]), now))
+    yield from (line for line in queue_lines(queue_series(window, vhost, name), now) if line["unit"])
 
 
 def _node(window: Window, now: Instant, name: str) -> Iterator[Document]:

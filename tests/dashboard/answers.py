@@ -18,9 +18,12 @@ from ackscope.records import ProbeOutcome, ProbeState, ProbeStep, Quantiles
 from ackscope.reports import EvidenceReport, FindingReport, InconclusiveReport, Step, as_document, runbook
 from ackscope.snapshot import FAMILIES, Alarm, HealthCheck, Node, Overview, Part, Queue, Snapshot
 from dashboard.data.model import BacklogTrend, ConfirmLayer, MetricSeries, SubjectSeries, UsualBand, VitalMetric
+from diagnosis.thresholds import Thresholds
 from diagnosis.window import Window
 from exporter.api import documents as api
 from exporter.api.columns import columns
+from exporter.api.object_series import object_series
+from exporter.api.queue_page import queue_document
 
 GIB = 1024**3
 CHECKED = ("no-consumer", "stuck-consumer", "requeue-loop", "pub-nacked-overflow", "memory-alarm", "disk-alarm")
@@ -383,6 +386,14 @@ def _snapshot(item: Cluster) -> dict[str, Any]:
     return {**asdict(taken), "ages": dict.fromkeys(FAMILIES, item.age)}
 
 
+def about_objects(lists: Mapping[str, Window], path: str, query: Mapping[str, str]) -> tuple[int, bytes]:
+    """Response of the exporter's own code to `/api/v1/queue` and `/api/v1/trends`."""
+    window, now = lists.get(query["cluster"]) or Window.empty(query["cluster"]), SystemClock().now()
+    if path == "/api/v1/queue":
+        return 200, api.as_json(queue_document(window, query["vhost"], query["queue"], now, None, Thresholds()))
+    return 200, api.as_json(object_series(window, query["list"], query["objects"], now, query.get("lines")))
+
+
 def listed(lists: Mapping[str, Window], query: Mapping[str, str]) -> tuple[int, bytes]:
     """Response of the exporter's own code to `/api/v1/columns`, for the clusters of these windows."""
     window = lists.get(query["cluster"]) or Window.empty(query["cluster"])
@@ -411,6 +422,8 @@ class Exporter:
             name = dict(parse_qsl(query))["cluster"]
             lines = next(item.series for item in self.clusters if item.name == name)
             return 200, orjson.dumps({"lines": [asdict(one) for one in lines]})
+        if path in {"/api/v1/queue", "/api/v1/trends"}:
+            return about_objects(self.lists, path, dict(parse_qsl(query)))
         body = documents(*self.clusters).get(path)
         return (404, b"") if body is None else (200, body)
 

@@ -82,6 +82,27 @@ def _is_search(complaint: str) -> bool:
     return complaint.startswith("Failed to load resource")
 
 
+def test_everything_about_a_queue_is_on_one_screen(served: str, opened: Page) -> None:
+    """At 1440 x 900: its finding, values, curves, prefetch and ledger; below them its flow, which a phone scrolls."""
+    opened.set_viewport_size({"width": 1440, "height": 900})
+    opened.goto(f"{served}/queues?cluster=shop&queue=orders.invoices&vhost=/&range=1h")
+    opened.wait_for_function("() => document.querySelectorAll('.stPlotlyChart .main-svg').length >= 3")
+    quiet(opened)
+
+    for text in ("stands still", "Oldest message", "Rates and backlog", "Unacked messages against prefetch", "Ledger"):
+        box = opened.get_by_text(text).first.bounding_box()
+        assert box is not None, text
+        assert box["y"] + box["height"] <= 900, text
+    names = opened.locator("[class*=st-key-plain-chart-flow] .annotation-text").all_inner_texts()
+    assert any("orders.invoices" in name for name in names)
+    assert any("invoice-worker" in name for name in names)
+    opened.set_viewport_size({"width": 390, "height": 844})
+    opened.wait_for_function(
+        "() => document.querySelector('[class*=st-key-plain-chart-flow]').getBoundingClientRect().width >= 900"
+    )
+    assert opened.evaluate("() => document.documentElement.scrollWidth") <= 390
+
+
 @pytest.mark.parametrize("path", [page.path for page in PAGES], ids=[page.title for page in PAGES])
 def test_pages_are_accessible(served: str, opened: Page, path: str) -> None:
     """axe-core finds no serious or critical violation, in light and in dark mode."""

@@ -96,19 +96,41 @@ def test_queue_details(visit: Open, exporter: Exporter) -> None:
     assert [] == errors(page)
     for text in ("Ready: 12,418", "Published /s: 13.9", "Acked /s: 0.0", "stuck-consumer", "1 consumer"):
         assert text in said
+    for text in (
+        "stands still",
+        "Unacked messages against prefetch",
+        "Ledger, last 30 s",
+        "Where its messages come from",
+    ):
+        assert text in said
     assert "pub-nacked-overflow" not in said
-    assert ["invoice-worker"] == list(page.dataframe[0].value["client"])
+    flow, consumers = (table.value for table in page.dataframe)
+    assert ["invoice-worker"] == list(consumers["client"])
+    assert "exchange shop" in set(flow["from"])
 
 
-def test_topology_starts_with_a_queue_of_an_application(visit: Open, exporter: Exporter) -> None:
+def test_topology_starts_with_the_whole_virtual_host(visit: Open, exporter: Exporter) -> None:
     """Queues of probes come last, although they are first in the alphabet."""
     exporter.lists = {"shop": shop()}
     page = visit("topology", exporter.url)
 
     assert [] == errors(page)
     (queues,) = (box for box in page.selectbox if box.label == "Queue")
-    assert ("/", "orders.invoices") == queues.value
+    assert ("", "orders.invoices") == (queues.value, queues.options[1])
     assert "ackscope.probe" in queues.options[-1]
+    assert "Flow of messages in virtual host" in words(page)
+
+
+def test_topology_of_one_queue(visit: Open, exporter: Exporter) -> None:
+    """The address selects it; the lines are a table, too."""
+    exporter.lists = {"shop": shop()}
+    page = visit("topology", exporter.url, queue="orders.invoices", vhost="/")
+    lines = page.dataframe[0].value
+
+    assert [] == errors(page)
+    assert "queue orders.invoices" in set(lines["to"])
+    assert {"exchange shop", "exchange all"} <= set(lines["from"])
+    assert "consumer invoice-worker" in set(lines["to"])
 
 
 def test_a_deleted_queue_is_reported(visit: Open, exporter: Exporter) -> None:
