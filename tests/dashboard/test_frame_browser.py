@@ -1,14 +1,12 @@
 """The frame in a real browser: what only a browser shows."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page
 
-from dashboard.pages import PAGES
 from tests.dashboard import answers
 from tests.dashboard.answers import HOSTILE
 from tests.dashboard.broker_lists import shop
@@ -117,32 +115,3 @@ def test_a_row_of_the_fleet_opens_its_cluster(url: str, page: Page) -> None:
     quiet(page)
     page.get_by_test_id("stDataFrame").click(position={"x": 400, "y": 36 + 23 * 2 + 12})
     page.wait_for_url("**/?cluster=billing")
-
-
-def test_the_theme_is_chosen_in_the_menu(url: str, page: Page) -> None:
-    """Light, dark, or that of the system."""
-    page.goto(f"{url}/probe")
-    quiet(page)
-    page.get_by_test_id("stMainMenu").get_by_role("button").click()
-    page.get_by_text("Dark", exact=True).click()
-
-    page.wait_for_function("() => getComputedStyle(document.querySelector('.stApp')).colorScheme === 'dark'")
-
-
-@pytest.mark.parametrize("page", [390], indirect=True)
-def test_no_page_is_wider_than_a_phone(url: str, page: Page, tmp_path: Path) -> None:
-    """With hostile names too, which do nothing."""
-    wide = {}
-    for shown in PAGES:
-        page.goto(f"{url}/{shown.path}?{urlencode({'cluster': HOSTILE})}")
-        page.get_by_role("heading", name=shown.title).first.wait_for()
-        quiet(page)
-        width = page.evaluate(
-            "() => Math.max(...['html', '[data-testid=stMain]'].map((it) => document.querySelector(it).scrollWidth))"
-        )
-        if width > 390:
-            wide[shown.title] = width
-            page.screenshot(path=str(tmp_path / f"{shown.title}.png"))
-
-    assert {} == wide
-    assert page.evaluate("() => window.hurt === undefined")
