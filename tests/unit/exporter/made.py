@@ -209,6 +209,7 @@ NO_CONSUMER_FACTS: dict[str, Any] = {
     "without_consumer_seconds": 90.0,
     "piled_up_seconds": None,
     "idle_connections": [],
+    "cancelled": [],
     "warning_after_seconds": 60.0,
 }
 
