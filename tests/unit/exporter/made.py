@@ -210,6 +210,7 @@ NO_CONSUMER_FACTS: dict[str, Any] = {
     "piled_up_seconds": None,
     "cancelled": None,
     "idle_connections": [],
+    "cancelled": [],
     "warning_after_seconds": 60.0,
 }
 
