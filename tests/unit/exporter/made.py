@@ -208,7 +208,6 @@ NO_CONSUMER_FACTS: dict[str, Any] = {
     "expires_after_seconds": None,
     "without_consumer_seconds": 90.0,
     "piled_up_seconds": None,
-    "cancelled": None,
     "idle_connections": [],
     "cancelled": [],
     "warning_after_seconds": 60.0,
