@@ -44,7 +44,7 @@ def gantt(rows: Sequence[GanttRow], entries: Sequence[TimelineEntry], axis: Axis
             y += _BAR
     theme.set_time_axis(theme.fixed_size(figure, y + _FRAME), axis)
     figure.update_layout(barmode="overlay", hovermode="closest", showlegend=True)
-    figure.update_xaxes(nticks=6, showgrid=True, gridcolor=theme.GRID)
+    figure.update_xaxes(type="date", nticks=6, showgrid=True, gridcolor=theme.GRID)
     figure.update_yaxes(range=[max(y, 1), 0], visible=False)
     _add_legend(figure, rows)
     return figure

@@ -40,10 +40,13 @@ def _span(text: str) -> str:
     return f"{fence} {text} {fence}"
 
 
+def shortened(text: str, longest: int) -> str:
+    """Text with an ellipsis in its middle if it is too long, because names often differ at their end only."""
+    half = (longest - 1) // 2
+    return text if len(text) <= longest else f"{text[:half]}…{text[-half:]}"
+
+
 def plot_text(text: str, longest: int = 48) -> str:
     """Text for a plotly label, which interprets some HTML tags; long names are shortened in the middle."""
-    shown = visible(text)
-    if len(shown) > longest:
-        half = (longest - 1) // 2
-        shown = f"{shown[:half]}…{shown[-half:]}"
+    shown = shortened(visible(text), longest)
     return shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -11,7 +11,7 @@ from html import escape
 from ackscope import format as fmt
 from ackscope.findings import Severity
 from dashboard.format import readable
-from dashboard.format.escape import visible
+from dashboard.format.escape import shortened, visible
 from dashboard.format.timezones import UTC, Zone
 from dashboard.frames.gantt_rows import GanttBar, GanttRow, groups
 from dashboard.frames.timeline_entries import NOTE, SHIFT, TimelineEntry
@@ -167,7 +167,7 @@ def _chart(report: TimelineReport) -> str:
         shapes.append(_label(name, y + 18, "group"))
         y += _HEADING
         for row in rows:
-            shapes.append(_label(_shortened(row.label), y + 12))
+            shapes.append(_label(shortened(row.label, _LONGEST), y + 12))
             shapes += [_bar(report, row, bar, y + 18) for bar in row.bars]
             y += _ROW
     words = f"{fmt.plural(len(report.rows), 'row')} of findings over time; the tables below have the same data."
@@ -235,11 +235,6 @@ def _mark_colour(entry: TimelineEntry) -> str:
 
 def _moment(report: TimelineReport, at: float) -> str:
     return readable.minute(at, report.zone, "%Y-%m-%d %H:%M:%S")
-
-
-def _shortened(text: str) -> str:
-    half = (_LONGEST - 1) // 2
-    return text if len(text) <= _LONGEST else f"{text[:half]}…{text[-half:]}"
 
 
 def _lines(text: str) -> str:

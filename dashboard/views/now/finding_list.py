@@ -9,7 +9,7 @@ from ackscope.findings import Severity
 from ackscope.reports import FindingReport, flat_reports
 from dashboard.data.model import BacklogTrend
 from dashboard.format import readable
-from dashboard.format.escape import literal, visible
+from dashboard.format.escape import literal, shortened, visible
 from dashboard.frames import finding_rows
 from dashboard.frames.finding_rows import FindingRow, RowFilter
 from dashboard.ui import elements, layout
@@ -25,6 +25,9 @@ _HEADER = (
 _FIRST_ROWS = 60
 # A thousand findings are filtered, or read from the API.
 _MOST_ROWS = 300
+
+_LONGEST_SUBJECT = 26
+"""Characters of a subject that fit in its cell."""
 
 
 def render(
@@ -112,7 +115,7 @@ def _label(row: FindingRow, backlogs: Mapping[tuple[str, str], BacklogTrend], no
     subject = finding.subject.name if vhost is None or not several else f"{finding.subject.name} ({vhost})"
     cells = (
         f"↳ {finding.rule}" if row.under else finding.rule,
-        subject,
+        shortened(subject, _LONGEST_SUBJECT),
         finding_rows.age(finding, now),
         finding_rows.trend(finding.subject, backlogs),
         _notes(finding),
