@@ -30,7 +30,7 @@ PAGES = (
     DashboardPage("Nodes", "nodes", "how close each node is to its limits", nodes.render),
     DashboardPage("History", "history", "changes, recurring findings, worst queues, capacity forecast", history.render),
     DashboardPage("Timeline", "timeline", "findings, changes and notes in order of time", timeline.render),
-    DashboardPage("Topology", "topology", "exchanges, consumers and dead-letter routes of one queue", topology.render),
+    DashboardPage("Topology", "topology", "who publishes through which exchanges to which queues", topology.render),
     DashboardPage("Semantics", "semantics", "what acks and confirms guarantee on this broker", semantics.render),
     DashboardPage("Probe", "probe", "run a probe now", probe.render),
 )

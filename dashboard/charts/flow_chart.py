@@ -28,6 +28,8 @@ _LETTER = 6.6
 """Mean width of a letter in pixels."""
 _BOX = 0.39
 """Half the width of a box; columns are 1 apart."""
+_SCREEN = 600
+"""Pixels of a picture that are in sight without scrolling."""
 _MOST_LINES = 5
 _PIECES = re.compile(r"[^ ./:_-]*[ ./:_-]?")
 
@@ -99,7 +101,8 @@ def _places(
     """The centre of every box: the number of its column, and pixels from the top."""
     places = {}
     for number, column in enumerate(columns):
-        top = (tallest - _height(column, heights)) / 2 + _SPACE / 2
+        # In a picture taller than a screen, a short column stays on the first screen.
+        top = max(0.0, min(tallest, _SCREEN) - _height(column, heights)) / 2 + _SPACE / 2
         for key in column:
             places[key] = (float(number), top + heights[key] / 2)
             top += heights[key] + _SPACE

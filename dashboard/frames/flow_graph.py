@@ -270,7 +270,7 @@ def _consumers(drawing: _Drawing, queue: str, rows: pd.DataFrame, traffic: Vhost
         details += [fmt.plural(len(mine), "consumer")] if len(mine) > 1 else []
         hosts = sorted({host for host in mine["host"] if host} - {client})
         details += [hosts[0] if len(hosts) == 1 else f"{len(hosts)} hosts"] if hosts else []
-        box = FlowBox(CONSUMER, client or "unknown client", tuple(details))
+        box = FlowBox(CONSUMER, client or "unknown client", tuple(dict.fromkeys(details)))
         drawing.lines.append(FlowLine(queue, drawing.add(4, f"{CONSUMER}:{client}", box), None if more else sent))
     if len(groups) > SHOWN:
         number = sum(len(mine) for _, mine in groups[SHOWN:])
@@ -309,6 +309,8 @@ def of_vhost(
 ) -> FlowGraph:
     """The busiest queues of a virtual host without those of probes, the exchanges that feed them, and publishers.
 
+    Idle queues without a finding are only counted, unless all are idle.
+
     Args:
         vhost: the virtual host.
         queues: rows of `queue_rows`.
@@ -321,12 +323,15 @@ def of_vhost(
     mine = queues[(queues["vhost"] == vhost) & ~queues["own"]]
     busy = mine["published"].fillna(0) + mine["acked"].fillna(0) + mine["ready"].fillna(0) / 60
     ranked = mine.assign(_busy=busy).sort_values(["urgency", "_busy", "queue"], ascending=[True, False, True])
-    shown = ranked.head(SHOWN_QUEUES)
+    active = ranked[(ranked["_busy"] > 0) | (ranked["finding"] != "")]
+    shown = (active if len(active) else ranked).head(SHOWN_QUEUES)
     rates: dict[str, Any] = dict(zip(shown["queue"], shown["published"], strict=True))
     for row in shown.to_dict("records"):
         drawing.add(3, _queue_key(row["queue"]), _queue_box(row, vhost))
     if len(ranked) > len(shown):
-        drawing.add(3, f"{REST}:queues", FlowBox(REST, f"{len(ranked) - len(shown)} more queues", ("see page Queues",)))
+        idle = " idle" if len(shown) == len(active) else ""
+        title = f"{len(ranked) - len(shown)} more{idle} queues"
+        drawing.add(3, f"{REST}:queues", FlowBox(REST, title, ("see page Queues",)))
     keys: dict[tuple[str, str], list[str]] = {}
     for source, target, key in _pairs(here[here["destination_type"] == "queue"]):
         if target in rates:
