@@ -220,6 +220,8 @@ def test_twelve_findings_and_the_whole_of_one_are_on_the_first_screen(
     """Each is one line, nothing is cut off, and the curves are drawn."""
     page.goto(f"{watched.url}/?cluster=billing")
     settle(page)
+    rows(page).nth(11).wait_for()
+    page.locator(".curves img").first.wait_for()
     boxes = [row.bounding_box() for row in rows(page).all()]
     whole = page.locator(".st-key-finding-details").bounding_box()
     drawn = page.locator(".curves img").evaluate_all("them => them.map((it) => it.naturalWidth)")

@@ -5,32 +5,26 @@ It knows what to look for, a rule and what it is about, and no address but that 
 
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from playwright.sync_api import Error, Locator, Page
+from playwright.sync_api import Error, Page
 
-from dashboard.format.escape import visible
+from dashboard.format.escape import shortened, visible
+from dashboard.views.now.finding_list import LONGEST_SUBJECT
 from tests.e2e.trouble import Held
 
 PATIENCE = 90.0
 """Seconds after which the reader gives up, on however slow a machine."""
 
-_LINES = """() => {
-  const part = "[class*='st-key-card-'], [data-testid=stExpander]";
-  return [...document.querySelectorAll("[data-testid=stMain] :is(" + part + ")")]
-    .filter((each) => !each.parentElement.closest(part))
-    .map((each) => [each.matches("[data-testid=stExpander]"), each.innerText]);
-}"""
-"""What lies open, and the lines that can be opened, in the order of the page: whether it is such a line, its text."""
-
 _SEEN = "(found) => found.filter((each) => each.checkVisibility()).map((each) => each.innerText.trim())"
-_FOLDED = "(line) => line.matches('[data-testid=stExpander]') && !line.querySelector('details').open"
 _COMES = 60.0
 
-_CARD = "[class*='st-key-card-']"
-_LINE = "[data-testid=stExpander]"
+_ROWS = ".st-key-finding-rows button:visible"
+_DETAILS = ".st-key-finding-details"
+_MORE = re.compile(r"\+\d")
+"""A line says so if it has consequences, which are listed while it is chosen."""
 
 
 @dataclass(slots=True)
@@ -39,7 +33,7 @@ class Reading:
 
     Attributes:
         seconds: from opening the page to having read the next step.
-        place: in which card or line, from the top, the finding was; 0 where it was in none.
+        place: the line of the finding, from the top; 0 where it was in none.
         missing: what should have been there and was not.
         commands: of the next steps, as they can be copied.
     """
@@ -65,10 +59,10 @@ def read(page: Page, url: str, held: Held, ask: Callable[[], Mapping[str, Any]])
     page.set_default_timeout(PATIENCE * 1000)
     try:
         page.goto(url)
-        marks = (_word(held.spec.rule), re.compile(re.escape(visible(ask()["subject"]["name"]))))
-        opened = _find(page, reading, marks, began + PATIENCE)
-        if opened is not None:
-            _read_on(opened, reading, ask)
+        subject = ask()["subject"]
+        rule, who = _word(held.spec.rule), {shortened(each, LONGEST_SUBJECT) for each in _names(subject)}
+        if _find(page, reading, rule, who, began + PATIENCE):
+            _read_on(page, reading, rule, ask)
     except Error as error:
         reading.missing.append(f"gave up: {error.message.splitlines()[0]}")
     reading.seconds = time.monotonic() - began
@@ -80,45 +74,55 @@ def _word(rule: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w.'-]){re.escape(rule)}(?![\w-])")
 
 
-def _find(page: Page, reading: Reading, marks: Sequence[re.Pattern[str]], until: float) -> Locator | None:
-    """The open card that tells of it, with one click where it is folded up."""
+def _names(subject: Mapping[str, Any]) -> tuple[str, str]:
+    """The name of a subject as the list has it: with its virtual host where there are several."""
+    return visible(subject["name"]), visible(f"{subject['name']} ({subject['vhost']})")
+
+
+def _find(page: Page, reading: Reading, rule: re.Pattern[str], who: Collection[str], until: float) -> bool:
+    """Choose the line that tells of it; a consequence is listed once its cause is chosen."""
+    opened: set[str] = set()
     while time.monotonic() < until:
-        for place, (folded, text) in enumerate(page.evaluate(_LINES), start=1):
-            if not all(mark.search(text) for mark in marks):
-                continue
-            reading.place = place
-            found = page.locator(_LINE if folded else _CARD)
-            for mark in marks:
-                found = found.filter(has_text=mark)
-            if folded:
-                _open(found.first, reading)
-            return found.first
+        lines = page.locator(_ROWS).all_inner_texts()
+        for place, text in enumerate(lines, start=1):
+            if rule.search(text) and any(each in text for each in who):
+                reading.place = place
+                _choose(page, reading, place - 1, rule)
+                return True
+        cause = next((text for text in lines if _MORE.search(text) and text not in opened), None)
+        if cause is not None and reading.clicks < 1:
+            opened.add(cause)
+            page.locator(_ROWS).nth(lines.index(cause)).click()
+            reading.clicks += 1
         # The page still comes.
-        page.wait_for_timeout(100)
-    reading.missing.append("no card and no line of the first screen tells of it")
-    return None
+        page.wait_for_timeout(300)
+    reading.missing.append("no line of the first screen tells of it")
+    return False
 
 
-def _open(line: Locator, reading: Reading) -> None:
-    line.locator("summary").first.click()
+def _choose(page: Page, reading: Reading, number: int, rule: re.Pattern[str]) -> None:
+    """Click a line, unless the first one is shown in full already."""
+    if number == 0 and rule.search(page.locator(_DETAILS).inner_text()):
+        return
+    page.locator(_ROWS).nth(number).click()
     reading.clicks += 1
 
 
-def _read_on(card: Locator, reading: Reading, ask: Callable[[], Mapping[str, Any]]) -> None:
-    """What a card says: why, what shows it, what to do; a card that was just opened comes piece by piece."""
+def _read_on(page: Page, reading: Reading, rule: re.Pattern[str], ask: Callable[[], Mapping[str, Any]]) -> None:
+    """What the details say: why, what shows it, what to do; they come piece by piece."""
     until, lacking = time.monotonic() + _COMES, ["all of it"]
+    details = page.locator(_DETAILS)
     while lacking and time.monotonic() < until:
-        text = card.inner_text()
+        text = details.inner_text()
         # What is drawn, a picture's words tell.
-        drawn = card.locator("[aria-label]").evaluate_all("(found) => found.map((each) => each.ariaLabel).join(' ')")
-        reading.commands = card.locator("pre code").evaluate_all(_SEEN)
+        drawn = details.locator("[aria-label]").evaluate_all("(found) => found.map((each) => each.ariaLabel).join(' ')")
+        reading.commands = details.locator("pre code").evaluate_all(_SEEN)
         # Its words change as it goes on: those of now are what must be read.
-        lacking = _lacking(ask(), text, f"{text} {drawn}", reading.commands)
+        lacking = (
+            _lacking(ask(), text, f"{text} {drawn}", reading.commands) if rule.search(text) else ["another finding"]
+        )
         if lacking:
-            card.page.wait_for_timeout(300)
-            # One that was not told for a moment is folded when it is back: a person clicks again, and it counts.
-            if card.evaluate(_FOLDED):
-                _open(card, reading)
+            page.wait_for_timeout(300)
     reading.missing += lacking
 
 

@@ -131,6 +131,7 @@ def _run_probe(page: Page) -> None:
 
 VISITS = (
     Visit("Now", _nothing, ("stuck-consumer", "fault.stuck-consumer"), ("fault.stuck-consumer",)),
+    Visit("Fleet", _nothing, ("shop", "critical"), ("shop",)),
     Visit("Confirms", _stream, ("missing", "Confirm latency of quorum"), ("Confirm latency of quorum",)),
     Visit("Queues", _find("fault.no-consumer"), ("fault.no-consumer", "1 match"), ("fault.no-consumer", "1 match")),
     Visit(
@@ -152,7 +153,7 @@ VISITS = (
         ("fault.stuck-consumer",),
         ("fault.stuck-consumer",),
     ),
-    Visit("Timeline", _pick("Length", "1h", "hours=1h"), ("fault.stuck-consumer", "began"), ("fault.stuck-consumer",)),
+    Visit("Timeline", _nothing, ("fault.stuck-consumer", "began"), ("fault.stuck-consumer",)),
     Visit(
         "Topology",
         # Not the first one of the list, which is chosen already.

@@ -26,7 +26,7 @@ _FIRST_ROWS = 60
 # A thousand findings are filtered, or read from the API.
 _MOST_ROWS = 300
 
-_LONGEST_SUBJECT = 26
+LONGEST_SUBJECT = 26
 """Characters of a subject that fit in its cell."""
 
 
@@ -115,7 +115,7 @@ def _label(row: FindingRow, backlogs: Mapping[tuple[str, str], BacklogTrend], no
     subject = finding.subject.name if vhost is None or not several else f"{finding.subject.name} ({vhost})"
     cells = (
         f"↳ {finding.rule}" if row.under else finding.rule,
-        shortened(subject, _LONGEST_SUBJECT),
+        shortened(subject, LONGEST_SUBJECT),
         finding_rows.age(finding, now),
         finding_rows.trend(finding.subject, backlogs),
         _notes(finding),

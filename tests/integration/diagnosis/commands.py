@@ -160,6 +160,9 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         facts["first_queue"] = queue(names.stream, "stream")
     if command.rule in {"dlx-missing", "dead-letters-held"}:
         facts |= {"exchange": "dead & gone", "new_type": "direct", "new_queue": "dead letters", "new_key": "it's new"}
+    if command.rule == "dlx-missing" and command.step.when == "bound":
+        # There the exchange exists.
+        facts["exchange"] = names.exchange
     if command.rule == "connection-limit-reached":
         facts["raised_limits"] = {"max-connections": 100}
     if command.rule == "queue-limit-reached":

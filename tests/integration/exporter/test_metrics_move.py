@@ -4,6 +4,7 @@ import re
 import time
 
 import pytest
+import requests
 from prometheus_client.parser import text_string_to_metric_families
 
 from ackscope.clock import SystemClock
@@ -103,13 +104,25 @@ def of_page(text, known):
                 yield name, (sample.name, *sorted(sample.labels.items())), sample.value
 
 
+def mute(exporter, finding):
+    """Mute one finding for an hour."""
+    change = {
+        "cluster": "shop",
+        "rule": finding["rule"],
+        "subject": finding["subject"],
+        "by": "ann",
+        "mute_seconds": 3600,
+    }
+    assert 200 == requests.post(f"{exporter.url}/api/v1/triage", json=change, timeout=10).status_code
+
+
 def test_every_metric_of_the_exporter_is_seen_and_moves(tmp_path):
     """While its broker works and dies and comes back, its probes are killed, and its file is right and wrong."""
     known, moves = own_metrics(), Moves()
     expected = [spec for spec in known.values() if not untested_reason(spec)]
     # A budget so small that intervals stretch.
-    poll = {"interval": "1s", "budget": 0.005}
-    with start_lab("4.3", extra=PLUGINS) as lab, exporting(lab.nodes[0], tmp_path, poll=poll) as exporter:
+    more = {"poll": {"interval": "1s", "budget": 0.005}, "triage": {"file": str(tmp_path / "triage.json")}}
+    with start_lab("4.3", extra=PLUGINS) as lab, exporting(lab.nodes[0], tmp_path, **more) as exporter:
 
         def watch(readings, pause=1.5):
             for _ in range(readings):
@@ -121,6 +134,8 @@ def test_every_metric_of_the_exporter_is_seen_and_moves(tmp_path):
         with Busy(lab) as busy:
             busy.stir()
             watch(10)
+        mute(exporter, eventually(lambda: exporter.cluster("findings")["findings"])[0])
+        watch(2)
         for child in exporter.children():
             child.kill()
         watch(15, pause=0.1)
