@@ -21,8 +21,9 @@ def _read_page(url: str, wanted: str) -> str:
     with chromium() as browser:
         page = browser.new_page(viewport={"width": 1280, "height": 1000})
         page.goto(url)
-        page.get_by_text(wanted).first.wait_for(timeout=60_000)
-        # The line of all findings comes first, what they say below it.
+        page.set_default_timeout(60_000)
+        page.locator(".st-key-finding-rows button:visible", has_text=wanted).first.click()
+        page.locator(".st-key-finding-details", has_text=wanted).wait_for()
         quiet(page)
         picture = os.environ.get("ACKSCOPE_SCREENSHOT")
         if picture:
