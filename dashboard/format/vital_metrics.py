@@ -57,7 +57,7 @@ _USUAL = {
     "node": ("mem_used", "disk_free", "fd_used"),
     "cluster": ("publish", "ack", "ready"),
 }
-"""Kind of subject -> metrics to show if the evidence names none, the most telling first."""
+"""Kind of subject -> metrics to show if the evidence names none, the clearest evidence first."""
 _MOST_LINES = 3
 _KINDS = {"/api/queues": "queue", "/api/nodes": "node"}
 

@@ -189,3 +189,11 @@ def test_texts_that_are_left_out_exist():
 def test_what_is_found(text, expected):
     """Phrases over the end of a line too, and none in code."""
     assert expected == list(problems(prose(text), 1, PHRASES))
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_no_page_has_the_marks_of_a_merge(path: str) -> None:
+    """Two versions of a page would be shown one after the other."""
+    found = [line for line in (ROOT / path).read_text().splitlines() if line.startswith(("<<<<<<< ", ">>>>>>> "))]
+
+    assert [] == found
