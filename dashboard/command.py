@@ -44,6 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="sign-in by OpenID Connect and access rules (default: open to everybody who can reach it)",
     )
+    parser.add_argument(
+        "--login-header",
+        metavar="NAME",
+        help="an authenticating proxy in front names the person in this header, such as X-Forwarded-Email",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -58,9 +63,10 @@ def run(args: argparse.Namespace) -> int:
     exporter, rollups = exporter_url(args.exporter), rollups_root(args.rollups)
     semantics, notes = semantics_file(args.semantics), notes_file(args.notes)
     login = None if args.login is None else read(Path(args.login).expanduser().absolute(), base)
-    settings = PageSettings(exporter, rollups, semantics, notes, None if login is None else login.rules)
+    header = login_header(args.login_header, host, with_login=login is not None)
+    settings = PageSettings(exporter, rollups, semantics, notes, None if login is None else login.rules, header)
     _check_free(host, port)
-    if login is None and not is_loopback(host):
+    if not settings.has_login and not is_loopback(host):
         _LOG.warning(
             "no --login: anybody who can reach the dashboard can read everything and run probes",
             listen=args.listen,
@@ -135,6 +141,31 @@ def notes_file(text: str | None) -> Path | None:
     if path.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
         raise UsageError(f"--notes: {path} cannot be written; choose a file that this user can write to")
     return path
+
+
+def login_header(text: str | None, host: str, *, with_login: bool) -> str | None:
+    """Parse the name of the header that a proxy in front sets.
+
+    Args:
+        text: the option.
+        host: the address to listen on. Whoever reaches it directly can set the header, so it must be loopback.
+        with_login: whether there is a `--login` as well.
+
+    Raises:
+        UsageError: it is not the name of a header, or the header could be forged.
+    """
+    if text is None:
+        return None
+    if not re.fullmatch(r"[A-Za-z0-9-]+", text):
+        raise UsageError(f"--login-header: {text!r} is not the name of a header; expected X-Forwarded-Email")
+    if with_login:
+        raise UsageError("--login-header: give either this or --login; a proxy has already signed people in")
+    if not is_loopback(host):
+        raise UsageError(
+            f"--login-header: with --listen {host} anybody could set the header and get access; "
+            "run the proxy on the same host (or pod) and listen on 127.0.0.1"
+        )
+    return text
 
 
 def base_path(text: str) -> str:

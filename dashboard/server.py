@@ -24,10 +24,8 @@ from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ackscope import tuning
-from ackscope.clock import SystemClock
 from ackscope.log import get_logger
 from dashboard.auth.login_file import LoginConfig
-from dashboard.auth.session_middleware import SessionMiddleware, SingleLineErrors
 from dashboard.frame.scripts import FOCUS_SEARCH
 from dashboard.settings import PageSettings
 
@@ -93,7 +91,6 @@ def serve(settings: PageSettings, host: str, port: int, base: str = "", login: L
     sys.argv = [str(SCRIPT.parent.parent / "ackscope")]
     middleware = [Middleware(_SecurityHeaders, policy=content_policy())]
     if login is not None:
-        middleware.append(Middleware(SessionMiddleware, login=login, base=base, clock=SystemClock()))
         _quiet_login_logs(login)
     app = st.App(
         SCRIPT, lifespan=lifespan, middleware=middleware, secrets=None if login is None else dict(login.secrets())
@@ -116,7 +113,7 @@ async def _collect_garbage() -> None:
 def _quiet_login_logs(login: LoginConfig) -> None:
     """Log one line for each failed sign-in, and no deprecation warnings of libraries."""
     logging.getLogger(f"{st.__name__}.web.server.starlette.starlette_auth_routes").addFilter(
-        SingleLineErrors(login.metadata_url)
+        _SingleLineErrors(login.metadata_url)
     )
     from authlib.deprecate import AuthlibDeprecationWarning  # noqa: PLC0415  only needed with a login
 
@@ -173,3 +170,20 @@ class _SecurityHeaders:
             await send(message)
 
         await self._app(scope, receive, send_with_headers if scope["type"] == "http" else send)
+
+
+class _SingleLineErrors(logging.Filter):
+    """Shortens a log record with a traceback to one line: the error and the address of the provider."""
+
+    def __init__(self, provider: str) -> None:
+        super().__init__()
+        self._provider = provider
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Shorten the record; every record passes."""
+        if record.exc_info and record.exc_info[1] is not None:
+            error = record.exc_info[1]
+            why = f"{type(error).__name__}: {error}"
+            record.msg, record.args = f"{record.getMessage()} ({why}; the provider is {self._provider})", ()
+            record.exc_info = record.exc_text = None
+        return True

@@ -13,6 +13,7 @@ _ROLLUPS = "ACKSCOPE_DASHBOARD_ROLLUPS"
 _SEMANTICS = "ACKSCOPE_DASHBOARD_SEMANTICS"
 _NOTES = "ACKSCOPE_DASHBOARD_NOTES"
 _LOGIN = "ACKSCOPE_DASHBOARD_LOGIN"
+_LOGIN_HEADER = "ACKSCOPE_DASHBOARD_LOGIN_HEADER"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,8 @@ class PageSettings:
         rollups: root of the rollup files; it need not exist yet.
         semantics: output of `ackscope verify --json`; None if there is none.
         notes: file of the notes; None: nothing is ever written.
-        login: access rules; None: everybody who can reach the dashboard.
+        login: access rules of people who sign in at a provider; None: no sign-in at a provider.
+        login_header: header in which an authenticating proxy in front names the person; None: there is no such proxy.
     """
 
     exporter: str
@@ -32,6 +34,12 @@ class PageSettings:
     semantics: Path | None = None
     notes: Path | None = None
     login: AccessRules | None = None
+    login_header: str | None = None
+
+    @property
+    def has_login(self) -> bool:
+        """Whether people sign in, here or at a proxy in front."""
+        return self.login is not None or self.login_header is not None
 
     def to_environ(self) -> dict[str, str]:
         """The settings as environment variables."""
@@ -41,6 +49,7 @@ class PageSettings:
             _SEMANTICS: "" if self.semantics is None else str(self.semantics),
             _NOTES: "" if self.notes is None else str(self.notes),
             _LOGIN: "" if self.login is None else self.login.to_json(),
+            _LOGIN_HEADER: self.login_header or "",
         }
 
     @classmethod
@@ -54,7 +63,8 @@ class PageSettings:
             semantics, notes = (Path(text) if (text := environ.get(name)) else None for name in (_SEMANTICS, _NOTES))
             # A missing variable does not mean "no login": a page started in another way stays closed.
             login = AccessRules.from_json(text) if (text := environ[_LOGIN]) else None
-            return cls(environ[_EXPORTER], Path(environ[_ROLLUPS]), semantics, notes, login)
+            login_header = environ[_LOGIN_HEADER] or None
+            return cls(environ[_EXPORTER], Path(environ[_ROLLUPS]), semantics, notes, login, login_header)
         except KeyError as error:
             raise ConfigError(
                 f"{error.args[0]} is not set; start the page with: ackscope dashboard --exporter URL --rollups DIR"

@@ -9,9 +9,6 @@ from typing import Any
 Claims = Mapping[str, Any]
 """The claims of an ID token, and `is_logged_in`, which Streamlit adds; OpenID Connect Core 1.0, sections 2 and 5.1."""
 
-SIGN_IN_FAILED = ("signin", "failed")
-"""Query parameter and value in the address of the sign-in page after a failed sign-in."""
-
 
 class AccessDecision(Enum):
     """Result of checking a person against the access rules."""

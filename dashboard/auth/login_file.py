@@ -123,11 +123,6 @@ class LoginConfig:
     client_secret: str = field(repr=False)
     cookie_secret: str = field(repr=False)
 
-    @property
-    def encrypted(self) -> bool:
-        """Whether the dashboard is served over https, so that cookies can be `Secure`."""
-        return self.redirect_uri.startswith("https:")
-
     def secrets(self) -> Mapping[str, Any]:
         """The secrets in the layout of Streamlit's `st.login`."""
         return {

@@ -62,6 +62,17 @@ URL = "http://127.0.0.1:9419"
             "--notes: / cannot be written; choose a file that this user can write to",
             id="notes are a folder",
         ),
+        pytest.param(
+            ["--login-header", "X User"],
+            "--login-header: 'X User' is not the name of a header; expected X-Forwarded-Email",
+            id="not a header",
+        ),
+        pytest.param(
+            ["--login-header", "X-User", "--listen", "0.0.0.0:8501"],
+            "--login-header: with --listen 0.0.0.0 anybody could set the header and get access; "
+            "run the proxy on the same host (or pod) and listen on 127.0.0.1",
+            id="header that could be forged",
+        ),
     ],
 )
 def test_bad_options_are_one_line(
@@ -111,7 +122,7 @@ def test_a_trailing_slash_is_removed() -> None:
 
 def test_settings_survive_the_environment(tmp_path: Path) -> None:
     """To variables and back."""
-    settings = PageSettings(URL, tmp_path)
+    settings = PageSettings(URL, tmp_path, login_header="X-Forwarded-Email")
 
     assert settings == PageSettings.from_environ(settings.to_environ())
 

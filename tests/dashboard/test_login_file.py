@@ -191,7 +191,6 @@ def test_secrets_are_read_and_never_printed(folder: Path) -> None:
     assert login.cookie_secret == login.secrets()["auth"]["cookie_secret"]
     assert ("ann@example.org",) == login.rules.emails
     assert 12 * 3600 == login.rules.session
-    assert login.encrypted
     for text in (repr(login), str(settings.to_environ())):
         assert SECRET not in text
         assert login.cookie_secret not in text

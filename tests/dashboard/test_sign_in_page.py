@@ -31,8 +31,11 @@ def person(email: str, ago: float = 60.0, **claims: object) -> dict[str, Any]:
 def knock(monkeypatch: pytest.MonkeyPatch, exporter: Exporter, rollups: Path) -> Knock:
     """Run the script once: `knock(claims, path)`; the page at `path` becomes the first page, which AppTest shows."""
 
-    def run(claims: dict[str, Any], path: str = "", rules: AccessRules | None = RULES, **query: str) -> AppTest:
-        for name, value in PageSettings(exporter.url, rollups, login=rules).to_environ().items():
+    def run(
+        claims: dict[str, Any], path: str = "", rules: AccessRules | None = RULES, header: str | None = None
+    ) -> AppTest:
+        settings = PageSettings(exporter.url, rollups, login=rules, login_header=header)
+        for name, value in settings.to_environ().items():
             monkeypatch.setenv(name, value)
         st.cache_data.clear()
         st.cache_resource.clear()
@@ -44,8 +47,6 @@ def knock(monkeypatch: pytest.MonkeyPatch, exporter: Exporter, rollups: Path) ->
         if "ago" in reported:
             reported["iat"] = SystemClock().now().wall - reported.pop("ago")
         page.user = reported
-        for name, value in query.items():
-            page.query_params[name] = value
         return page.run()
 
     return run
@@ -89,48 +90,54 @@ def test_without_a_login_everybody_has_access(knock: Knock, exporter: Exporter) 
     assert "Signed in" not in words(page)
 
 
+@pytest.mark.parametrize("path", [page.path for page in PAGES])
+def test_a_request_that_bypasses_the_proxy_sees_nothing(path: str, knock: Knock, exporter: Exporter) -> None:
+    """A request without the header: no data, no button."""
+    page = knock(person("ann@example.org"), path, rules=None, header="X-Forwarded-Email")
+
+    assert [] == errors(page)
+    assert [] == exporter.asked
+    assert 0 == len(page.button)
+    assert [
+        "This request did not come through the sign-in proxy (no X-Forwarded-Email). Open the address of the proxy."
+    ] == [text.value for text in page.text]
+
+
 @pytest.mark.parametrize(
-    ("claims", "query", "said"),
+    ("claims", "said"),
     [
-        ({}, {}, "Restricted to broker operators."),
-        (
-            {},
-            {"signin": "failed"},
-            "Sign-in failed. Try again, or ask the administrator: the log of the dashboard has the reason.",
-        ),
-        (person("ann@example.org", ago=3601), {}, "Your session has expired after 1 h. Sign in again."),
+        ({}, "Restricted to broker operators."),
+        (person("ann@example.org", ago=3601), "Your session has expired after 1 h. Sign in again."),
         (
             person("bob@example.org"),
-            {},
             "bob@example.org has no access to this dashboard. Ask the administrator for access.",
         ),
         (
             person("ann@example.org", email_verified=False),
-            {},
             f"ann@example.org has no access to this dashboard{UNVERIFIED}. Ask the administrator for access.",
         ),
         (
             person("*b*\u202e <b>"),
-            {},
             "*b*\\u202e <b> has no access to this dashboard. Ask the administrator for access.",
         ),
     ],
 )
-def test_the_sign_in_page_says_why(claims: dict[str, Any], query: dict[str, str], said: str, knock: Knock) -> None:
+def test_the_sign_in_page_says_why(claims: dict[str, Any], said: str, knock: Knock) -> None:
     """As plain text, whatever the name contains."""
-    page = knock(claims, "queues", **query)
+    page = knock(claims, "queues")
 
     assert [said] == [text.value for text in page.text]
 
 
+@pytest.mark.parametrize("missing", ["_LOGIN", "_LOGIN_HEADER"])
 def test_a_page_without_settings_stays_closed(
-    knock: Knock, monkeypatch: pytest.MonkeyPatch, exporter: Exporter
+    missing: str, knock: Knock, monkeypatch: pytest.MonkeyPatch, exporter: Exporter
 ) -> None:
     """Started without the command: an error, not a page."""
     setting = monkeypatch.setenv
 
     def all_but_one(name: str, value: str) -> None:
-        if not name.endswith("_LOGIN"):
+        if not name.endswith(missing):
             setting(name, value)
 
     monkeypatch.setattr(monkeypatch, "setenv", all_but_one)

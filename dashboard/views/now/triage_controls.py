@@ -6,7 +6,7 @@ import streamlit as st
 
 from ackscope.reports import FindingReport
 from ackscope.triage import MAX_NAME, MAX_REASON, Triage
-from dashboard.auth.access_rules import display_name
+from dashboard.auth import person
 from dashboard.data import triage
 from dashboard.format import readable
 from dashboard.settings import PageSettings
@@ -85,7 +85,7 @@ def _mute_form(settings: PageSettings, cluster: str, address: str, finding: Find
     with st.form(f"mute-form-{address}", border=False):
         st.selectbox("Mute for", list(_HOURS), key=f"mute-for-{address}")
         st.text_input("Reason", max_chars=MAX_REASON, key=f"mute-reason-{address}")
-        if settings.login is None:
+        if not settings.has_login:
             st.text_input("Your name", value=_person(settings), max_chars=MAX_NAME, key=f"mute-by-{address}")
         st.caption("A muted finding stays in the list and in /metrics; the headline does not count it.")
         st.form_submit_button("Mute", on_click=_mute, args=(settings, cluster, address, finding))
@@ -99,7 +99,7 @@ def _own(settings: PageSettings, cluster: str, address: str, finding: FindingRep
 
 
 def _mute(settings: PageSettings, cluster: str, address: str, finding: FindingReport) -> None:
-    if settings.login is None:
+    if not settings.has_login:
         st.session_state[_AUTHOR] = st.session_state[f"mute-by-{address}"].strip()
     seconds = _HOURS[st.session_state[f"mute-for-{address}"]] * 3600
     reason = st.session_state[f"mute-reason-{address}"]
@@ -115,6 +115,5 @@ def _change(settings: PageSettings, cluster: str, address: str, finding: Finding
 
 def _person(settings: PageSettings) -> str:
     """Name of the reader: of the login, or the one that was typed before."""
-    if settings.login is not None:
-        return display_name(st.user.to_dict())[:MAX_NAME]
-    return str(st.session_state.get(_AUTHOR, ""))[:MAX_NAME]
+    name = person.name(settings) if settings.has_login else st.session_state.get(_AUTHOR)
+    return (name or "")[:MAX_NAME]
