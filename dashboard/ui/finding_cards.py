@@ -9,12 +9,13 @@ from ackscope import format as fmt
 from ackscope.findings import Subject
 from ackscope.reports import FindingReport
 from dashboard.charts import onset_curves
-from dashboard.data import model
+from dashboard.data import model, runbooks
 from dashboard.data.model import ClusterFindings, MetricSeries
 from dashboard.format import readable, vital_metrics
 from dashboard.format.escape import literal, visible
 from dashboard.format.related_links import related_links
 from dashboard.frames import finding_rows
+from dashboard.settings import PageSettings
 from dashboard.ui import elements, layout, vital_tiles
 
 _MOST_CONSEQUENCES = 50
@@ -108,11 +109,11 @@ def curves(key: str, finding: FindingReport, lines: Sequence[MetricSeries], cont
 
 
 def steps(key: str, finding: FindingReport) -> None:
-    """What to do, with commands to copy, and the runbook."""
+    """What to do, with commands to copy, and a button that opens the runbook."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown("**Do next**", width="content")
-        with st.container(key=f"plain-runbook-{key}", width="content"):
-            st.caption(literal(f"Runbook: {finding.runbook}"), width="content")
+        if st.button("Runbook", key=f"runbook-{key}", type="tertiary", icon=":material/menu_book:"):
+            _runbook(finding)
     with st.container(key=f"steps-{key}", gap="xsmall"):
         for number, step in enumerate(finding.steps, start=1):
             st.text(f"{number}. {visible(step.lead)}")
@@ -121,6 +122,15 @@ def steps(key: str, finding: FindingReport) -> None:
                 st.code(shown, language=None, wrap_lines=True)
                 if shown != step.command:
                     st.caption("Contains invisible characters, shown as escapes: do not paste it.")
+
+
+@st.dialog("Runbook", width="large")
+def _runbook(finding: FindingReport) -> None:
+    text, problem = runbooks.read(PageSettings.from_environ().exporter, finding.rule)
+    if text is None:
+        st.text(f"{finding.runbook} cannot be shown: {problem}.")
+    else:
+        st.markdown(text)
 
 
 def evidence(key: str, finding: FindingReport) -> None:

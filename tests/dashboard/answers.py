@@ -24,6 +24,7 @@ from exporter.api import documents as api
 from exporter.api.columns import columns
 from exporter.api.object_series import object_series
 from exporter.api.queue_page import queue_document
+from exporter.api.runbooks import runbooks
 
 GIB = 1024**3
 CHECKED = ("no-consumer", "stuck-consumer", "requeue-loop", "pub-nacked-overflow", "memory-alarm", "disk-alarm")
@@ -400,6 +401,12 @@ def listed(lists: Mapping[str, Window], query: Mapping[str, str]) -> tuple[int, 
     return 200, api.as_json(columns(window, query["list"], query["columns"], SystemClock().now()))
 
 
+def runbook_answer(rule: str) -> tuple[int, bytes]:
+    """The real runbook of a rule."""
+    text = runbooks().get(rule)
+    return (404, b"") if text is None else (200, text.encode())
+
+
 class Exporter:
     """A fake exporter; set `clusters`, `lists`, or `raw` by path, to change its responses."""
 
@@ -424,6 +431,8 @@ class Exporter:
             return 200, orjson.dumps({"lines": [asdict(one) for one in lines]})
         if path in {"/api/v1/queue", "/api/v1/trends"}:
             return about_objects(self.lists, path, dict(parse_qsl(query)))
+        if path == "/runbook":
+            return runbook_answer(dict(parse_qsl(query)).get("rule", ""))
         body = documents(*self.clusters).get(path)
         return (404, b"") if body is None else (200, body)
 

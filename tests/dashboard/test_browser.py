@@ -125,6 +125,19 @@ def test_a_finding_has_links_and_a_bundle_can_be_downloaded(watched: Watched, pa
     assert "from 20 to 12,418" in card.locator(".curves img").nth(1).get_attribute("alt")
 
 
+def test_a_runbook_opens_and_stays_open(watched: Watched, page: Page) -> None:
+    """The whole runbook in a dialog, also after the page has refreshed itself."""
+    page.goto(f"{watched.url}/?cluster=shop")
+    settle(page)
+    page.get_by_role("button", name="Runbook").first.click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("heading", name="What else looks like it").wait_for()
+    page.wait_for_timeout(9_000)
+
+    expect(dialog.get_by_role("heading", name="What else looks like it")).to_be_visible()
+    assert 0 == dialog.locator("a[href$='.md']").count()
+
+
 def test_the_page_makes_no_external_requests(
     watched: Watched, page: Page, asked: list[str], complaints: list[str]
 ) -> None:

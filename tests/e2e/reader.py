@@ -131,6 +131,6 @@ def _lacking(reported: Mapping[str, Any], text: str, all_text: str, commands: Se
     steps = reported["steps"]
     lacking = [it["command"] for it in steps if it["command"] and visible(it["command"]) not in commands]
     lacking += [it["text"] for it in steps if visible(it["text"]) not in text]
-    lacking += [it for it in (reported["cause"], reported["runbook"]) if visible(it) not in text]
+    lacking += [reported["cause"]] * (visible(reported["cause"]) not in text)
     lacking += [it["what"] for it in reported["evidence"] if visible(it["what"]) not in all_text]
     return lacking
