@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ackscope import __version__
-from ackscope.cli import Parser, nearest
+from ackscope.cli import Command, Parser, nearest
 from ackscope.errors import EXIT_COULD_NOT, AckscopeError
 from ackscope.log import FORMATS, LEVELS, redact, setup_logging
 
@@ -60,7 +60,7 @@ def _run(argv: Sequence[str]) -> int:
     if entry is None:
         front.error(f"unknown command {chosen.command!r}{nearest(chosen.command, list(COMMANDS))}")
     try:
-        module = importlib.import_module(entry.module)
+        module: Command = importlib.import_module(entry.module)
     except ModuleNotFoundError as error:
         if entry.extra is None or (error.name or "").split(".")[0] in {
             entry.module.split(".")[0],
@@ -72,7 +72,15 @@ def _run(argv: Sequence[str]) -> int:
             f"ackscope {chosen.command}: needs {error.name}, which is not installed; "
             f"install the extra: pip install 'ackscope[{entry.extra}]'\n",
         )
-    parser = Parser(prog=f"ackscope {chosen.command}", description=entry.summary[0].upper() + entry.summary[1:] + ".")
+    args = command_parser(chosen.command, module).parse_args(chosen.rest)
+    setup_logging(args.log_level, args.log_format)
+    return module.run(args)
+
+
+def command_parser(name: str, module: Command) -> Parser:
+    """The parser of one command, with the options that all commands share."""
+    summary = COMMANDS[name].summary
+    parser = Parser(prog=f"ackscope {name}", description=summary[0].upper() + summary[1:] + ".")
     parser.add_argument("--log.level", "--log-level", dest="log_level", choices=LEVELS, default="info")
     parser.add_argument(
         "--log.format",
@@ -82,10 +90,7 @@ def _run(argv: Sequence[str]) -> int:
         help="logfmt for people, json for log collectors",
     )
     module.add_arguments(parser)
-    args = parser.parse_args(chosen.rest)
-    setup_logging(args.log_level, args.log_format)
-    code: int = module.run(args)
-    return code
+    return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
