@@ -3,7 +3,7 @@
 PYTEST := .venv/bin/python -m pytest
 JOBS ?= 2
 DEMO = $(if $(FOR),--for $(FOR)) $(if $(FAULT),--fault $(FAULT)) $(if $(BROKER),--broker $(BROKER)) $(if $(JSON),--json)
-.PHONY: help setup setup-test demo test lint format test-unit test-spark test-dashboard test-integration bench-probes bench-exporter bench-diagnosis bench-pipeline bench-dashboard lock screenshots
+.PHONY: help setup setup-test demo test lint format test-unit test-spark test-dashboard test-integration bench-probes bench-exporter bench-diagnosis bench-pipeline bench-dashboard docs lock screenshots
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -52,6 +52,9 @@ bench-pipeline: setup ## made-up history through the pipeline: beside DuckDB, Po
 
 bench-dashboard: setup-test ## the page at 10,000 queues: first look, reruns, twenty viewers, beside RabbitMQ's own; half an hour or so, needs Chromium
 	@.venv/bin/python -m bench.dashboard
+
+docs: setup-test ## the documentation as a site, in build/site
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet && echo build/site/index.html
 
 lock: ## pin every package anew, with hashes
 	@scripts/lock.sh --upgrade
