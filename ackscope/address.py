@@ -1,5 +1,6 @@
 """Addresses of brokers. They are shown without their password."""
 
+import re
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
@@ -46,6 +47,12 @@ class Address:
         return f"{self.scheme}://{self.username}@{self.where}{self.path}"
 
 
+def _is_ambiguous(url: str) -> bool:
+    """Whether an @ does not end the credentials, so that a part of a password could be read as the host."""
+    authority, *rest = re.split(r"[/?#]", url.partition("://")[2], maxsplit=1)
+    return authority.count("@") > 1 or any("@" in text for text in rest)
+
+
 def parse_address(url: str, *, schemes: tuple[str, ...], what: str) -> Address:
     """Parse an address such as `amqp://user:password@host:5672/vhost`.
 
@@ -58,11 +65,17 @@ def parse_address(url: str, *, schemes: tuple[str, ...], what: str) -> Address:
         UsageError: the address is invalid; the message has `what` and an example, never the password.
     """
     example = f"{schemes[0]}://user:password@host:{_PORTS[schemes[0]]}"
+    if _is_ambiguous(url):
+        raise UsageError(
+            f"{what}: a user name, password or virtual host with @ / # or ? in an address must be percent-encoded "
+            "(%40 %2F %23 %3F)"
+        )
     try:
         parts = urlsplit(url)
         port = parts.port
-    except ValueError as error:
-        raise UsageError(f"{what}: not an address ({error}); expected {example}") from None
+    except ValueError:
+        # The error would quote the text, which may be a part of a password.
+        raise UsageError(f"{what}: not an address, or a port above 65535; expected {example}") from None
     if parts.scheme not in schemes:
         got = f"scheme {parts.scheme!r}" if "://" in url else "no scheme"
         raise UsageError(f"{what}: {got}, expected {' or '.join(schemes)}, as in {example}")

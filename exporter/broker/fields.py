@@ -4,7 +4,6 @@ Brokers send `[]` for an empty object, "undefined" for a number, or nothing at a
 that is present but unusable is None too and is counted as a gap, so that an API change is noticed and never read as 0.
 """
 
-import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -140,10 +139,14 @@ def by_key(payload: object, gap: str, gaps: Gaps) -> Iterator[tuple[str, Any]]:
     yield from payload.items()
 
 
+_MOST_DIGITS = 10
+"""Python refuses to convert thousands of digits; no version has ten."""
+
+
 def version_of(text: object) -> Version | None:
     """Parse major and minor from a version such as "4.3.6"; None for anything else."""
     parts = text.split(".") if isinstance(text, str) else []
-    if len(parts) < 2 or not (parts[0].isdecimal() and parts[1].isdecimal()):
+    if len(parts) < 2 or not all(part.isdecimal() and len(part) < _MOST_DIGITS for part in parts[:2]):
         return None
     return (int(parts[0]), int(parts[1]))
 
@@ -165,32 +168,34 @@ def _at(item: Mapping[str, Any], path: tuple[str, ...]) -> Any:
 
 # ---------------------------------------------------------------- casts
 
+_LARGEST = 2**63 - 1
+"""The largest number: what a column of a Parquet file can hold. No counter and no size of a broker is larger."""
+
 _NO_VALUE = ("undefined", "unknown")
 """Texts that Erlang sends instead of a missing value."""
 
 
 def count(value: Any) -> int:
-    """A whole number of 0 or more."""
+    """A whole number of 0 or more, of at most 63 bits."""
     # Fast path: the checks below are for a JSON number such as 3.0 and for invalid values.
-    if type(value) is int and value >= 0:
+    if type(value) is int and 0 <= value <= _LARGEST:
         return value
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+    whole_number = number(value)
+    if whole_number != int(whole_number):
         raise ValueError(value)
-    if value != int(value):
-        raise ValueError(value)
-    return int(value)
+    return int(whole_number)
 
 
 def whole(value: Any) -> int:
-    """A whole number of either sign."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(value)  # noqa: TRY004  as in _at
+    """A whole number of either sign, of at most 63 bits."""
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > _LARGEST:
+        raise ValueError(value)
     return value
 
 
 def number(value: Any) -> float:
-    """A number of 0 or more."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+    """A number of 0 or more; one that no broker can have is refused, because it would spoil each sum with it."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _LARGEST:
         raise ValueError(value)
     return float(value)
 

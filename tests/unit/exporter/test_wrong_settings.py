@@ -82,7 +82,7 @@ WRONG = [
     (
         SHOP.replace(":15672", ":99999"),
         (
-            "clusters.shop.management: url: not an address (Port out of range 0-65535); "
+            "clusters.shop.management: url: not an address, or a port above 65535; "
             "expected http://user:password@host:15672"
         ),
     ),

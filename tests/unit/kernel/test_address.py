@@ -5,6 +5,11 @@ import pytest
 from ackscope.address import parse_amqp, parse_management
 from ackscope.errors import UsageError
 
+UNENCODED = (
+    "--amqp: a user name, password or virtual host with @ / # or ? in an address must be percent-encoded "
+    "(%40 %2F %23 %3F)"
+)
+
 
 def test_an_amqp_url_gives_all_its_parts() -> None:
     """User, password and virtual host are percent-decoded."""
@@ -46,7 +51,16 @@ def test_defaults_are_those_of_rabbitmq() -> None:
         ("amqp://u:geheim@:5672", "--amqp: no host, expected amqp://user:password@host:5672"),
         (
             "amqp://h:99999",
-            "--amqp: not an address (Port out of range 0-65535); expected amqp://user:password@host:5672",
+            "--amqp: not an address, or a port above 65535; expected amqp://user:password@host:5672",
+        ),
+        *(
+            (f"amqp://u:{password}@h", UNENCODED)
+            for password in ("ge/heim", "ge#heim", "ge?heim", "ge@heim", "9@x/geheim")
+        ),
+        ("amqp://u:geheim@h/v@x", UNENCODED),
+        (
+            "amqp://u:geheim",
+            "--amqp: not an address, or a port above 65535; expected amqp://user:password@host:5672",
         ),
     ],
 )

@@ -1,13 +1,15 @@
 """Payloads of real brokers, randomly damaged: nothing crashes, and nothing becomes zero."""
 
 import copy
+import re
 from dataclasses import fields, is_dataclass
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exporter.broker.families import FAMILIES
-from exporter.broker.fields import version_of
+from exporter.broker.fields import count, number, version_of, whole
 from tests.unit.exporter.broker.server import VERSIONS, fixture
 
 
@@ -175,3 +177,22 @@ def test_one_damaged_object_does_not_affect_the_others(data):
 
     assert whole[:index] + whole[index + 1 :] == value
     assert sum(gaps.values()) >= 1
+
+
+@pytest.mark.parametrize("cast", [count, whole, number])
+@pytest.mark.parametrize("value", [2**63, 2**80, 1.7e308, float("inf"), float("nan"), -(2**63)])
+def test_numbers_that_no_broker_can_have_are_refused(cast, value):
+    """They would spoil sums and not fit a column."""
+    with pytest.raises(ValueError, match=re.escape(str(value))):
+        cast(value)
+
+
+def test_the_largest_number_is_read():
+    """It fits a column of 64 bits."""
+    assert 2**63 - 1 == count(2**63 - 1)
+
+
+@pytest.mark.parametrize("version", ["9" * 5000 + ".1", "4." + "1" * 5000, "4", "", "a.b", None])
+def test_a_version_that_is_none_is_unknown(version):
+    """However long it is."""
+    assert version_of(version) is None
