@@ -31,8 +31,13 @@ from exporter.history.used_baselines import from_json, record_lookups, to_json
 
 _KIND, _FORMAT = "ackscope-bundle", 1
 BUNDLE_TYPE = "application/gzip"
-LARGEST = 2_000_000_000
-"""Size limit of the document in bytes; a larger file is rejected."""
+LARGEST = 1_000_000_000
+"""Size limit of the document in bytes, enough for 30,000 queues; a larger file is rejected."""
+_FREE, _BYTES_PER_CONTAINER, _BYTES_PER_VALUE = 1_000_000, 60, 6
+"""A document over `_FREE` bytes has at least so many bytes for each list or object, and for each value.
+
+Real ones have 212 and 20. A denser file would need gigabytes of memory once it is parsed.
+"""
 
 _SNAPSHOT, _OUTCOMES = TypeAdapter(Snapshot), TypeAdapter(tuple[ProbeOutcome, ...])
 
@@ -92,7 +97,7 @@ def unpack_bundle(content: bytes) -> DiagnosisBundle:
     """
     try:
         unpacked = zlib.decompressobj(wbits=31).decompress(content, LARGEST)
-        document = orjson.loads(unpacked)
+        document = None if _is_too_dense(unpacked) else orjson.loads(unpacked)
     except (zlib.error, ValueError):
         raise DataError("not an ackscope bundle; create one with `ackscope bundle`") from None
     if not isinstance(document, dict) or document.get("kind") != _KIND:
@@ -112,6 +117,13 @@ def unpack_bundle(content: bytes) -> DiagnosisBundle:
         )
     except (ValidationError, KeyError, TypeError, ValueError) as error:
         raise DataError(f"incomplete bundle ({type(error).__name__}); create it again") from None
+
+
+def _is_too_dense(text: bytes) -> bool:
+    """Whether a text has more lists, objects or values than a bundle of its size."""
+    containers = text.count(b"{") + text.count(b"[")
+    size = len(text) - _FREE
+    return size > 0 and (containers * _BYTES_PER_CONTAINER > size or text.count(b",") * _BYTES_PER_VALUE > size)
 
 
 def _usual(seen: DiagnosisBundle) -> Baselines | None:

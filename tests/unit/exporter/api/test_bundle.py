@@ -99,3 +99,14 @@ def test_the_same_sight_is_the_same_file():
     assert pack_bundle(seen) == pack_bundle(seen)
     assert pack_bundle(seen) != pack_bundle(replace(seen, now=moment(5)))
     assert NOW == seen.now
+
+
+@pytest.mark.parametrize(
+    "text", [b"[" * 5_000_000, b'{"a":' * 1_000_000, b"[" + b"0," * 3_000_000 + b"0]", b"[{}" + b",{}" * 2_000_000]
+)
+def test_a_file_that_needs_much_memory_is_refused(text: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before it is parsed."""
+    monkeypatch.setattr("exporter.api.bundle.orjson.loads", lambda _: pytest.fail("it was parsed"))
+
+    with pytest.raises(DataError, match="not an ackscope bundle"):
+        unpack_bundle(gzip.compress(text))
