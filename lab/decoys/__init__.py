@@ -13,14 +13,17 @@ from lab.decoys import (
     fanout_alone,
     health_checks,
     idle_quorum,
+    kept_stream,
     leader_moves,
     long_jobs,
     or_else,
     own_next_step,
     polling,
     polling_batches,
+    reply_queues,
     retry_delay,
     slow_start,
+    subscriptions,
 )
 from lab.faults.fault import FaultSpec
 
@@ -42,5 +45,8 @@ DECOYS: Mapping[str, FaultSpec] = {
         slow_start,
         or_else,
         health_checks,
+        reply_queues,
+        kept_stream,
+        subscriptions,
     )
 }
