@@ -54,6 +54,7 @@ class QueueThresholds(Settings):
     node_down_for: Seconds = 120.0
     large_bytes: float = Field(default=1_048_576.0, gt=0.0)
     large_least: int = Field(default=5, ge=1)
+    large_held: float = Field(default=0.25, gt=0.0, le=1.0)
     segment_pinned: float = Field(default=268_435_456.0, gt=0.0)
     segment_much: float = Field(default=2_147_483_648.0, gt=0.0)
 

@@ -24,6 +24,7 @@ from lab.decoys import (
     retry_delay,
     slow_start,
     subscriptions,
+    two_shovels,
 )
 from lab.faults.fault import FaultSpec
 
@@ -48,5 +49,6 @@ DECOYS: Mapping[str, FaultSpec] = {
         reply_queues,
         kept_stream,
         subscriptions,
+        two_shovels,
     )
 }

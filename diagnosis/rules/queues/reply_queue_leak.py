@@ -23,6 +23,9 @@ _LATEST = 3
 """Divisor of the time of growth: its latest part must show growth, too."""
 _FITS = (0.6, 1.6)
 """How far the rate of a client's own counter may be from the rate at which queues come, if the client makes them."""
+_LEAST_RISES = 2
+"""Readings with a rise: what is declared at once is no growth. One look has only two readings."""
+_TIMES, _CHANNEL_SECONDS = 3, 25.0
 _COVERS = 0.5
 """Share of the growth of all queues from which on these queues are its cause."""
 
@@ -45,7 +48,7 @@ def _place(family: QueueFamily) -> tuple[str, str]:
 def _rising(growth: _Growth, gained: int) -> _Growth:
     """Return the readings since the number began to rise, if it rose by enough and still does; else ()."""
     rises = [place for place, (older, newer) in enumerate(pairwise(growth)) if newer.value > older.value]
-    if not rises:
+    if not rises or (len(rises) < _LEAST_RISES and len(growth) > _LEAST_RISES):
         return ()
     run = growth[rises[0] :]
     recent = next(seen for seen in run if run[-1].at.since(seen.at) <= max(span(run) / _LATEST, 30.0))
@@ -66,7 +69,7 @@ def _finding(view: View, families: list[QueueFamily]) -> Finding | None:
         return None
     severity = Severity.WARNING if run and seconds >= limits.reply_for else Severity.INFO
     rate = gained / seconds if seconds else None
-    client, basis = _client(view, first, rate)
+    client, basis = _client(view, first, _rate_now(run))
     evidence = [
         Evidence(key="queues", value=len(queues), source=source("/api/queues", "name", "message_stats.publish")),
         Evidence(
@@ -98,6 +101,7 @@ def _finding(view: View, families: list[QueueFamily]) -> Finding | None:
             "connection": first.connection,
             "gained": gained if run else None,
             "over_seconds": seconds,
+            "watched_seconds": span(first.growth),
             "growth_rate": rate,
             "warning_after_seconds": limits.reply_for,
         },
@@ -124,18 +128,25 @@ def _client(view: View, family: QueueFamily, rate: float | None) -> tuple[str | 
     """Return the client that makes the queues, and what shows it: `consumer` or `rate`; None if that is not known."""
     if family.connection is not None:
         return client_name(view.connection(family.connection), family.connection), "consumer"
-    if rate is None:
+    if not rate:
         return None, None
     polling = _fitting(view, family.vhost, rate, "get", "get_no_ack")
     found = polling or _fitting(view, family.vhost, rate, "publish")
     return (found.pop(), "rate") if len(found) == 1 else (None, None)
 
 
+def _rate_now(run: _Growth) -> float | None:
+    """Return the queues per second in the latest readings, which cover about the same time as those of channels."""
+    recent = last(run, _CHANNEL_SECONDS)
+    return (recent[-1].value - recent[0].value) / span(recent) if len(recent) > 1 and span(recent) else None
+
+
 def _fitting(view: View, vhost: str, rate: float, *counters: str) -> set[str]:
-    """Return the clients without a consumer of which a counter rises as fast as the number of queues."""
+    """Return the clients of which a counter rises as fast as the number of queues, and which consume nothing."""
+    serve = {each.connection_name for each in view.every_consumer}
     found = set()
     for channel in view.channels:
-        if channel.vhost == vhost and not channel.consumer_count and _fits(view, channel, rate, counters):
+        if channel.vhost == vhost and channel.connection_name not in serve and _fits(view, channel, rate, counters):
             found.add(client_name(view.connection(channel.connection_name), channel.connection_name) or channel.name)
     return found
 
@@ -144,8 +155,9 @@ def _fits(view: View, channel: Channel, rate: float, counters: tuple[str, ...]) 
     if not count(channel.stats, *counters):
         return False
     history = view.channel_history(channel.name)
-    own = delta(history, *counters) / span(history) if span(history) else 0.0
-    return _FITS[0] * rate <= own <= _FITS[1] * rate
+    times = delta(history, *counters)
+    own = times / span(history) if span(history) else 0.0
+    return times >= _TIMES and _FITS[0] * rate <= own <= _FITS[1] * rate
 
 
 def _queues_of(view: View, finding: Finding) -> Iterable[Hashable]:

@@ -175,7 +175,7 @@ def _finding(view: View, queue: Queue, growth: StreamGrowth, *, soon: bool) -> F
             "eta_seconds": growth.eta_seconds,
             "soon": soon,
             "members": len(queue.members or ()),
-            "suggested_bytes": None if free is None else max(1_000_000_000, round(free / 10, -9)),
+            "suggested_bytes": None if free is None else max(1_000_000_000, round(free // 10, -9)),
             "warning_after_seconds": limit,
         },
         certainty=certainty(severity, seconds, limit) if soon else Certainty.CERTAIN,

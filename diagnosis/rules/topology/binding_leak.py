@@ -36,6 +36,9 @@ _WITH_QUEUES = 0.5
 _LATEST = 3
 """Divisor of the time of growth: its latest part must show growth, too."""
 
+_LEAST_RISES = 2
+"""Readings with a rise: what is bound at once is no growth. One look has only two readings."""
+
 _Numbers = Series[int]
 
 
@@ -65,7 +68,7 @@ def _rising(numbers: _Numbers) -> _Numbers:
     while start > 0 and numbers[start - 1].value <= numbers[start].value:
         start -= 1
     rises = [place for place, (older, newer) in enumerate(pairwise(numbers[start:])) if newer.value > older.value]
-    if not rises:
+    if not rises or (len(rises) < _LEAST_RISES and len(numbers) > _LEAST_RISES):
         return ()
     run = numbers[start + rises[0] :]
     recent = next(seen for seen in run if run[-1].at.since(seen.at) <= max(span(run) / _LATEST, 40.0))

@@ -6,6 +6,7 @@ too late.
 
 import uuid
 from collections.abc import Callable
+from typing import Any
 
 from pika.adapters.blocking_connection import BlockingChannel
 
@@ -33,13 +34,21 @@ def inject(fault: Fault) -> None:
 
 
 def inject_late(fault: Fault) -> None:
-    """Leave 120 queues with a late reply in each, and one more every 4 s; another client publishes the replies."""
-    replies = fault.connect(f"{LATE}-server").channel()
+    """Leave 120 queues with a late reply in each, and one more every 4 s; another client serves the requests."""
+    fault.make_queue(REQUESTS)
+    server = fault.connect(f"{LATE}-server")
+    replies, serving = server.channel(), server.channel()
+
+    def serve(channel: BlockingChannel, method: Any, properties: Any, _body: bytes) -> None:
+        publish(replies, properties.reply_to)
+        channel.basic_ack(method.delivery_tag)
+
+    serving.basic_consume(REQUESTS, serve)
 
     def declare(channel: BlockingChannel) -> str:
         name = f"{PREFIX}{uuid.uuid4()}"
         channel.queue_declare(name, durable=True, arguments={"x-queue-type": "classic"})
-        publish(replies, name)
+        publish(channel, REQUESTS, reply_to=name)
         return name
 
     _leak(fault, LATE, declare, _RATE / 4, stock=3 * _STOCK)
