@@ -11,7 +11,18 @@ from collections import defaultdict
 from collections.abc import Iterator
 from urllib.parse import unquote, urlsplit
 
-from ackscope.findings import Certainty, Evidence, ExchangeRef, Finding, Involved, QueueRef, Severity, Subject, Unit, source
+from ackscope.findings import (
+    Certainty,
+    Evidence,
+    ExchangeRef,
+    Finding,
+    Involved,
+    QueueRef,
+    Severity,
+    Subject,
+    Unit,
+    source,
+)
 from ackscope.topology import Exchange, Link
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.cluster._shared.link_flow import is_here

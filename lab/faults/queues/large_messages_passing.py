@@ -1,4 +1,4 @@
-"""large-messages: a client publishes 3 messages of 2 MiB a second that are consumed at once, so no queue holds them."""
+"""large-messages: a client publishes two messages of 1.5 MiB a second, consumed at once, so that no queue holds them."""
 
 from ackscope.findings import Subject
 from lab.amqp import publish
@@ -6,7 +6,7 @@ from lab.faults.fault import Fault, FaultSpec
 from lab.faults.queues.clients import writer
 
 QUEUE = "fault.large-messages-passing"
-_RATE, BYTES = 3.0, 2 * 1_048_576
+_RATE, BYTES = 2.0, 3 * 524_288
 
 
 def inject(fault: Fault) -> None:
@@ -18,14 +18,14 @@ def inject(fault: Fault) -> None:
     channel = writer(fault, QUEUE)
     for number, _ in enumerate(fault.ticks(1 / _RATE)):
         publish(channel, QUEUE, body=b"x" * BYTES)
-        if number == 2 * _RATE:
+        if number == 4 * _RATE:
             fault.announce()
 
 
 SPEC = FaultSpec(
     name="large-messages-passing",
     rule="large-messages",
-    summary="a client publishes messages of 2 MiB that are consumed at once",
+    summary="a client publishes messages of 1.5 MiB that are consumed at once",
     subject=Subject(kind="vhost", name=""),
     inject=inject,
 )
