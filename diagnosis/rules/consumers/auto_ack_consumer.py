@@ -22,8 +22,10 @@ from diagnosis.window import Series
 
 NAME = "auto-ack-consumer"
 
-_JUST_BEFORE = 15.0
-"""Seconds before the end of a consumer in which what was sent may not be processed. Counters are 5 s behind."""
+_JUST_BEFORE = 30.0
+"""Seconds before the end of a consumer is seen in which what was sent may not be processed. It is seen up to 10 s
+late, and counters are 5 s behind.
+"""
 _BACKLOG = 2
 """Messages sent per message published from which on a backlog was sent."""
 _TOLD = 300.0

@@ -1,4 +1,4 @@
-"""large-messages: a client publishes two messages of 1.5 MiB a second, consumed at once, so that no queue holds them."""
+"""large-messages: a client publishes a message of 1.5 MiB a second, which is consumed at once."""
 
 from ackscope.findings import Subject
 from lab.amqp import publish
@@ -6,7 +6,7 @@ from lab.faults.fault import Fault, FaultSpec
 from lab.faults.queues.clients import writer
 
 QUEUE = "fault.large-messages-passing"
-_RATE, BYTES = 2.0, 3 * 524_288
+_RATE, BYTES = 1.0, 3 * 524_288
 
 
 def inject(fault: Fault) -> None:
