@@ -25,7 +25,6 @@ from ackscope.findings import (
 )
 from ackscope.topology import Exchange, Link
 from diagnosis.contract import RuleResult, View
-from diagnosis.rules.cluster._shared.link_flow import is_here
 from diagnosis.series import delta, last, span
 from diagnosis.window import Timestamped
 
@@ -67,7 +66,8 @@ def _way(link: Link) -> _Way | None:
     if link.source_exchange is None:
         return None
     target = _address(link.destination, link.vhost)
-    if is_here(link):
+    if target[0] in ("", origin[0]):
+        # From and to this cluster, which is also where federation links deliver to.
         target = ("", target[1])
     name = link.target_exchange if link.target_queue is None else _QUEUE + link.target_queue
     key = "" if link.source_key in (None, _ANY_KEY) else link.source_key
