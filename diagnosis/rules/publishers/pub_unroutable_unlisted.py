@@ -40,13 +40,15 @@ NAME = "pub-unroutable-unlisted"
 
 _SUBSCRIPTION_TYPES = ("fanout", "topic", "headers")
 """Types of exchanges that need no subscriber."""
+_ROUND = 1.0
+"""Seconds within which the families of one poll are read."""
 _FITS = 0.5
 """Share of the unlisted messages that an exchange must lose to be where they are lost."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Balance what each virtual host dropped against what its channels dropped."""
-    readings: Series[tuple[VHost, ...]] = view.window.readings("vhosts")
+    readings = per_view(view, _readings)
     for vhost in view.vhosts:
         if not vhost.stats.drop_unroutable:
             continue
@@ -62,13 +64,20 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield from _finding(view, vhost.name, history, dropped, listed)
 
 
+def _readings(view: View) -> Series[tuple[VHost, ...]]:
+    """Return the readings of virtual hosts since channels were first read: earlier drops may be of any channel."""
+    first = view.channels_before
+    readings: Series[tuple[VHost, ...]] = view.window.readings("vhosts")
+    return tuple(seen for seen in readings if first is not None and seen.at.since(first) >= -_ROUND)
+
+
 def _listed(view: View) -> dict[str, tuple[int, int]]:
     """Return what channels that were listed dropped, by virtual host, and by how much that may be too little.
 
     Channels and virtual hosts are refreshed and read at different times, and the last messages of a channel that ended
     are in no reading of it.
     """
-    readings, vhosts = view.window.readings("channels"), view.window.readings("vhosts")
+    readings, vhosts = view.window.readings("channels"), per_view(view, _readings)
     if not readings or not vhosts:
         return {}
     since = vhosts[0].at

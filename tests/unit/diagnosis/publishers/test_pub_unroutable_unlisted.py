@@ -1,6 +1,7 @@
 import pytest
 
 from ackscope.counters import MessageStats
+from ackscope.snapshot import Part
 from ackscope.topology import VHost
 from tests.unit.diagnosis.pictures import film, look, text
 from tests.unit.diagnosis.publishers.films import exchange, of, publisher, shop
@@ -73,3 +74,13 @@ def test_returned_messages_are_no_loss():
         return {**dropping(t), "vhosts": (VHost(name="/", stats=MessageStats(return_unroutable=int(9 * t))),)}
 
     assert [] == of(look(film(frame, until=40)), RULE)
+
+
+def test_channels_that_were_read_later_than_virtual_hosts_explain_only_what_came_since():
+    """A virtual host is read every 15 s: what it dropped before the first reading of channels is anybody's."""
+
+    def frame(t):
+        late = {} if t >= 15 else {"channels": Part()}
+        return {**dropping(t, rate=0.0, listed=50.0), **late}
+
+    assert [] == of(look(film(frame, until=25)), RULE)
