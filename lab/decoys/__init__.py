@@ -13,7 +13,6 @@ from lab.decoys import (
     fanout_alone,
     health_checks,
     idle_quorum,
-    kept_stream,
     leader_moves,
     long_jobs,
     or_else,
@@ -23,6 +22,7 @@ from lab.decoys import (
     reply_queues,
     retry_delay,
     slow_start,
+    stream_with_retention,
     subscriptions,
     two_shovels,
 )
@@ -47,7 +47,7 @@ DECOYS: Mapping[str, FaultSpec] = {
         or_else,
         health_checks,
         reply_queues,
-        kept_stream,
+        stream_with_retention,
         subscriptions,
         two_shovels,
     )

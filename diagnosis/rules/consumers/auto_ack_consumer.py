@@ -28,8 +28,8 @@ late, and counters are 5 s behind.
 """
 _BACKLOG = 2
 """Messages sent per message published from which on a backlog was sent."""
-_TOLD = 300.0
-"""Seconds for which the end of a consumer is told."""
+_REPORTED_FOR = 300.0
+"""Seconds for which the end of a consumer is reported."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -75,7 +75,7 @@ def _last_end(view: View, queue: Queue) -> _End | None:
             recent = [seen for seen in history[:place] if newer.at.since(seen.at) <= _JUST_BEFORE] or [older]
             run = (*recent, newer, *late)
             sent = delta(run, "deliver_no_ack")
-            if sent >= least and view.now.since(newer.at) <= _TOLD:
+            if sent >= least and view.now.since(newer.at) <= _REPORTED_FOR:
                 return _End(run, sent, delta(run, "publish"))
     return None
 

@@ -21,7 +21,7 @@ from diagnosis.window import Series
 
 NAME = "queue-purged"
 
-_TAKEN = ("deliver", "get", "deliver_no_ack", "get_no_ack")
+_DELIVERIES = ("deliver", "get", "deliver_no_ack", "get_no_ack")
 _LIMITS = ("max-length", "max-length-bytes", "overflow")
 _YOUNG = 0.9
 """Share of the messages that must be younger than the message TTL."""
@@ -90,7 +90,7 @@ def _fell(view: View, pair: Series[Queue], history: Series[Queue]) -> Ledger | N
         return None
     place = history.index(pair[0])
     around = history[max(place - 1, 0) : place + 4]
-    if delta(around, *_TAKEN) > (1 - _YOUNG) * (before.messages_ready or 0):
+    if delta(around, *_DELIVERIES) > (1 - _YOUNG) * (before.messages_ready or 0):
         return None
     return ledger(around)
 
@@ -120,7 +120,7 @@ def _purged(pair: Series[Queue]) -> int:
     """Return how many messages a purge between two readings took, by the length of the queue."""
     before, after = pair[0].value, pair[1].value
     stayed = max(0, (after.messages_ready or 0) - max(0, delta(pair, "publish")))
-    return (before.messages_ready or 0) - stayed - delta(pair, *_TAKEN)
+    return (before.messages_ready or 0) - stayed - delta(pair, *_DELIVERIES)
 
 
 def _finding(view: View, queue: Queue, pair: Series[Queue], found: Ledger) -> Finding:

@@ -5,7 +5,7 @@ from lab.amqp import publish
 from lab.faults.fault import Fault, FaultSpec
 from lab.faults.queues.clients import writer
 
-_STREAM = "fault.decoy.kept-stream"
+_STREAM = "fault.decoy.stream-with-retention"
 _BYTES, _EACH = 2_000, 5
 
 
@@ -24,7 +24,7 @@ def inject(fault: Fault) -> None:
 
 
 SPEC = FaultSpec(
-    name="decoy.kept-stream",
+    name="decoy.stream-with-retention",
     rule="",
     summary="a stream with retention by policy grows until its limit",
     subject=Subject(kind="queue", name=_STREAM),
