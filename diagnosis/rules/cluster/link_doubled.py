@@ -26,7 +26,7 @@ from ackscope.findings import (
 from ackscope.topology import Exchange, Link
 from diagnosis.contract import RuleResult, View
 from diagnosis.series import delta, last, span
-from diagnosis.window import Timestamped
+from diagnosis.window import Series
 
 NAME = "link-doubled"
 
@@ -80,8 +80,8 @@ def _address(uri: str | None, own: str | None) -> _Address:
     return host.lower(), unquote(parts.path[1:]) or own or "/"
 
 
-def _moved(view: View, links: list[Link]) -> tuple[int | None, int | None, float]:
-    """Return what the source and the target got lately, and the seconds; None of what is not in this cluster."""
+def _moved(view: View, links: list[Link]) -> tuple[float | None, float | None]:
+    """Return the messages a second that source and target got recently; None of what is not in this cluster."""
     readings = view.window.readings("exchanges")
     recent = last(readings, _WATCHED)
     first = links[0]
@@ -91,15 +91,18 @@ def _moved(view: View, links: list[Link]) -> tuple[int | None, int | None, float
     came = _received(recent, (origin, first.source_exchange or ""))
     if first.target_queue is not None or (first.kind == "federation" and first.type == "queue"):
         queue = view.queue(place, first.target_queue or first.local or "")
-        went = delta(last(view.history(queue), _WATCHED), "publish") if queue is not None else None
+        history = last(view.history(queue), _WATCHED) if queue is not None else ()
+        went = delta(history, "publish") / span(history) if span(history) else None
     else:
         went = _received(recent, (place, target or ""))
-    return came, went, span(recent)
+    return came, went
 
 
-def _received(readings: tuple[Timestamped[tuple[Exchange, ...]], ...], key: tuple[str, str]) -> int | None:
-    found = [each.stats.publish_in or 0 for seen in readings for each in seen.value if each.key == key]
-    return found[-1] - found[0] if len(found) > 1 else None
+def _received(readings: Series[tuple[Exchange, ...]], key: tuple[str, str]) -> float | None:
+    found = [(seen.at, each.stats.publish_in or 0) for seen in readings for each in seen.value if each.key == key]
+    if len(found) < 2 or found[-1][0] == found[0][0]:
+        return None
+    return (found[-1][1] - found[0][1]) / found[-1][0].since(found[0][0])
 
 
 def _forwards(view: View, links: list[Link]) -> bool:
@@ -114,7 +117,7 @@ def _forwards(view: View, links: list[Link]) -> bool:
 
 def _finding(view: View, way: _Way, links: list[Link], copies: int) -> Finding:
     (_, remote, _, (_, vhost), local, _), first = way, links[0]
-    came, went, seconds = _moved(view, links)
+    came, went = _moved(view, links)
     flows = bool(went) or _forwards(view, links)
     doubled = copies > 1
     queue, target = local.startswith(_QUEUE), local.removeprefix(_QUEUE)
@@ -132,9 +135,9 @@ def _finding(view: View, way: _Way, links: list[Link], copies: int) -> Finding:
             Evidence(
                 key="moved",
                 value=went,
-                unit=Unit.MESSAGES,
+                unit=Unit.PER_SECOND,
                 source=source(path, "message_stats"),
-                facts={"came": came, "interval_seconds": seconds},
+                facts={"came_rate": came},
             )
         )
     return Finding(

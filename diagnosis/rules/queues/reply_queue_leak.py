@@ -23,6 +23,8 @@ _LATEST = 3
 """Divisor of the time of growth: its latest part must show growth, too."""
 _FITS = (0.6, 1.6)
 """How far the rate of a client's own counter may be from the rate at which queues come, if the client makes them."""
+_PAUSE = 30.0
+"""Seconds without a new queue that are no end of the growth."""
 _LEAST_RISES = 2
 """Readings with a rise: what is declared at once is no growth. One look has only two readings."""
 _TIMES, _CHANNEL_SECONDS = 3, 25.0
@@ -51,9 +53,8 @@ def _rising(growth: _Growth, gained: int) -> _Growth:
     if not rises or (len(rises) < _LEAST_RISES and len(growth) > _LEAST_RISES):
         return ()
     run = growth[rises[0] :]
-    recent = next(seen for seen in run if run[-1].at.since(seen.at) <= max(span(run) / _LATEST, 30.0))
-    grows = recent.value < run[-1].value if len(run) > _LATEST else True
-    return run if grows and run[-1].value - run[0].value >= gained else ()
+    before = last(run[:-1], max(span(run) / _LATEST, _PAUSE))[0] if len(run) > _LATEST else run[0]
+    return run if before.value < run[-1].value and run[-1].value - run[0].value >= gained else ()
 
 
 def _finding(view: View, families: list[QueueFamily]) -> Finding | None:

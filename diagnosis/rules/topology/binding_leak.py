@@ -25,7 +25,7 @@ from ackscope.topology import Bindings, Exchange
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import client_name
 from diagnosis.routes import Place
-from diagnosis.series import span
+from diagnosis.series import last, span
 from diagnosis.window import Series, Timestamped
 
 NAME = "binding-leak"
@@ -71,8 +71,8 @@ def _rising(numbers: _Numbers) -> _Numbers:
     if not rises or (len(rises) < _LEAST_RISES and len(numbers) > _LEAST_RISES):
         return ()
     run = numbers[start + rises[0] :]
-    recent = next(seen for seen in run if run[-1].at.since(seen.at) <= max(span(run) / _LATEST, 40.0))
-    return run if len(run) <= _LATEST or recent.value < run[-1].value else ()
+    before = last(run[:-1], span(run) / _LATEST)[0] if len(run) > _LATEST else run[0]
+    return run if before.value < run[-1].value else ()
 
 
 def _with_queues(view: View, key: Place, run: _Numbers) -> bool:

@@ -8,20 +8,7 @@ import re
 from typing import Any
 
 from ackscope.topology import Link
-from exporter.broker.fields import (
-    Field,
-    FieldTable,
-    Gaps,
-    Version,
-    by_key,
-    count,
-    if_set,
-    name,
-    objects,
-    read,
-    text,
-    title,
-)
+from exporter.broker.fields import Field, FieldTable, Gaps, Version, by_key, count, if_set, name, objects, read, text
 
 _MESSAGE = re.compile(r"\{amqp_msg,.*")
 _SAID = re.compile(r'<<"([^"]*)">>')
@@ -58,8 +45,7 @@ _SHOVEL = FieldTable(
     Field("destination", "dest_uri", if_set(_uri_without_credentials)),
     Field("source_queue", "src_queue", if_set(name)),
     Field("source_exchange", "src_exchange", if_set(name)),
-    # "" is a valid binding key.
-    Field("source_key", "src_exchange_key", if_set(title)),
+    Field("source_key", "src_exchange_key", if_set(name)),
     Field("target_queue", "dest_queue", if_set(name)),
     Field("target_exchange", "dest_exchange", if_set(name)),
     Field("target_key", "dest_exchange_key", if_set(name)),

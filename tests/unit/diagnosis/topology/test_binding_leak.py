@@ -95,3 +95,8 @@ def test_two_polls_find_it():
 
     assert ["info"] == [each.severity for each in said(thresholds=Thresholds.brief(), **fields)]
     assert ["warning"] == [each.severity for each in said(thresholds=Thresholds.as_if_lasting(), **fields)]
+
+
+def test_readings_that_are_far_apart_show_it_too():
+    """A busy broker is asked seldom."""
+    assert ["warning"] == [each.severity for each in said(until=480, every=100.0)]

@@ -363,14 +363,14 @@ def test_a_shovel_shows_its_source_and_target():
 
 
 def test_where_links_take_messages_from():
-    """A shovel from an exchange with its binding key, which may be empty, and the upstream of a federation link."""
+    """A shovel from an exchange with its binding key, and the upstream of a federation link."""
     shovels = [
         {
             "name": "s",
             "vhost": "/",
             "state": "running",
             "src_exchange": "orders",
-            "src_exchange_key": "",
+            "src_exchange_key": "eu.#",
             "dest_queue": "q",
         }
     ]
@@ -382,7 +382,7 @@ def test_where_links_take_messages_from():
 
     (found, gaps) = decode("links", {"/api/shovels": shovels, "/api/federation-links": links})
 
-    assert [("orders", None, ""), ("sales", None, None), (None, "work", None)] == [
+    assert [("orders", None, "eu.#"), ("sales", None, None), (None, "work", None)] == [
         (each.source_exchange, each.source_queue, each.source_key) for each in found
     ]
     assert {} == gaps
