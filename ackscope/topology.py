@@ -122,7 +122,8 @@ class Link:
         upstream: name of the upstream, for federation links.
         local: the exchange or queue that a federation link serves.
         source, destination: addresses of a shovel, without credentials.
-        source_queue: queue that a shovel takes messages from.
+        source_queue, source_exchange: queue or exchange that a link takes messages from.
+        source_key: binding key of a shovel that takes from an exchange.
         target_queue, target_exchange, target_key: where a shovel publishes to: a queue, or an exchange with a key.
         forwarded: messages that a shovel sent to its target, also those that were refused; on 4.3, not on 4.0.
         since: seconds since 1970 of the last change of state.
@@ -140,6 +141,8 @@ class Link:
     source: str | None = None
     destination: str | None = None
     source_queue: str | None = None
+    source_exchange: str | None = None
+    source_key: str | None = None
     target_queue: str | None = None
     target_exchange: str | None = None
     target_key: str | None = None

@@ -52,7 +52,11 @@ def _silent(view: View, queue: Queue) -> bool:
     """Return whether the broker reports no counts for a queue that is not just new."""
     if queue.messages_ready is not None and queue.consumers is not None:
         return False
-    return queue.state is not None or span(view.history(queue)) >= NEW_SECONDS
+    if span(view.history(queue)) >= NEW_SECONDS:
+        return True
+    read, seen = view.window.readings("queues"), view.readings_of(queue)
+    # A queue that was not in the first reading is new, even if it has a state already.
+    return queue.state is not None and bool(seen) and len(seen) == len(read)
 
 
 def _not_read(rule: Rule, view: View, families: list[str]) -> Inconclusive:

@@ -11,6 +11,7 @@ from bench.exporter.goals import Goal
 from bench.tables import table
 from lab.brokers import SUITES
 from lab.decoys import DECOYS
+from lab.node import Extra
 
 _LOOK = 1.0
 
@@ -27,10 +28,11 @@ def measure(args: argparse.Namespace) -> Document:
     """Watch the sample workload alone, then with all decoys that fit the broker at once."""
     results: list[Document] = []
     for broker in args.broker:
-        with scene(broker, args.nodes) as stage, ExitStack() as stack:
+        fitting = [spec for spec in DECOYS.values() if broker in spec.brokers and spec.nodes <= args.nodes]
+        plugins = tuple(sorted({plugin for spec in fitting for plugin in spec.extra.plugins}))
+        with scene(broker, args.nodes, Extra(plugins=plugins)) as stage, ExitStack() as stack:
             progress(f"{stage.lab.broker}, {args.nodes} nodes: the shop alone for {args.healthy:g} minutes")
             results.append(_watched(stage, args, "healthy shop", args.healthy))
-            fitting = [spec for spec in DECOYS.values() if broker in spec.brokers and spec.nodes <= args.nodes]
             progress(f"{stage.lab.broker}: {len(fitting)} decoys for {args.minutes:g} minutes")
             for spec in fitting:
                 stack.enter_context(stage.held(spec))

@@ -43,12 +43,18 @@ class QueueThresholds(Settings):
     leak_slow: float = Field(default=1.0, gt=0.0)
     leak_for: Seconds = 1800.0
     leak_many: int = Field(default=10_000, ge=1)
+    reply_least: int = Field(default=20, ge=2)
+    reply_gained: int = Field(default=5, ge=1)
+    reply_for: Seconds = 60.0
+    stream_rate: float = Field(default=1.0, gt=0.0)
+    stream_for: Seconds = 180.0
     orphan_for: Seconds = 180.0
     orphan_alone: Seconds = 590.0
     crashed_for: Seconds = 12.0
     node_down_for: Seconds = 120.0
     large_bytes: float = Field(default=1_048_576.0, gt=0.0)
     large_least: int = Field(default=5, ge=1)
+    large_held: float = Field(default=0.25, gt=0.0, le=1.0)
     segment_pinned: float = Field(default=268_435_456.0, gt=0.0)
     segment_much: float = Field(default=2_147_483_648.0, gt=0.0)
 
@@ -66,5 +72,8 @@ class QueueThresholds(Settings):
             cycle_for=4.0,
             leak_seen=4.0,
             leak_least=10,
+            reply_gained=2,
+            reply_for=4.0,
+            stream_for=4.0,
             node_down_for=4.0,
         )

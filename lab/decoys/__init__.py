@@ -19,8 +19,12 @@ from lab.decoys import (
     own_next_step,
     polling,
     polling_batches,
+    reply_queues,
     retry_delay,
     slow_start,
+    stream_with_retention,
+    subscriptions,
+    two_shovels,
 )
 from lab.faults.fault import FaultSpec
 
@@ -42,5 +46,9 @@ DECOYS: Mapping[str, FaultSpec] = {
         slow_start,
         or_else,
         health_checks,
+        reply_queues,
+        stream_with_retention,
+        subscriptions,
+        two_shovels,
     )
 }

@@ -1,13 +1,16 @@
 """auto-ack-consumer (B10): messages are acknowledged when they are sent, so a client that dies loses them.
 
 This is a property of an application, not an event, so there is one finding per virtual host. It is an event where such
-consumers end and come back again and again: then each queue has its own. Exclusive and auto-delete
-queues (replies, telemetry of one client) are left out, because their messages are deleted with the client anyway.
+a consumer ends: then each queue has its own. What was sent just before is gone, and an upper bound of the loss. It is a
+warning if consumers end again and again, or if one had just been sent a backlog: nothing limits how much is sent at
+once, and no client processes all of it in the seconds before its end. Exclusive and auto-delete queues (replies,
+telemetry of one client) are left out, because their messages are deleted with the client anyway.
 Source: https://www.rabbitmq.com/docs/consumers#acknowledgement-modes
 """
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Subject, Unit, source
 from ackscope.snapshot import Queue
@@ -15,8 +18,18 @@ from diagnosis.contract import ConsumerPath, RuleResult, View
 from diagnosis.rules.consumers._shared.comings import LASTING, comings, recent_clients
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.series import delta, span
+from diagnosis.window import Series
 
 NAME = "auto-ack-consumer"
+
+_JUST_BEFORE = 30.0
+"""Seconds before the end of a consumer is seen in which what was sent may not be processed. It is seen up to 10 s
+late, and counters are 5 s behind.
+"""
+_BACKLOG = 2
+"""Messages sent per message published from which on a backlog was sent."""
+_REPORTED_FOR = 300.0
+"""Seconds for which the end of a consumer is reported."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -29,9 +42,79 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if ends >= LASTING:
             yield _losing(view, queue, ends)
             continue
+        last_end = _last_end(view, queue)
+        if last_end is not None:
+            yield _ended(view, queue, last_end)
         links = [link for link in view.links(queue) if link.consumer.ack_required is False]
         found[queue.vhost] += [(queue, link) for link in links]
     yield from (_finding(view, vhost, each) for vhost, each in sorted(found.items()) if each)
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """The end of a consumer: the readings just before it, and what was sent and published meanwhile."""
+
+    run: Series[Queue]
+    sent: int
+    published: int
+
+
+def _last_end(view: View, queue: Queue) -> _End | None:
+    """Return the latest end of a consumer shortly before which messages were sent to it; None without."""
+    history, least = view.history(queue), view.limits(queue).queues.loss_least
+    for place in range(len(history) - 1, 0, -1):
+        older, newer = history[place - 1 : place + 1]
+        before, now = older.value.consumers, newer.value.consumers
+        if before is None or now is None:
+            continue
+        came_and_went = before == now == 0 and delta((older, newer), "deliver_no_ack") > 0
+        if before > now or came_and_went:
+            # Without a consumer, what is counted later was sent before; the counters are some seconds behind.
+            following = history[place + 1 : place + 2]
+            late = following if now == 0 and following and following[0].value.consumers == 0 else ()
+            recent = [seen for seen in history[:place] if newer.at.since(seen.at) <= _JUST_BEFORE] or [older]
+            run = (*recent, newer, *late)
+            sent = delta(run, "deliver_no_ack")
+            if sent >= least and view.now.since(newer.at) <= _REPORTED_FOR:
+                return _End(run, sent, delta(run, "publish"))
+    return None
+
+
+def _ended(view: View, queue: Queue, end: _End) -> Finding:
+    """Return the finding about a queue one of whose consumers ended, with what had just been sent to it."""
+    least, consumers = view.limits(queue).queues.loss_least, queue.consumers or 0
+    backlog = end.sent >= _BACKLOG * end.published + least
+    return Finding(
+        rule=NAME,
+        severity=Severity.WARNING if backlog else Severity.INFO,
+        subject=queue_subject(queue),
+        since=end.run[-1].at.iso(),
+        facts={
+            "vhost": queue.vhost,
+            "consumers": [],
+            "clients": [] if consumers else recent_clients(view, queue),
+            "queues": [queue.name],
+            "delivered": end.sent,
+            "ends": None,
+            "ended": True,
+            "backlog": backlog,
+            "published": end.published,
+            "over_seconds": span(end.run),
+            "consumers_left": consumers,
+        },
+        evidence=(
+            Evidence(key="ended", value=consumers, source=source("/api/queues", "consumers")),
+            Evidence(
+                key="in_flight",
+                value=end.sent,
+                unit=Unit.MESSAGES,
+                source=source("/api/queues", "message_stats.deliver_no_ack", "message_stats.publish"),
+            ),
+        ),
+        involved=involved_consumers((queue,), view.links(queue)),
+        certainty=Certainty.LIKELY,
+        seen_seconds=span(end.run),
+    )
 
 
 def _losing(view: View, queue: Queue, ends: int) -> Finding:
@@ -50,6 +133,7 @@ def _losing(view: View, queue: Queue, ends: int) -> Finding:
             "queues": [queue.name],
             "delivered": delivered,
             "ends": ends,
+            "ended": False,
         },
         evidence=(
             Evidence(key="ends", value=ends, source=source("/api/queues", "consumers", "message_stats.deliver_no_ack")),
@@ -83,6 +167,7 @@ def _finding(view: View, vhost: str, found: list[tuple[Queue, ConsumerPath]]) ->
             "queues": sorted(name for _, name in queues),
             "delivered": delivered,
             "ends": None,
+            "ended": False,
         },
         evidence=(
             Evidence(key="consumers", value=len(found), source=source("/api/consumers", "ack_required")),

@@ -26,6 +26,8 @@ NAME = "poison-drop"
 _OTHER_EXITS = ("message-ttl", "max-length", "max-length-bytes")
 """Settings by which messages leave a queue in another way."""
 
+_RETURNS = 0.4
+"""Share of the returns up to the limit that must be seen; with fewer, messages were rejected, some after a retry."""
 _ALL_RETURNS = 0.9
 """Share of the returns up to the limit that must be seen where returned messages may leave in another way, too."""
 
@@ -43,10 +45,26 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         dropped = (
             _discarded(view, queue, history) if shared else _dropped(history, view.limits(queue).consumers.poison_seen)
         )
-        # A dropped message was delivered once, and redelivered as often as the limit says.
-        returned = dropped * limit * (_ALL_RETURNS if shared else 0.5)
-        if dropped > 0 and delta(history, "redeliver") >= returned:
+        dropped = at_limit(dropped, delta(history, "redeliver"), limit, _ALL_RETURNS if shared else _RETURNS)
+        if dropped > 0:
             yield _finding(view, queue, history, dropped, limit)
+
+
+def at_limit(missing: int, redelivered: int, limit: int, share: float = _RETURNS) -> int:
+    """Return how many of the missing messages a delivery limit deleted; consumers rejected the others.
+
+    A message that the limit deletes was delivered once, and redelivered as often as the limit says. A few redeliveries
+    prove nothing: messages may be rejected after a retry.
+
+    Args:
+        missing: messages that were deleted after a delivery.
+        redelivered: redeliveries in the same time.
+        limit: the delivery limit.
+        share: share of all these redeliveries that must be seen.
+    """
+    if limit == 0 or redelivered >= _ALL_RETURNS * missing * limit:
+        return missing
+    return redelivered // limit if redelivered >= share * missing * limit else 0
 
 
 def delivery_limit(queue: Queue, version: tuple[int, int] | None) -> int | None:

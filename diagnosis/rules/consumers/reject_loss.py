@@ -15,7 +15,7 @@ from diagnosis.facts import consumer_facts, queue_facts
 from diagnosis.hold_time import may_hold
 from diagnosis.ledger import Ledger, ledger, losing, may_have_lost, settles_unseen
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
-from diagnosis.rules.consumers.poison_drop import delivery_limit
+from diagnosis.rules.consumers.poison_drop import at_limit, delivery_limit
 from diagnosis.series import count, delta, last, span
 from diagnosis.window import Series
 
@@ -49,9 +49,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 def _at_delivery_limit(view: View, queue: Queue, found: Ledger) -> int:
     """Return how many messages the delivery limit may have deleted; poison-drop reports them."""
     limit = delivery_limit(queue, view.version)
-    if limit is None:
-        return 0
-    return found.discarded if limit == 0 else found.redelivered // limit
+    return 0 if limit is None else at_limit(found.discarded, found.redelivered, limit)
 
 
 def _rejecters(view: View, queue: Queue) -> list[_Rejecter]:

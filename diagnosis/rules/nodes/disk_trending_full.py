@@ -19,7 +19,7 @@ _STEADY = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class _Trend:
+class DiskTrend:
     """Rate at which free disk falls (bytes per second), seconds until the limit, and the readings that show it."""
 
     fall_rate: float
@@ -35,9 +35,9 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if not node.running or node.disk_free is None or node.disk_free_limit is None or node.name in alarmed:
             continue
         history, trend = view.node_history(node.name), view.node_trend(node.name)
-        near = _trend(last(history, limits.disk_watched_soon), limits.disk_watched_soon)
-        short = _trend(last(history, limits.disk_look), limits.disk_look)
-        if (far := _trend(trend, limits.disk_watched)) and far.eta_seconds < limits.disk_eta:
+        near = disk_trend(last(history, limits.disk_watched_soon), limits.disk_watched_soon)
+        short = disk_trend(last(history, limits.disk_look), limits.disk_look)
+        if (far := disk_trend(trend, limits.disk_watched)) and far.eta_seconds < limits.disk_eta:
             yield _finding(view, node, far, Severity.WARNING)
         elif near and near.eta_seconds < limits.disk_eta_soon:
             yield _finding(view, node, near, Severity.WARNING)
@@ -45,7 +45,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(view, node, short, Severity.INFO)
 
 
-def _trend(readings: Series[Node], at_least: float) -> _Trend | None:
+def disk_trend(readings: Series[Node], at_least: float) -> DiskTrend | None:
     """Return the trend of free disk over these readings; None if it does not fall steadily."""
     # A limit that was changed in between changes the forecast, not the trend.
     if len(readings) < 3 or span(readings) < at_least:
@@ -59,10 +59,10 @@ def _trend(readings: Series[Node], at_least: float) -> _Trend | None:
     whole, first, second = (-(each or 0.0) for each in slopes)
     if min(first, second) < _STEADY * whole:
         return None
-    return _Trend(whole, max(0.0, latest.disk_free - (latest.disk_free_limit or 0)) / whole, readings)
+    return DiskTrend(whole, max(0.0, latest.disk_free - (latest.disk_free_limit or 0)) / whole, readings)
 
 
-def _finding(view: View, node: Node, trend: _Trend, severity: Severity) -> Finding:
+def _finding(view: View, node: Node, trend: DiskTrend, severity: Severity) -> Finding:
     limits, largest = view.thresholds.nodes, by_disk(view, node.name)
     stored = sum(queue.message_bytes or 0 for queue in view.queues if is_on(queue, node.name))
     return Finding(

@@ -1,18 +1,22 @@
 """maxlen-drop-head (C03): a full queue drops its oldest messages, which is the default, and nobody is informed.
 
 Three signs together: the queue stays at its length limit, its overflow is `drop-head`, and messages are lost that no
-client consumed or rejected. All publishes are confirmed.
+client consumed or rejected. All publishes are confirmed. It is also told if the queue was full and is not now, because
+its consumers caught up or somebody purged it.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
-from ackscope.findings import Evidence, Fact, Finding, Severity, Suppressed, source
+from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Suppressed, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
+from diagnosis.ledger import ledger, may_have_lost, may_settle_unseen
 from diagnosis.rules.publishers._shared.overflow import has_length_limit, level, refuses_when_full
 from diagnosis.rules.queues._shared.message_balance import (
     MessageBalance,
+    balance,
     balance_evidence,
     balance_facts,
     losing_run,
@@ -23,6 +27,7 @@ from diagnosis.rules.queues._shared.queue import (
     queue_subject,
     queue_with_policy,
 )
+from diagnosis.rules.queues.queue_purged import purged_from
 from diagnosis.series import span
 from diagnosis.window import Series
 
@@ -32,10 +37,12 @@ NAME = "maxlen-drop-head"
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue with a length limit that drops its oldest messages."""
     for queue in view.queues:
-        if not queue.messages_ready or not _limited(queue):
+        if not _limited(queue):
             continue
         share = view.limits(queue).queues.full_share
         found = losing_run(view, queue, partial(_full, share))
+        ended = found is None
+        found = found or _while_it_was_full(view, queue, share)
         if found is None:
             continue
         exchange = queue.setting("dead-letter-exchange")
@@ -43,7 +50,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             facts = {"exchange": exchange}
             yield Suppressed(rule=NAME, subject=queue_subject(queue), reason="dead_lettered", facts=facts)
             continue
-        yield _finding(view, queue, *found)
+        yield _finding(view, queue, *found, ended=ended)
 
 
 def _limited(queue: Queue) -> bool:
@@ -54,17 +61,40 @@ def _full(share: float, queue: Queue) -> bool:
     return level(queue) >= share
 
 
-def _severity(view: View, queue: Queue, seconds: float) -> Severity:
+def _while_it_was_full(view: View, queue: Queue, share: float) -> tuple[Series[Queue], MessageBalance] | None:
+    """Return the readings in which a queue was full that is not full now, and what it lost; None if it lost none.
+
+    Its counters are some seconds behind, so everything that vanished since then counts. What was purged is left to the
+    rule about that, and so is a queue whose messages expire.
+    """
+    if not may_have_lost(queue) or may_settle_unseen(view, queue) or queue.setting("message-ttl") is not None:
+        return None
+    history, limits = view.history(queue), view.limits(queue).queues
+    full = [place for place, seen in enumerate(history) if _full(share, seen.value)]
+    found = ledger(history, skew=limits.loss_skew)
+    if not full or full[-1] == len(history) - 1 or found is None:
+        return None
+    purged = purged_from(view, queue)
+    if found.proven_vanished - purged < max(limits.loss_least, limits.loss_share * found.arrived):
+        return None
+    whole = balance(history)
+    if whole is None or whole.lost - purged < limits.loss_least:
+        return None
+    # Purged messages are stored nowhere, and are no loss of this kind.
+    return history[max(full[0] - 1, 0) : full[-1] + 2], replace(whole, stored=whole.stored + purged)
+
+
+def _severity(view: View, queue: Queue, seconds: float, *, ended: bool) -> Severity:
     """Return the severity; a queue without consumers or with configured drop-head may hold the newest few by design."""
     if not queue.consumers or seconds < view.limits(queue).queues.maxlen_for:
         return Severity.INFO
-    goes_on = view.moved(queue, "publish")
+    goes_on = not ended and view.moved(queue, "publish")
     return Severity.CRITICAL if goes_on and queue.setting("overflow") != "drop-head" else Severity.WARNING
 
 
-def _finding(view: View, queue: Queue, run: Series[Queue], found: MessageBalance) -> Finding:
+def _finding(view: View, queue: Queue, run: Series[Queue], found: MessageBalance, *, ended: bool) -> Finding:
     seconds, limit = span(run), view.limits(queue).queues.maxlen_for
-    severity = _severity(view, queue, seconds)
+    severity = _severity(view, queue, seconds, ended=ended)
     return Finding(
         rule=NAME,
         severity=severity,
@@ -75,10 +105,11 @@ def _finding(view: View, queue: Queue, run: Series[Queue], found: MessageBalance
             **_limit_facts(queue),
             **balance_facts(found),
             "consumers": queue.consumers or 0,
+            "ended": ended,
             "critical_after_seconds": limit,
         },
         accounted=found.lost,
-        certainty=certainty(severity, seconds, limit),
+        certainty=Certainty.LIKELY if ended else certainty(severity, seconds, limit),
         seen_seconds=seconds,
         evidence=(
             Evidence(

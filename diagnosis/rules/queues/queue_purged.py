@@ -2,7 +2,7 @@
 
 A purge leaves no counter. Between two readings, all messages that were ready are gone, and none of them was delivered.
 Messages that a publisher gave the same `expiration` leave a queue in the same way, so the cause is likely, not certain.
-A queue whose messages may have reached its message TTL, or at its length limit, is left to the rules about those.
+A queue whose messages may have reached its message TTL is left to the rules about that.
 Source: https://www.rabbitmq.com/docs/management-cli; seen on 3.10, 4.0 and 4.3
 """
 
@@ -21,6 +21,8 @@ from diagnosis.window import Series
 
 NAME = "queue-purged"
 
+_DELIVERIES = ("deliver", "get", "deliver_no_ack", "get_no_ack")
+_LIMITS = ("max-length", "max-length-bytes", "overflow")
 _YOUNG = 0.9
 """Share of the messages that must be younger than the message TTL."""
 
@@ -37,18 +39,23 @@ def purge(view: View, queue: Queue) -> tuple[Series[Queue], Ledger] | None:
     """Return the two readings between which a queue was emptied at once, and the balance around them; None without."""
     if not may_have_lost(queue) or may_settle_unseen(view, queue):
         return None
-    if level(queue) >= view.limits(queue).queues.full_share:
-        # At a length limit new messages replace the old ones, which looks like a purge and a refill.
-        return None
+    # At a length limit new messages replace the old ones, which looks like a purge and a refill.
+    full = level(queue) >= view.limits(queue).queues.full_share
     history = view.history(queue)
     for pair in reversed(list(pairwise(history))):
         if _stays_full(view, pair):
             continue
-        found = _emptied(pair, history)
+        found = _fell(view, pair, history) if full or _is_full(view, pair[0].value) else _emptied(pair, history)
         least = view.limits(queue).queues.loss_least
         if found is not None and min(found.proven_vanished, _purged(pair)) >= least:
             return None if _may_have_expired(queue, pair, history) else (pair, found)
     return None
+
+
+def purged_from(view: View, queue: Queue) -> int:
+    """Return how many messages were purged from a queue at once; 0 without a purge."""
+    found = purge(view, queue)
+    return 0 if found is None else _purged(found[0])
 
 
 def _may_have_expired(queue: Queue, pair: Series[Queue], history: Series[Queue]) -> bool:
@@ -66,8 +73,26 @@ def _may_have_expired(queue: Queue, pair: Series[Queue], history: Series[Queue])
 def _stays_full(view: View, pair: Series[Queue]) -> bool:
     """Return whether a queue was near its limit and still holds half: it dropped or refused messages meanwhile."""
     before, after = pair[0].value, pair[1].value
-    full = level(before) >= view.limits(before).publishers.overflow_relief
-    return full and 2 * (after.messages_ready or 0) >= (before.messages_ready or 0)
+    return _is_full(view, before) and 2 * (after.messages_ready or 0) >= (before.messages_ready or 0)
+
+
+def _is_full(view: View, queue: Queue) -> bool:
+    return level(queue) >= view.limits(queue).publishers.overflow_relief
+
+
+def _fell(view: View, pair: Series[Queue], history: Series[Queue]) -> Ledger | None:
+    """Return the balance around a pair of readings in which the length of a full queue fell without deliveries.
+
+    What a full queue drops makes room for a new message, so its length falls by deliveries, by expiry or by a purge.
+    """
+    before, after = pair[0].value, pair[1].value
+    if not _is_full(view, before) or any(before.setting(name) != after.setting(name) for name in _LIMITS):
+        return None
+    place = history.index(pair[0])
+    around = history[max(place - 1, 0) : place + 4]
+    if delta(around, *_DELIVERIES) > (1 - _YOUNG) * (before.messages_ready or 0):
+        return None
+    return ledger(around)
 
 
 def _emptied(pair: Series[Queue], history: Series[Queue]) -> Ledger | None:
@@ -95,7 +120,7 @@ def _purged(pair: Series[Queue]) -> int:
     """Return how many messages a purge between two readings took, by the length of the queue."""
     before, after = pair[0].value, pair[1].value
     stayed = max(0, (after.messages_ready or 0) - max(0, delta(pair, "publish")))
-    return (before.messages_ready or 0) - stayed - delta(pair, "deliver_no_ack", "get_no_ack", "deliver", "get")
+    return (before.messages_ready or 0) - stayed - delta(pair, *_DELIVERIES)
 
 
 def _finding(view: View, queue: Queue, pair: Series[Queue], found: Ledger) -> Finding:

@@ -44,6 +44,8 @@ _SHOVEL = FieldTable(
     Field("source", "src_uri", if_set(_uri_without_credentials)),
     Field("destination", "dest_uri", if_set(_uri_without_credentials)),
     Field("source_queue", "src_queue", if_set(name)),
+    Field("source_exchange", "src_exchange", if_set(name)),
+    Field("source_key", "src_exchange_key", if_set(name)),
     Field("target_queue", "dest_queue", if_set(name)),
     Field("target_exchange", "dest_exchange", if_set(name)),
     Field("target_key", "dest_exchange_key", if_set(name)),
@@ -59,6 +61,8 @@ _FEDERATION = FieldTable(
     Field("reason", "error", if_set(_error_text)),
     Field("upstream", "", name),
     Field("source", "uri", if_set(_uri_without_credentials)),
+    Field("source_queue", "upstream_queue", if_set(name)),
+    Field("source_exchange", "upstream_exchange", if_set(name)),
 )
 
 

@@ -4,6 +4,7 @@ from lab.faults.cluster import (
     hung_peer,
     leader_imbalance,
     link_circular,
+    link_doubled,
     link_down,
     link_stalled,
     link_target_refuses,
@@ -36,6 +37,8 @@ FAULTS: tuple[FaultSpec, ...] = (
     link_target_refuses.SPEC,
     link_stalled.SPEC,
     link_circular.SPEC,
+    link_doubled.SPEC,
+    link_doubled.FEDERATION,
     leader_imbalance.SPEC,
     version_skew.SPEC,
 )

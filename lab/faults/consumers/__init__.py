@@ -2,6 +2,7 @@
 
 from lab.faults.consumers import (
     auto_ack_consumer,
+    auto_ack_ends,
     bad_ack_loop,
     cancelled_by_broker,
     cancelled_for_good,
@@ -54,6 +55,7 @@ FAULTS: tuple[FaultSpec, ...] = (
     exclusive_consumer_contention.SPEC,
     polling_consumer.SPEC,
     auto_ack_consumer.SPEC,
+    auto_ack_ends.SPEC,
     global_prefetch.SPEC,
     sac_none_active.SPEC,
     held_after_cancel.SPEC,

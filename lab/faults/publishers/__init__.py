@@ -17,6 +17,7 @@ from lab.faults.publishers import (
     pub_unroutable_alternate,
     pub_unroutable_dropped,
     pub_unroutable_returned,
+    pub_unroutable_unlisted,
     unroutable_by_intent,
 )
 
@@ -24,6 +25,7 @@ FAULTS: tuple[FaultSpec, ...] = (
     pub_unroutable_dropped.SPEC,
     pub_unroutable_returned.SPEC,
     pub_unroutable_alternate.SPEC,
+    pub_unroutable_unlisted.SPEC,
     *unroutable_by_intent.SPECS,
     pub_missing_exchange.SPEC,
     pub_no_confirms.SPEC,

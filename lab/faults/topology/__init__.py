@@ -6,6 +6,7 @@ a policy; it only survives an upgrade).
 
 from lab.faults.fault import FaultSpec
 from lab.faults.topology import (
+    binding_leak,
     binding_missing,
     declare_mismatch,
     deprecated_features_used,
@@ -18,6 +19,7 @@ from lab.faults.topology import (
 )
 
 FAULTS: tuple[FaultSpec, ...] = (
+    binding_leak.SPEC,
     binding_missing.SPEC,
     declare_mismatch.SPEC,
     deprecated_features_used.SPEC,

@@ -142,6 +142,9 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         "dead_letter_arguments": {"x-queue-type": "classic", "x-dead-letter-exchange": ""},
         "suggested_limit": 100,
         "warning_from_connections": 100,
+        "pattern": "answers.*",
+        "examples": ["answers.1"],
+        "suggested_bytes": 1_000_000_000,
         "new": {"vhosts": [names.vhost], "count": 3, "prefix": "tmp."},
     }
     if here & ABOUT_A_VHOST:

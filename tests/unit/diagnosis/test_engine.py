@@ -190,6 +190,17 @@ def test_a_queue_that_just_came_is_not_hidden():
     assert () == verdict.inconclusive
 
 
+@pytest.mark.parametrize("state", ["running", None])
+def test_a_queue_that_is_new_has_no_counts_yet(state):
+    """It was not in the reading before. A client that declares queues all the time must not hide everything."""
+
+    def frame(t):
+        new = queue(f"reply-{t}", messages_ready=None, messages_unacked=None, consumers=None, state=state)
+        return {"queues": (queue(), new)}
+
+    assert () == look(film(frame, until=20)).inconclusive
+
+
 @pytest.mark.parametrize(("state", "until"), [("down", 5), (None, 20)], ids=["node is down", "for long"])
 def test_a_queue_without_counts_is_told(state, until):
     """A classic queue on a node that is down reports no counts; that does not mean healthy."""

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.unit.diagnosis.consumers.results import found, only
-from tests.unit.diagnosis.pictures import channel, connection, consumer, film, look, queue, stats
+from tests.unit.diagnosis.pictures import channel, connection, consumer, film, look, queue, stats, text
 
 
 def automatic(*, of=None, on=None, queues=1, sent=10):
@@ -49,3 +49,62 @@ def test_they_are_listed_once_a_virtual_host():
 def test_what_is_no_risk(frame):
     """Such a queue is deleted with its client anyway, or nothing is known."""
     assert [] == found(look(film(frame, until=30)))
+
+
+def ending(*, at=40.0, backlog=0, rate=2.0, came=20.0, back=None, name="orders", **of):
+    """A consumer with automatic acknowledgement that came, got the backlog at once, and ended; one may come back."""
+
+    def frame(t):
+        published = int(100 + rate * t)
+        here = came <= t < at or (back is not None and t >= back)
+        sent = 0 if t < came else backlog + int(rate * (min(t, at) - came))
+        sent += int(rate * (t - back)) if back is not None and t > back else 0
+        counters = stats(publish=published, **({"deliver_no_ack": sent} if sent else {}))
+        on = (consumer(name, ack_required=False, prefetch_count=0),) if here else ()
+        return {
+            "queues": (queue(name, consumers=len(on), messages_ready=5, stats=counters, **of),),
+            "consumers": on,
+            "channels": (channel(),) if here else (),
+            "connections": (connection(),) if here else (),
+        }
+
+    return frame
+
+
+def ended(until, **fields):
+    """Findings of this rule about the queue."""
+    result = look(film(ending(**fields), until=until))
+    return [each for each in result.findings if (each.rule, each.subject.kind) == ("auto-ack-consumer", "queue")]
+
+
+@pytest.mark.parametrize(("name", "backlog", "rate"), [("orders", 400, 2.0), ("x.y", 5000, 30.0), ("mail", 60, 0.2)])
+def test_what_was_sent_to_a_consumer_just_before_its_end_bounds_the_loss(name, backlog, rate):
+    """A backlog at once: no client has processed it within seconds."""
+    (finding,) = ended(60, name=name, backlog=backlog, rate=rate)
+
+    assert ("warning", name, True) == (finding.severity, finding.subject.name, finding.facts["backlog"])
+    assert backlog <= finding.facts["delivered"] <= backlog + 35 * rate
+    assert "up to" in text(finding).summary
+
+
+def test_the_end_of_a_consumer_that_kept_up_is_information():
+    """A deployment looks the same."""
+    severities = {each.severity.value for until in (45, 60, 90) for each in ended(until, came=0.0, back=50.0)}
+
+    assert {"info"} == severities
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"backlog": 400, "auto_delete": True}, {"backlog": 400, "at": 900.0}, {"backlog": 0, "rate": 0.0}],
+    ids=["its queue ends with it", "it stays", "nothing was sent"],
+)
+def test_what_is_no_loss(fields):
+    """Each differs in one thing."""
+    assert [] == ended(70, **fields)
+
+
+def test_it_is_told_for_some_minutes():
+    """Not for ever."""
+    assert ended(300, backlog=400)
+    assert not ended(500, backlog=400)

@@ -1,5 +1,6 @@
 import pytest
 
+from ackscope.findings import flat
 from tests.unit.diagnosis.consumers.results import ever, found, only
 from tests.unit.diagnosis.pictures import channel, connection, consumer, film, look, queue, stats, text
 
@@ -92,3 +93,41 @@ def test_counters_of_different_moments_are_no_loss():
     results = [look(film(frame, until=until)) for until in (20, 60, 120)]
 
     assert "poison-drop" not in ever(results)
+
+
+def mixed(*, limit=3, poison=2.0, rejected=2.0, retried=0.0, name="orders"):
+    """A quorum queue whose consumers reject some messages, and return others until the delivery limit deletes them."""
+
+    def frame(t):
+        dropped, gone, again = int(poison * t), int(rejected * t), int(poison * t) * limit + int(retried * t)
+        counters = stats(publish=dropped + gone + 3, redeliver=again, deliver=dropped + gone + again)
+        return {
+            "queues": (
+                queue(name, messages_ready=3, stats=counters, type="quorum", arguments={"x-delivery-limit": limit}),
+            ),
+            "consumers": (consumer(name),),
+            "channels": (channel(),),
+            "connections": (connection(),),
+        }
+
+    return frame
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 20])
+@pytest.mark.parametrize(("poison", "rejected"), [(2.0, 2.0), (5.0, 1.0), (4.0, 5.0)])
+def test_rejected_messages_are_not_counted_as_dropped_at_the_limit(limit, poison, rejected):
+    """Each rule counts its own, by the redeliveries that a message needs until the limit."""
+    result = look(film(mixed(limit=limit, poison=poison, rejected=rejected), until=60))
+    facts = {each.rule: each.facts for each in flat(result.findings)}
+
+    assert 60 * poison == pytest.approx(facts["poison-drop"]["dropped"], rel=0.15, abs=3)
+    assert 60 * rejected == pytest.approx(facts["reject-loss"]["lost"], rel=0.1, abs=3)
+
+
+def test_messages_that_are_rejected_after_a_retry_are_rejected():
+    """A few redeliveries prove no delivery limit."""
+    result = look(film(mixed(limit=5, poison=0.0, rejected=4.0, retried=4.0), until=60))
+    rules = {each.rule for each in flat(result.findings)}
+
+    assert "poison-drop" not in rules
+    assert "reject-loss" in rules

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from diagnosis.thresholds import Thresholds
-from tests.unit.diagnosis.pictures import film, look, text
+from tests.unit.diagnosis.pictures import film, look, queue, stats, text
 from tests.unit.diagnosis.queues.films import flowing, frame, of, one
 
 RULE = "maxlen-drop-head"
@@ -125,3 +125,50 @@ def test_a_length_that_is_refreshed_late_does_not_hide_the_loss():
         return frame(made if t >= 20 else replace(made, messages=0, messages_ready=0, messages_unacked=0))
 
     assert [("critical", "orders")] == of(RULE, look(film(late, until=95)))
+
+
+def full_once(t, *, until=60.0, limit=50, rate=8.0, emptied="purged", name="orders", **fields):
+    """A queue that drops at its limit until it is purged, or until a consumer takes all that is left."""
+    published = int(100 + limit + rate * min(t, until))
+    taken = limit if emptied == "consumed" and t > until else 0
+    ready = limit if t <= until else 0
+    counters = stats(publish=published, **({"deliver_no_ack": taken} if taken else {}))
+    own = {"messages_ready": ready, "consumers": 0, "stats": counters, "arguments": {"x-max-length": limit}, **fields}
+    return queue(name, **own)
+
+
+@pytest.mark.parametrize(("name", "limit", "rate"), [("orders", 50, 8.0), ("x", 500, 40.0), ("y", 20, 2.0)])
+def test_drops_and_a_purge_are_counted_apart(name, limit, rate):
+    """What was dropped before, and what was ready when somebody purged it."""
+    result = look(film(lambda t: frame(full_once(t, name=name, limit=limit, rate=rate)), until=100))
+
+    assert round(rate * 60) == pytest.approx(one(RULE, result).facts["lost"], rel=0.02, abs=1)
+    assert limit == one("queue-purged", result).facts["purged"]
+    assert one(RULE, result).facts["ended"]
+    assert [] == of("unexplained-loss", result)
+
+
+def test_drops_are_told_after_consumers_have_caught_up():
+    """The queue is not full any more, and the messages are lost all the same."""
+    result = look(film(lambda t: frame(full_once(t, emptied="consumed")), until=100))
+
+    assert 480 == pytest.approx(one(RULE, result).facts["lost"], rel=0.02)
+    assert [] == of("queue-purged", result)
+    assert "was full and dropped" in text(one(RULE, result)).summary
+
+
+def test_a_full_queue_that_is_drained_and_dropped_nothing_is_healthy():
+    """It was full, and everything was consumed."""
+    result = look(film(lambda t: frame(full_once(t, rate=0.0, emptied="consumed")), until=100))
+
+    assert [] == of(RULE, result)
+
+
+def test_a_lower_limit_is_no_purge():
+    """The broker drops the rest at once."""
+
+    def lowered(t):
+        of_it = {"arguments": {"x-max-length": 50 if t <= 60 else 5}, "messages_ready": 50 if t <= 60 else 5}
+        return frame(full_once(t, **of_it))
+
+    assert [] == of("queue-purged", look(film(lowered, until=100)))

@@ -26,8 +26,8 @@ def decode(family, payload, version=(4, 3)):
     return value, dict(gaps)
 
 
-SHOVEL_DETAILS = {"since", "forwarded", "target_exchange", "target_key"}
-"""What the recorded shovels do not show: their target is a queue, and `forwarded` is new in 4.3."""
+SHOVEL_DETAILS = {"since", "forwarded", "source_key", "target_exchange", "target_key"}
+"""What the recorded links do not show: shovels are between queues, and `forwarded` is new in 4.3."""
 
 
 @pytest.mark.parametrize(
@@ -360,3 +360,29 @@ def test_a_shovel_shows_its_source_and_target():
         link.forwarded,
         gaps,
     )
+
+
+def test_where_links_take_messages_from():
+    """A shovel from an exchange with its binding key, and the upstream of a federation link."""
+    shovels = [
+        {
+            "name": "s",
+            "vhost": "/",
+            "state": "running",
+            "src_exchange": "orders",
+            "src_exchange_key": "eu.#",
+            "dest_queue": "q",
+        }
+    ]
+    upstream = {"upstream": "eu", "vhost": "/", "status": "running", "uri": "amqp://eu"}
+    links = [
+        {**upstream, "type": "exchange", "exchange": "orders", "upstream_exchange": "sales"},
+        {**upstream, "type": "queue", "queue": "jobs", "upstream_queue": "work"},
+    ]
+
+    (found, gaps) = decode("links", {"/api/shovels": shovels, "/api/federation-links": links})
+
+    assert [("orders", None, "eu.#"), ("sales", None, None), (None, "work", None)] == [
+        (each.source_exchange, each.source_queue, each.source_key) for each in found
+    ]
+    assert {} == gaps
