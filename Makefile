@@ -3,7 +3,7 @@
 PYTEST := .venv/bin/python -m pytest
 JOBS ?= 2
 DEMO = $(if $(FOR),--for $(FOR)) $(if $(FAULT),--fault $(FAULT)) $(if $(BROKER),--broker $(BROKER)) $(if $(JSON),--json)
-.PHONY: help setup setup-test demo test lint format test-unit test-spark test-dashboard test-integration bench-probes bench-exporter bench-diagnosis bench-pipeline bench-dashboard lock screenshots
+.PHONY: help setup setup-test demo test lint format test-unit test-spark test-dashboard test-integration bench-probes bench-exporter bench-diagnosis bench-pipeline bench-dashboard lock screenshots dist release ship-test
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -18,7 +18,7 @@ demo: setup ## a private broker, a workload, everything watched; FOR=120 ends by
 	@exec .venv/bin/ackscope demo $(DEMO)
 
 test: setup-test lint ## install what is missing and run every test, two at once; JOBS=1 runs one after the other
-	@$(PYTEST) --second-try $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist loadfile --no-loadscope-reorder)
+	@$(PYTEST) --ignore tests/ship --second-try $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist loadfile --no-loadscope-reorder)
 
 lint: setup-test ## style, types
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy
@@ -52,6 +52,16 @@ bench-pipeline: setup ## made-up history through the pipeline: beside DuckDB, Po
 
 bench-dashboard: setup-test ## the page at 10,000 queues: first look, reruns, twenty viewers, beside RabbitMQ's own; half an hour or so, needs Chromium
 	@.venv/bin/python -m bench.dashboard
+
+dist: ## sdist, wheel, software bill of materials and checksums of this version, into dist/
+	@scripts/release.py
+
+release: ## the same for a new version, VERSION=0.2.0: writes it, commits and tags it first; pushes nothing
+	@scripts/release.py $(or $(VERSION),$(error say which: make release VERSION=0.2.0))
+
+ship-test: ## install the wheel, build and run the image, render the chart; under 15 minutes, as root, needs Go
+	@scripts/setup.sh ship
+	@$(PYTEST) tests/ship
 
 lock: ## pin every package anew, with hashes
 	@scripts/lock.sh --upgrade

@@ -22,6 +22,7 @@ class Entry(NamedTuple):
 
 COMMANDS = {
     "exporter": Entry("exporter.commands.serve", "monitor brokers: /metrics, findings, probes, landing files"),
+    "init": Entry("exporter.commands.init", "write a configuration for a broker, and make the users that it needs"),
     "probe": Entry("probes.command", "run one probe now and print what a client experiences"),
     "verify": Entry("lab.verify.command", "check the documented ack/confirm semantics against a live broker"),
     "diagnose": Entry("exporter.commands.diagnose", "diagnose a cluster once: what is wrong, why, and what to do"),
@@ -30,6 +31,7 @@ COMMANDS = {
     ),
     "pipeline": Entry("pipeline.command", "run the Spark jobs that compute rollups from landing files", "pipeline"),
     "dashboard": Entry("dashboard.command", "serve the web page", "dashboard"),
+    "files": Entry("exporter.commands.files", "write rules, dashboards, units and manifests that come with ackscope"),
     "lab": Entry("lab.command", "run a private RabbitMQ, and inject faults into it"),
     "demo": Entry("lab.demo.command", "run a private broker with a workload and every part of ackscope"),
 }
