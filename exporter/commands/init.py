@@ -24,7 +24,7 @@ from exporter.broker.settings import ManagementSettings
 from exporter.broker.visibility import hidden_queues
 from exporter.commands.diagnose import look_until_certain, terminal_report
 from exporter.commands.observer import observe_by_settings
-from exporter.settings import ExporterSettings
+from exporter.settings import CLUSTER_NAME, ExporterSettings
 from exporter.setup.broker_admin import BrokerAdmin
 from exporter.setup.config_file import InitLayout, config_text, name_from
 from exporter.setup.plan import SetupNames, SetupStep, steps
@@ -103,6 +103,8 @@ def run(args: argparse.Namespace) -> int:
     layout = InitLayout(folder, data.expanduser().absolute(), args.systemd)
     if layout.config.exists() and not args.force and not args.dry_run:
         raise UsageError(f"{layout.config}: already exists; choose another folder with --output, or use --force")
+    if args.name is not None and not CLUSTER_NAME.fullmatch(args.name):
+        raise UsageError(f"--name: invalid name {args.name!r}; use letters, digits, dot, dash and underscore")
     given = _management_settings(args)
     client = ManagementClient(given)
     try:
