@@ -2,8 +2,9 @@
 .DEFAULT_GOAL := help
 PYTEST := .venv/bin/python -m pytest
 JOBS ?= 2
+PLATFORMS ?= linux/amd64,linux/arm64
 DEMO = $(if $(FOR),--for $(FOR)) $(if $(FAULT),--fault $(FAULT)) $(if $(BROKER),--broker $(BROKER)) $(if $(JSON),--json)
-.PHONY: help setup setup-test demo test lint format test-unit test-spark test-dashboard test-integration bench-probes bench-exporter bench-diagnosis bench-pipeline bench-dashboard lock screenshots dist release ship-test
+.PHONY: help setup setup-test demo test lint format test-unit test-spark test-dashboard test-integration bench-probes bench-exporter bench-diagnosis bench-pipeline bench-dashboard lock screenshots dist release images ship-test
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -58,6 +59,10 @@ dist: ## sdist, wheel, software bill of materials and checksums of this version,
 
 release: ## the same for a new version, VERSION=0.2.0: writes it, commits and tags it first; pushes nothing
 	@scripts/release.py $(or $(VERSION),$(error say which: make release VERSION=0.2.0))
+
+images: dist ## images exporter and full for PLATFORMS (linux/amd64,linux/arm64); needs buildah, and qemu for foreign ones
+	@for target in exporter full; do buildah build --format docker --platform $(PLATFORMS) --target $$target \
+	  --manifest localhost/ackscope:$$target -f deploy/image/Containerfile dist || exit 1; done
 
 ship-test: ## install the wheel, build and run the image, render the chart; under 15 minutes, as root, needs Go
 	@scripts/setup.sh ship

@@ -19,12 +19,16 @@ SETS = {
 }
 """Folder of `deploy/` -> what is in it."""
 
+ALL = "all"
+
 _UNWANTED = shutil.ignore_patterns("__pycache__", "*.py")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("name", nargs="?", metavar="NAME", help=f"one of {', '.join(SETS)}; without it, list them")
+    parser.add_argument(
+        "name", nargs="?", metavar="NAME", help=f"one of {', '.join(SETS)}, or all; without it, list them"
+    )
     parser.add_argument("-o", "--output", metavar="DIR", type=Path, help="write them into this folder")
     parser.add_argument("--force", action="store_true", help="overwrite existing files")
     parser.add_argument("--json", action="store_true", help="print the result as a JSON document")
@@ -42,7 +46,9 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError(f"--output: name what to write: {', '.join(SETS)}")
         _print([{"name": name, "contains": text} for name, text in SETS.items()], as_json=args.json)
         return 0
-    if args.name not in SETS:
+    if args.name == ALL and args.output is None:
+        raise UsageError("all: name a folder with --output; each set becomes a folder in it")
+    if args.name not in {*SETS, ALL}:
         raise UsageError(f"{args.name!r} is unknown{nearest(args.name, list(SETS))}; known: {', '.join(SETS)}")
     files = files_of(args.name)
     if args.output is None:
@@ -58,9 +64,13 @@ def run(args: argparse.Namespace) -> int:
 
 def files_of(name: str) -> list[str]:
     """Paths of the files of a set, relative to its folder, in order."""
-    folder = DEPLOY / name
+    folder = _folder(name)
     paths = (path for path in folder.rglob("*") if path.is_file() and path.suffix not in {".py", ".pyc"})
     return sorted(str(path.relative_to(folder)) for path in paths)
+
+
+def _folder(name: str) -> Path:
+    return DEPLOY if name == ALL else DEPLOY / name
 
 
 def _write(name: str, files: list[str], output: Path, *, force: bool) -> None:
@@ -68,7 +78,7 @@ def _write(name: str, files: list[str], output: Path, *, force: bool) -> None:
     if existing is not None and not force:
         raise UsageError(f"{existing}: already exists; choose another folder, or overwrite with --force")
     try:
-        shutil.copytree(DEPLOY / name, output, ignore=_UNWANTED, dirs_exist_ok=True)
+        shutil.copytree(_folder(name), output, ignore=_UNWANTED, dirs_exist_ok=True)
     except (OSError, shutil.Error) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise DataError(f"{output}: cannot be written ({reason}); choose a folder of yours") from None
