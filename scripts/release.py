@@ -20,6 +20,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 VERSION_FILE = ROOT / "ackscope/__init__.py"
 CHANGELOG = ROOT / "CHANGELOG.md"
+CHART = ROOT / "deploy/helm/ackscope/Chart.yaml"
+MANIFESTS = ROOT / "deploy/kubernetes/ackscope.yaml"
 SUMS = "SHA256SUMS"
 
 # Tools write their version into what they build, so it is pinned; they run in environments of their own.
@@ -73,6 +75,10 @@ def make_version(version: str) -> None:
     day = time.strftime("%Y-%m-%d", time.gmtime())
     CHANGELOG.write_text(released(CHANGELOG.read_text(), version, day))
     VERSION_FILE.write_text(_VERSION.sub(f'__version__ = "{version}"', VERSION_FILE.read_text()))
+    # Helm reads no Python: the chart, and what is rendered from it, have a copy.
+    CHART.write_text(re.sub(r"(?m)^(version|appVersion): .*$", rf"\1: {version}", CHART.read_text()))
+    label = "app.kubernetes.io/version: "
+    MANIFESTS.write_text(MANIFESTS.read_text().replace(f'{label}"{before}"', f'{label}"{version}"'))
     _git("commit", "--all", "--message", f"release: {version}")
     _git("tag", "--annotate", f"v{version}", "--message", f"ackscope {version}")
 

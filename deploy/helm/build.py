@@ -29,9 +29,11 @@ def copies() -> Iterator[tuple[Path, Path]]:
 def rendered(helm: str) -> str:
     """The plain manifests: the chart with deploy/kubernetes/values.yaml, without the marks of a release."""
     words = ["--namespace", "ackscope", "--values", str(VALUES), "--kube-version", KUBERNETES]
-    text = subprocess.run([helm, "template", "ackscope", str(CHART), *words], capture_output=True, text=True, check=True).stdout
+    text = subprocess.run(
+        [helm, "template", "ackscope", str(CHART), *words], capture_output=True, text=True, check=True
+    ).stdout
     lines = (line for line in text.splitlines() if not line.strip().startswith(("helm.sh/", "annotations: {helm.sh/")))
-    head = "# Rendered by deploy/helm/build.py, with values.yaml. Apply it: kubectl apply --namespace ackscope -f ackscope.yaml"
+    head = "# Rendered by deploy/helm/build.py with values.yaml: kubectl apply --namespace ackscope -f ackscope.yaml"
     body = "\n".join(lines).replace("app.kubernetes.io/managed-by: Helm", "app.kubernetes.io/managed-by: kubectl")
     return f"{head}\n{body}\n"
 
