@@ -62,19 +62,21 @@ def _run(argv: Sequence[str]) -> int:
     if entry is None:
         front.error(f"unknown command {chosen.command!r}{nearest(chosen.command, list(COMMANDS))}")
     try:
-        module = importlib.import_module(entry.module)
+        return _run_entry(entry, chosen.command, chosen.rest)
     except ModuleNotFoundError as error:
-        if entry.extra is None or (error.name or "").split(".")[0] in {
-            entry.module.split(".")[0],
-            "ackscope",
-        }:
+        missing = (error.name or "").split(".")[0]
+        if entry.extra is None or missing in {entry.module.split(".")[0], "ackscope"}:
             raise
         front.exit(
             EXIT_COULD_NOT,
             f"ackscope {chosen.command}: needs {error.name}, which is not installed; "
             f"install the extra: pip install 'ackscope[{entry.extra}]'\n",
         )
-    parser = Parser(prog=f"ackscope {chosen.command}", description=entry.summary[0].upper() + entry.summary[1:] + ".")
+
+
+def _run_entry(entry: Entry, command: str, words: Sequence[str]) -> int:
+    module = importlib.import_module(entry.module)
+    parser = Parser(prog=f"ackscope {command}", description=entry.summary[0].upper() + entry.summary[1:] + ".")
     parser.add_argument("--log.level", "--log-level", dest="log_level", choices=LEVELS, default="info")
     parser.add_argument(
         "--log.format",
@@ -84,7 +86,7 @@ def _run(argv: Sequence[str]) -> int:
         help="logfmt for people, json for log collectors",
     )
     module.add_arguments(parser)
-    args = parser.parse_args(chosen.rest)
+    args = parser.parse_args(words)
     setup_logging(args.log_level, args.log_format)
     code: int = module.run(args)
     return code

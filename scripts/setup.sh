@@ -90,7 +90,7 @@ fi
 if [ "${1:-}" = ship ]; then
   for tool in helm=helm.sh/helm/v3/cmd/helm@v3.22.0 kubeconform=github.com/yannh/kubeconform/cmd/kubeconform@v0.8.0; do
     [ ! -x ".tools/bin/${tool%%=*}" ] || continue
-    command -v go >/dev/null 2>&1 || die "go is missing: install Go 1.25 or newer to build ${tool%%=*}"
+    command -v go >/dev/null 2>&1 || die "go is missing: install Go 1.26 or newer to build ${tool%%=*}"
     say "building ${tool%%=*} with Go into .tools/bin (a minute or two)"
     (cd /tmp && GOBIN="$OLDPWD/.tools/bin" go install "${tool#*=}" >/dev/null 2>&1) ||
       die "go could not build ${tool%%=*}; see: cd /tmp && go install ${tool#*=}"

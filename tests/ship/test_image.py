@@ -24,6 +24,8 @@ USER = 10001
 READ_ONLY = """
 mount --make-rprivate / && mount --bind "$1" "$1" && cd "$1"
 mount -t proc proc proc && mount --rbind /dev dev && mount -t tmpfs -o mode=1777 tmpfs tmp
+# As every runtime of containers does.
+touch etc/hosts && mount --bind /etc/hosts etc/hosts
 mount --bind "$2" var/lib/ackscope && mount --bind "$3" etc/ackscope
 mount -o remount,bind,ro "$1"
 shift 3
@@ -156,7 +158,7 @@ def test_the_exporter_runs_read_only(exporter_image, broker, folders):
     health = [word.replace(":9419/", f":{port}/") for word in config["Healthcheck"]["Test"][1:]]
     url = f"http://127.0.0.1:{port}"
     command = [*config["Entrypoint"], *config["Cmd"]]
-    with running(
+    with serving(
         exporter_image.read_only(data, settings, *command, ACKSCOPE_LISTEN=f"127.0.0.1:{port}"), f"{url}/-/ready"
     ):
         eventually(lambda: 'outcome="acked"' in requests.get(f"{url}/metrics", timeout=10).text)
