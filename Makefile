@@ -2,8 +2,9 @@
 .DEFAULT_GOAL := help
 PYTEST := .venv/bin/python -m pytest
 JOBS ?= 2
+PLATFORMS ?= linux/amd64,linux/arm64
 DEMO = $(if $(FOR),--for $(FOR)) $(if $(FAULT),--fault $(FAULT)) $(if $(BROKER),--broker $(BROKER)) $(if $(JSON),--json)
-.PHONY: help setup setup-test demo test lint format test-unit test-spark test-dashboard test-integration bench-probes bench-exporter bench-diagnosis bench-pipeline bench-dashboard docs lock screenshots
+.PHONY: help setup setup-test demo test lint format test-unit test-spark test-dashboard test-integration bench-probes bench-exporter bench-diagnosis bench-pipeline bench-dashboard docs lock screenshots dist release images ship-test
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -18,7 +19,7 @@ demo: setup ## a private broker, a workload, everything watched; FOR=120 ends by
 	@exec .venv/bin/ackscope demo $(DEMO)
 
 test: setup-test lint ## install what is missing and run every test, two at once; JOBS=1 runs one after the other
-	@$(PYTEST) --second-try $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist loadfile --no-loadscope-reorder)
+	@$(PYTEST) --ignore tests/ship --second-try $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist loadfile --no-loadscope-reorder)
 
 lint: setup-test ## style, types
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy
@@ -55,6 +56,20 @@ bench-dashboard: setup-test ## the page at 10,000 queues: first look, reruns, tw
 
 docs: setup-test ## the documentation as a site, in build/site
 	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet && echo build/site/index.html
+
+dist: ## sdist, wheel, software bill of materials and checksums of this version, into dist/
+	@scripts/release.py
+
+release: ## the same for a new version, VERSION=0.2.0: writes it, commits and tags it first; pushes nothing
+	@scripts/release.py $(or $(VERSION),$(error say which: make release VERSION=0.2.0))
+
+images: dist ## images exporter and full for PLATFORMS (linux/amd64,linux/arm64); needs buildah, and qemu for foreign ones
+	@for target in exporter full; do buildah build --format docker --platform $(PLATFORMS) --target $$target \
+	  --manifest localhost/ackscope:$$target -f deploy/image/Containerfile dist || exit 1; done
+
+ship-test: ## install the wheel, build and run the image, render the chart; under 15 minutes, as root, needs Go
+	@scripts/setup.sh ship
+	@$(PYTEST) tests/ship
 
 lock: ## pin every package anew, with hashes
 	@scripts/lock.sh --upgrade

@@ -22,6 +22,7 @@ class Entry(NamedTuple):
 
 COMMANDS = {
     "exporter": Entry("exporter.commands.serve", "monitor brokers: /metrics, findings, probes, landing files"),
+    "init": Entry("exporter.commands.init", "write a configuration for a broker, and make the users that it needs"),
     "probe": Entry("probes.command", "run one probe now and print what a client experiences"),
     "verify": Entry("lab.verify.command", "check the documented ack/confirm semantics against a live broker"),
     "diagnose": Entry("exporter.commands.diagnose", "diagnose a cluster once: what is wrong, why, and what to do"),
@@ -30,6 +31,7 @@ COMMANDS = {
     ),
     "pipeline": Entry("pipeline.command", "run the Spark jobs that compute rollups from landing files", "pipeline"),
     "dashboard": Entry("dashboard.command", "serve the web page", "dashboard"),
+    "files": Entry("exporter.commands.files", "write rules, dashboards, units and manifests that come with ackscope"),
     "lab": Entry("lab.command", "run a private RabbitMQ, and inject faults into it"),
     "demo": Entry("lab.demo.command", "run a private broker with a workload and every part of ackscope"),
 }
@@ -61,20 +63,18 @@ def _run(argv: Sequence[str]) -> int:
         front.error(f"unknown command {chosen.command!r}{nearest(chosen.command, list(COMMANDS))}")
     try:
         module: Command = importlib.import_module(entry.module)
+        args = command_parser(chosen.command, module).parse_args(chosen.rest)
+        setup_logging(args.log_level, args.log_format)
+        return module.run(args)
     except ModuleNotFoundError as error:
-        if entry.extra is None or (error.name or "").split(".")[0] in {
-            entry.module.split(".")[0],
-            "ackscope",
-        }:
+        missing = (error.name or "").split(".")[0]
+        if entry.extra is None or missing in {entry.module.split(".")[0], "ackscope"}:
             raise
         front.exit(
             EXIT_COULD_NOT,
             f"ackscope {chosen.command}: needs {error.name}, which is not installed; "
             f"install the extra: pip install 'ackscope[{entry.extra}]'\n",
         )
-    args = command_parser(chosen.command, module).parse_args(chosen.rest)
-    setup_logging(args.log_level, args.log_format)
-    return module.run(args)
 
 
 def command_parser(name: str, module: Command) -> Parser:

@@ -21,7 +21,7 @@ from exporter.triage.settings import TriageSettings
 from exporter.web.config import WebConfig
 from probes.settings import AmqpSettings, ProbesSettings
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _LISTEN = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<host>[^\s:\[\]/]+)):(?P<port>[0-9]{1,5})")
 
 
@@ -101,7 +101,7 @@ class ExporterSettings(Settings):
     @classmethod
     def _are_named(cls, value: dict[str, ClusterSettings]) -> dict[str, ClusterSettings]:
         for name in value:
-            if not _NAME.fullmatch(name):
+            if not CLUSTER_NAME.fullmatch(name):
                 raise ValueError(f"invalid cluster name {name!r}; use letters, digits, dot, dash and underscore")
         return value
 
@@ -109,7 +109,7 @@ class ExporterSettings(Settings):
     @classmethod
     def _resolve(cls, value: dict[str, ModuleSettings]) -> dict[str, ModuleSettings]:
         for name, module in value.items():
-            if not _NAME.fullmatch(name):
+            if not CLUSTER_NAME.fullmatch(name):
                 raise ValueError(f"invalid module name {name!r}; use letters, digits, dot, dash and underscore")
             try:
                 _one_password(module)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Prepare this machine and the checkout: what is there stays as it is, what is missing is named before it is installed.
-# Usage: scripts/setup.sh [test]     ("test" adds what only the tests need: a browser, strace)
+# Usage: scripts/setup.sh [test|ship]     ("test" adds what only the tests need: a browser, strace, systemd-analyze;
+# "ship" adds what builds and checks images and the chart: buildah, amtool, and helm and kubeconform, built by Go)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,7 +13,9 @@ have() {
   case "$1" in
     rabbitmq-server) [ -x /usr/lib/rabbitmq/bin/rabbitmq-server ] || command -v rabbitmq-server ;;
     default-jre-headless) command -v java ;;
-    prometheus | chromium | debootstrap | strace) command -v "$1" ;;
+    prometheus | chromium | debootstrap | strace | buildah) command -v "$1" ;;
+    prometheus-alertmanager) command -v amtool ;;
+    systemd) command -v systemd-analyze ;;
     nginx-light) [ -x /usr/sbin/nginx ] || command -v nginx ;;
     python3-venv) python3 -c 'import ensurepip, venv' ;;
     # Erlang's and Debian's own keys, without which debootstrap refuses (Ubuntu).
@@ -53,7 +56,7 @@ install_system() {
   if [ -d /run/systemd/system ]; then
     for package in "${missing[@]}"; do
       case "$package" in
-        rabbitmq-server | prometheus) "${root[@]}" systemctl disable --quiet "$package" || true ;;
+        rabbitmq-server | prometheus | prometheus-alertmanager) "${root[@]}" systemctl disable --quiet "$package" || true ;;
         nginx-light) "${root[@]}" systemctl disable --quiet nginx || true ;;
       esac
     done
@@ -69,7 +72,8 @@ python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
 
 packages=(rabbitmq-server default-jre-headless prometheus debootstrap debian-archive-keyring)
 command -v uv >/dev/null 2>&1 || packages+=(python3-venv)
-[ "${1:-}" != test ] || packages+=(chromium strace nginx-light)
+[ "${1:-}" != test ] || packages+=(chromium strace systemd nginx-light)
+[ "${1:-}" != ship ] || packages+=(buildah prometheus-alertmanager)
 install_system "${packages[@]}"
 
 uv=$(scripts/uv.sh)
@@ -82,5 +86,16 @@ if [ ! -x .venv/bin/ackscope ] || [ "$(cat "$stamp" 2>/dev/null)" != "$want" ]; 
   "$uv" pip sync --quiet --python .venv/bin/python --require-hashes requirements.lock
   "$uv" pip install --quiet --python .venv/bin/python --no-deps --editable .
   echo "$want" >"$stamp"
+fi
+
+# Their versions are pinned; Go's checksum database checks them.
+if [ "${1:-}" = ship ]; then
+  for tool in helm=helm.sh/helm/v3/cmd/helm@v3.22.0 kubeconform=github.com/yannh/kubeconform/cmd/kubeconform@v0.8.0; do
+    [ ! -x ".tools/bin/${tool%%=*}" ] || continue
+    command -v go >/dev/null 2>&1 || die "go is missing: install Go 1.26 or newer to build ${tool%%=*}"
+    say "building ${tool%%=*} with Go into .tools/bin (a minute or two)"
+    (cd /tmp && GOBIN="$OLDPWD/.tools/bin" go install "${tool#*=}" >/dev/null 2>&1) ||
+      die "go could not build ${tool%%=*}; see: cd /tmp && go install ${tool#*=}"
+  done
 fi
 say "ready: .venv/bin/ackscope --help"

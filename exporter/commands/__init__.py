@@ -1,1 +1,1 @@
-"""Commands: `ackscope exporter`, `diagnose`, `bundle`."""
+"""Commands: `ackscope exporter`, `init`, `diagnose`, `bundle`, `files`."""

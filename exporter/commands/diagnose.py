@@ -85,19 +85,36 @@ def run(args: argparse.Namespace) -> int:
         with observe(args.management, args.amqp) as look:
             return watch(look, usual, as_json=args.json, everything=args.all)
     with observe(args.management, args.amqp) as look:
-        began = look.clock.now()
-        two_looks(look, min(args.within, _TWO_LOOKS))
-        seen, verdict = _judge_so_far(look, usual)
-        with UnixSignals((signal.SIGINT, signal.SIGTERM)) as signals:
-            while _continues(look, verdict, args.within - look.clock.now().since(began)):
-                if _ended_by(signals, look):
-                    break
-                look.look(EVERY)
-                seen, verdict = _judge_so_far(look, usual)
+        seen, verdict = look_until_certain(look, usual, args.within)
+    return _print(seen, verdict, args, look.management)
+
+
+def look_until_certain(
+    look: BrokerObserver, usual: rollups.RollupBaselines | None, within: float
+) -> tuple[DiagnosisBundle, DiagnosisResult]:
+    """Take two snapshots, and more while that can settle a finding.
+
+    Args:
+        look: the observed broker.
+        usual: baselines, if there are any.
+        within: time limit in seconds.
+
+    Raises:
+        BrokerError: the broker cannot be read at all.
+    """
+    began = look.clock.now()
+    two_looks(look, min(within, _TWO_LOOKS))
+    seen, verdict = _judge_so_far(look, usual)
+    with UnixSignals((signal.SIGINT, signal.SIGTERM)) as signals:
+        while _continues(look, verdict, within - look.clock.now().since(began)):
+            if _ended_by(signals, look):
+                break
+            look.look(EVERY)
+            seen, verdict = _judge_so_far(look, usual)
     latest = seen.window.latest
     if not verdict.findings and latest is not None:
         raise_if_unreadable(latest)
-    return _print(seen, verdict, args, look.management)
+    return seen, verdict
 
 
 def _judge_so_far(
@@ -162,14 +179,21 @@ def _replay(args: argparse.Namespace) -> int:
 def _print(
     seen: DiagnosisBundle, verdict: DiagnosisResult, args: argparse.Namespace, management: str = MANAGEMENT
 ) -> int:
-    latest = seen.window.latest
     if args.json:
-        entry = cluster_findings(verdict.cluster, latest, verdict, seen.now, management)
+        entry = cluster_findings(verdict.cluster, seen.window.latest, verdict, seen.now, management)
         # Of one cluster: its findings at the top as well, so that a script need not know about clusters.
         print_json({"now": seen.now.iso(), "clusters": [entry], "findings": entry["findings"]})
     else:
-        cluster = Cluster(version=latest.version if latest else None, management=management)
-        broker = latest.broker if latest else None
-        columns = shutil.get_terminal_size().columns
-        sys.stdout.write(report(render_result(verdict, cluster), broker, seen.outcomes, columns, everything=args.all))
+        sys.stdout.write(terminal_report(seen, verdict, management, everything=args.all))
     return exit_code([verdict])
+
+
+def terminal_report(
+    seen: DiagnosisBundle, verdict: DiagnosisResult, management: str = MANAGEMENT, *, everything: bool = False
+) -> str:
+    """A diagnosis as text for this terminal; `everything` also shows information and suppressed findings in full."""
+    latest = seen.window.latest
+    cluster = Cluster(version=latest.version if latest else None, management=management)
+    broker = latest.broker if latest else None
+    columns = shutil.get_terminal_size().columns
+    return report(render_result(verdict, cluster), broker, seen.outcomes, columns, everything=everything)

@@ -93,16 +93,24 @@ def observe(management: str, amqp: str | None) -> Iterator[BrokerObserver]:
     Raises:
         UsageError: invalid address.
     """
-    cluster = parse_management(management).where
+    parse_management(management)
     if amqp is not None:
         parse_amqp(amqp)
+    probed = None if amqp is None else AmqpSettings(url=SecretStr(amqp))
+    with observe_by_settings(ManagementSettings(url=management), probed) as look:
+        yield look
+
+
+@contextmanager
+def observe_by_settings(management: ManagementSettings, amqp: AmqpSettings | None) -> Iterator[BrokerObserver]:
+    """Observe a broker as `observe` does, by settings that are valid."""
+    cluster = management.address().where
     clock = SystemClock()
-    settings = ManagementSettings(url=management)
-    look = BrokerObserver(cluster, settings, clock, amqp is not None, Window.empty(cluster))
+    look = BrokerObserver(cluster, management, clock, amqp is not None, Window.empty(cluster))
     if amqp is None:
         yield look
         return
-    document = encode_targets([ProbeTarget(cluster, AmqpSettings(url=SecretStr(amqp)), _PROBES)])
+    document = encode_targets([ProbeTarget(cluster, amqp, _PROBES)])
     process = ProbeSupervisor(document, SupervisorHooks(on_batch=look.take, on_start=lambda: None), clock)
     process.start()
     try:

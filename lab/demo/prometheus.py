@@ -7,11 +7,11 @@ from typing import Any
 import requests
 import yaml
 
+from ackscope.deploy_folder import DEPLOY
 from ackscope.errors import MissingPart
 from lab.demo.services import Service, Services
 
-_FOLDER = Path(__file__).parents[2] / "deploy" / "prometheus"
-_RULES = [str(_FOLDER / name) for name in ("ackscope-alerts.yml", "ackscope-recording.yml")]
+_RULES = [str(DEPLOY / "prometheus" / name) for name in ("ackscope-alerts.yml", "ackscope-recording.yml")]
 
 _MAIN = '{probe="confirm",stream=~"classic|quorum|stream"}'
 CONFIRM_P99 = (

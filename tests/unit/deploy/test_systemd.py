@@ -1,12 +1,17 @@
-"""The systemd unit and its example: what they name exists, and the exporter accepts it."""
+"""The systemd units and the example: what they name exists, systemd and the commands accept it."""
 
 import argparse
+import importlib
+import shlex
+import subprocess
+import sys
 from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
 import yaml
 
+from ackscope.__main__ import COMMANDS
 from ackscope.errors import EXIT_COULD_NOT
 from ackscope.settings import load
 from exporter.commands import serve
@@ -21,12 +26,65 @@ class _Unit(ConfigParser):
         return optionstr
 
 
-@pytest.fixture
-def service():
+UNITS = sorted(FOLDER.glob("*.service"))
+
+EXPOSURE = "20"
+"""Ten times the exposure level of `systemd-analyze security` that no unit may exceed; without hardening it is 96."""
+
+
+def service_of(path):
     """Return the service section; the last value counts for duplicate keys."""
     unit = _Unit(strict=False, interpolation=None, delimiters=("=",))
-    unit.read(FOLDER / "ackscope-exporter.service")
+    unit.read(path)
     return unit["Service"]
+
+
+@pytest.fixture
+def service():
+    """Return the service section of the exporter."""
+    return service_of(FOLDER / "ackscope-exporter.service")
+
+
+@pytest.mark.parametrize("path", UNITS, ids=lambda path: path.stem)
+def test_every_command_of_a_unit_is_one_that_ackscope_takes(path):
+    """Options included, and with folders below the state directory of the unit."""
+    lines = [line.partition("=")[2] for line in path.read_text().splitlines() if line.startswith("ExecStart=")]
+
+    assert lines
+    for line in lines:
+        program, command, *words = shlex.split(line)
+        parser = argparse.ArgumentParser()
+        importlib.import_module(COMMANDS[command].module).add_arguments(parser)
+        parser.parse_args(words)
+        places = [word for word in words if word.startswith("/var/")]
+
+        assert "ackscope" == Path(program).name
+        assert all(Path(place).is_relative_to("/var/lib/ackscope") for place in places)
+    assert service_of(path)["StateDirectory"].split()[0] == "ackscope"
+    assert ("ackscope", "yes") == (service_of(path)["User"], service_of(path)["DynamicUser"])
+
+
+def test_systemd_accepts_the_units(tmp_path):
+    """A real systemd-analyze; the program of the units is one that exists here."""
+    for path in FOLDER.glob("ackscope-*"):
+        (tmp_path / path.name).write_text(path.read_text().replace("/opt/ackscope/.venv/bin/ackscope", sys.executable))
+    files = sorted(map(str, tmp_path.iterdir()))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", *files], capture_output=True, text=True, check=False
+    )
+    ours = [line for line in done.stderr.splitlines() if "ackscope" in line]
+
+    assert 5 == len(files)
+    assert (0, []) == (done.returncode, ours)
+
+
+@pytest.mark.parametrize("path", UNITS, ids=lambda path: path.stem)
+def test_units_are_hardened(path):
+    """By the judgement of systemd itself."""
+    words = ["security", "--offline=true", f"--threshold={EXPOSURE}", str(path)]
+    done = subprocess.run(["systemd-analyze", *words], capture_output=True, text=True, check=False)
+
+    assert 0 == done.returncode, done.stdout.splitlines()[-1:]
 
 
 def test_the_command_line_is_one_that_the_exporter_takes(service):

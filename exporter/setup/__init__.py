@@ -1,0 +1,1 @@
+"""Sets up the access to a broker for `ackscope init`: what is there, what is missing, and how to make it."""
