@@ -28,6 +28,7 @@ COMMANDS = {
     "bundle": Entry(
         "exporter.commands.bundle", "save the input of diagnosis, to diagnose it without access to the broker"
     ),
+    "notify": Entry("exporter.commands.notify", "send a test notification to the receivers of findings"),
     "pipeline": Entry("pipeline.command", "run the Spark jobs that compute rollups from landing files", "pipeline"),
     "dashboard": Entry("dashboard.command", "serve the web page", "dashboard"),
     "lab": Entry("lab.command", "run a private RabbitMQ, and inject faults into it"),

@@ -12,13 +12,15 @@ from ackscope.clock import Clock
 from ackscope.errors import ConfigError
 from ackscope.log import get_logger
 from ackscope.snapshot import Snapshot
-from diagnosis.text import MANAGEMENT
+from diagnosis.text import MANAGEMENT, Cluster
+from exporter.delivery.delivery import Delivery
 from exporter.exposition.cardinality.top_k import TopK
 from exporter.exposition.collectors.contract import Collector
 from exporter.exposition.compat.select import collectors_for
 from exporter.exposition.execute import Source
 from exporter.exposition.live import (
     confirming,
+    delivery,
     findings,
     history,
     landing,
@@ -85,6 +87,7 @@ class App:
         self._metrics = ProbeMetrics()
         self._landing = _lander(settings, clock)
         self._triage = TriageStore(settings.triage.file, settings.clusters)
+        self._delivery = Delivery(settings.delivery, settings.clusters, self._triage, self._cluster, clock)
         self._baselines = BaselineCache(settings.history, settings.clusters, clock)
         self._ingest = Ingest(settings, self._state, self._metrics, self._landing, clock, self._baselines.of)
         self._pollers = PollerRegistry(settings, clock, self._on_snapshot, self._latest)
@@ -128,7 +131,8 @@ class App:
         """Start every part."""
         if self._landing is not None:
             self._landing.writer.start()
-        for part in (self._baselines, self._render_thread, self._pollers, self._probe_host, self._server):
+        parts = (self._baselines, self._render_thread, self._delivery, self._pollers, self._probe_host, self._server)
+        for part in parts:
             part.start()
         log.info("serving", url=self.url)
 
@@ -136,7 +140,7 @@ class App:
         """Stop all producers in parallel, then flush the landing files. Takes 5 s at most, usually 1 s."""
         until = self._clock.now().mono + _STOP_SECONDS
         self._reloader.close(_STOP_SECONDS / 4)
-        parts = (self._pollers, self._probe_host, self._server, self._render_thread, self._baselines)
+        parts = (self._pollers, self._probe_host, self._server, self._render_thread, self._baselines, self._delivery)
         threads = [threading.Thread(target=part.stop, daemon=True) for part in parts]
         for thread in threads:
             thread.start()
@@ -149,6 +153,11 @@ class App:
         """Return the management URL that the suggested commands of findings use."""
         watched = self._settings.clusters.get(cluster)
         return MANAGEMENT if watched is None else watched.management.address().url
+
+    def _cluster(self, name: str) -> Cluster:
+        """Return what the text of findings names of a cluster."""
+        latest = self._latest(name)
+        return Cluster(version=latest.version if latest else None, management=self._management(name))
 
     def ready(self) -> bool:
         """Whether every cluster has been polled at least once, successfully or not."""
@@ -180,6 +189,7 @@ class App:
         self._state.set_clusters(settings.clusters, change.reset)
         self._ingest.apply(settings)
         self._baselines.apply(settings.history, settings.clusters)
+        self._delivery.apply(settings.delivery, settings.clusters)
         self._pollers.start_created(change)
         probes_restarted = self._probe_host.change(settings, document)
         for name in amqp_targets(before).keys() - amqp_targets(settings).keys():
@@ -198,6 +208,7 @@ class App:
         known = self._state.clusters().get(snapshot.cluster)
         if known is not None and known.verdict is not None:
             self._triage.observe(known.verdict, self._clock.now())
+            self._delivery.observe(known.verdict)
         self._render_thread.wake()
 
     def _probe_page(self, request: Request) -> Response:
@@ -241,6 +252,7 @@ class App:
             "process": lambda: process.collect(self._probe_host.status()),
             "reloads": lambda: reloads.collect(self._reloader.status),
             "landing": lambda: landing.collect(self._landing.writer.counts() if self._landing else None),
+            "delivery": lambda: delivery.collect(self._delivery.stats(), clock.now()),
             "history": lambda: history.collect(self._baselines.counts(), clock.now()),
         }
 

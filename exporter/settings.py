@@ -12,6 +12,7 @@ from ackscope.settings import Settings
 from diagnosis.thresholds import Thresholds
 from exporter.broker.client import ManagementClient
 from exporter.broker.settings import AccessSettings, ManagementSettings
+from exporter.delivery.settings import DeliverySettings
 from exporter.exposition.settings import MetricsSettings
 from exporter.history.settings import HistorySettings
 from exporter.landing.settings import LandingSettings
@@ -65,6 +66,7 @@ class ExporterSettings(Settings):
         landing: landing files for the pipeline. Nothing is written unless a directory is set.
         history: the pipeline's rollups, for baselines in diagnosis.
         triage: what people say about findings.
+        delivery: who is notified of findings.
         probes: what the probes send.
         diagnosis: thresholds of the diagnosis rules.
     """
@@ -78,6 +80,7 @@ class ExporterSettings(Settings):
     landing: LandingSettings = LandingSettings()
     history: HistorySettings = HistorySettings()
     triage: TriageSettings = TriageSettings()
+    delivery: DeliverySettings = DeliverySettings()
     probes: ProbesSettings = ProbesSettings()
     diagnosis: Thresholds = Thresholds()
 

@@ -12,7 +12,7 @@ have() {
   case "$1" in
     rabbitmq-server) [ -x /usr/lib/rabbitmq/bin/rabbitmq-server ] || command -v rabbitmq-server ;;
     default-jre-headless) command -v java ;;
-    prometheus | chromium | debootstrap | strace) command -v "$1" ;;
+    prometheus | prometheus-alertmanager | chromium | debootstrap | strace) command -v "$1" ;;
     python3-venv) python3 -c 'import ensurepip, venv' ;;
     # Erlang's and Debian's own keys, without which debootstrap refuses (Ubuntu).
     debian-archive-keyring) [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] ;;
@@ -52,7 +52,7 @@ install_system() {
   if [ -d /run/systemd/system ]; then
     for package in "${missing[@]}"; do
       case "$package" in
-        rabbitmq-server | prometheus) "${root[@]}" systemctl disable --quiet "$package" || true ;;
+        rabbitmq-server | prometheus | prometheus-alertmanager) "${root[@]}" systemctl disable --quiet "$package" || true ;;
       esac
     done
   fi
@@ -67,7 +67,7 @@ python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
 
 packages=(rabbitmq-server default-jre-headless prometheus debootstrap debian-archive-keyring)
 command -v uv >/dev/null 2>&1 || packages+=(python3-venv)
-[ "${1:-}" != test ] || packages+=(chromium strace)
+[ "${1:-}" != test ] || packages+=(chromium strace prometheus-alertmanager)
 install_system "${packages[@]}"
 
 uv=$(scripts/uv.sh)
