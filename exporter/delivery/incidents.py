@@ -150,6 +150,7 @@ class IncidentRecord:
         self._incidents = {it.key: it for it in incidents}
         self.lock = threading.Lock()
         self._start = start or Instant(wall=0.0, mono=float("-inf"))
+        self._omitted: set[IncidentKey] = set()
         self.dropped = 0
 
     def apply(self, settings: ReceiverSettings, routes: Sequence[RouteSettings], settle: float) -> None:
@@ -160,16 +161,7 @@ class IncidentRecord:
         """Record the diagnosis of one cluster; whether something changed for the receiver."""
         before, cluster = dict(self._incidents), result.cluster
         present = {IncidentKey(cluster, *it.key): it for it in result.findings}
-        why: dict[IncidentKey, EndReason] = {}
-        for key, finding in present.items():
-            severity = worst_severity(finding)
-            about = triage.get(key.finding)
-            if about is not None and about.mutes(severity, now.wall):
-                why[key] = EndReason.MUTED
-            elif not self._is_routed(cluster, finding, severity):
-                why[key] = EndReason.UNROUTED
-            else:
-                self._see(key, finding, severity, now)
+        why = {key: reason for key, it in present.items() if (reason := self._withheld(key, it, triage, now))}
         causes = {
             IncidentKey(cluster, *each.key): IncidentKey(cluster, *cause.key)
             for cause in result.findings
@@ -185,6 +177,10 @@ class IncidentRecord:
             if joined is None and key not in why and (key.rule not in conclusive or not (it.finding or settled)):
                 continue
             self._end(key, why.get(key, EndReason.JOINED if joined else EndReason.ENDED), now, joined)
+        omitted = {key for key, it in present.items() if key not in why and not self._see(key, it, now)}
+        known = {key for key in self._omitted if key.cluster == cluster}
+        self.dropped += len(omitted - known)
+        self._omitted = (self._omitted - known) | omitted
         return self._incidents != before
 
     def keep_clusters(self, clusters: Collection[str], now: Instant) -> None:
@@ -236,31 +232,42 @@ class IncidentRecord:
             if it.brief is None and it.finding is not None:
                 self._incidents[key] = replace(it, brief=rendering(it))
 
-    def _see(self, key: IncidentKey, finding: Finding, severity: Severity, now: Instant) -> None:
+    def _withheld(
+        self, key: IncidentKey, finding: Finding, triage: Mapping[FindingKey, Triage], now: Instant
+    ) -> EndReason | None:
+        """Why a present finding is not for the receiver; None if it is."""
+        severity, about = worst_severity(finding), triage.get(key.finding)
+        if about is not None and about.mutes(severity, now.wall):
+            return EndReason.MUTED
+        vhosts = frozenset(each.subject.vhost or "" for each in flat((finding,)))
+        routed = any(route.matches(key.cluster, key.rule, vhosts, severity) for route in self._routes)
+        return None if routed else EndReason.UNROUTED
+
+    def _see(self, key: IncidentKey, finding: Finding, now: Instant) -> bool:
+        """Record a present finding; False if there are too many."""
+        severity = worst_severity(finding)
         rules = tuple(sorted({each.rule for each in flat(finding.consequences)}))
         it = self._incidents.get(key)
         if it is None:
             if len(self._incidents) >= MAX_INCIDENTS and not self._make_room(severity):
-                return
+                return False
             it = Incident(key=key, began=now.wall, severity=severity)
-        if it.ended is not None and it.delivered is None:
-            it = replace(it, brief=None)
-        changes = {"finding": finding, "severity": severity, "rules": rules}
-        self._incidents[key] = replace(it, **changes, ended=None, reason=None, joined=None)
+        brief = None if it.ended is not None and it.delivered is None else it.brief
+        self._incidents[key] = replace(
+            it, finding=finding, severity=severity, rules=rules, brief=brief, ended=None, reason=None, joined=None
+        )
+        return True
 
     def _make_room(self, severity: Severity) -> bool:
-        """Drop the oldest finding that is over and was never delivered, or a less severe one; whether there was one."""
-        over = [it for it in self._incidents.values() if it.ended is not None and it.delivered is None]
-        less = [
-            it
-            for it in self._incidents.values()
-            if it.delivered is None and it.severity.urgency > severity.urgency and it.ended is None
-        ]
-        self.dropped += 1
+        """Forget a finding that was never delivered: the oldest one that is over, or a less severe one, if any."""
+        unknown = [it for it in self._incidents.values() if it.delivered is None]
+        over = [it for it in unknown if it.ended is not None]
+        less = [it for it in unknown if it.severity.urgency > severity.urgency]
         if not over and not less:
             return False
         victim = min(over, key=lambda it: it.began) if over else max(less, key=lambda it: it.severity.urgency)
         del self._incidents[victim.key]
+        self.dropped += 1
         return True
 
     def _end(self, key: IncidentKey, reason: EndReason, now: Instant, joined: IncidentKey | None = None) -> None:
@@ -283,7 +290,3 @@ class IncidentRecord:
         if self._settings.repeat and now.wall - known.at >= self._settings.repeat:
             return EventKind.REMINDER
         return None
-
-    def _is_routed(self, cluster: str, finding: Finding, severity: Severity) -> bool:
-        vhosts = frozenset(each.subject.vhost or "" for each in flat((finding,)))
-        return any(route.matches(cluster, finding.rule, vhosts, severity) for route in self._routes)
