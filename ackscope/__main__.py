@@ -29,6 +29,7 @@ COMMANDS = {
         "exporter.commands.bundle", "save the input of diagnosis, to diagnose it without access to the broker"
     ),
     "notify": Entry("exporter.commands.notify", "send a test notification to the receivers of findings"),
+    "mcp": Entry("exporter.commands.mcp", "answer language models and other tools (MCP)", "mcp"),
     "pipeline": Entry("pipeline.command", "run the Spark jobs that compute rollups from landing files", "pipeline"),
     "dashboard": Entry("dashboard.command", "serve the web page", "dashboard"),
     "lab": Entry("lab.command", "run a private RabbitMQ, and inject faults into it"),
