@@ -10,6 +10,8 @@ MAX_BYTES = 4000
 """Bytes of an answer at most."""
 _LEAST_TEXT = 80
 """Texts are not cut shorter than this many characters, unless nothing else can be cut."""
+_SLACK = 24
+"""Characters that are cut beyond the excess, for the words about the cut."""
 
 Place = tuple[str | int, ...]
 
@@ -62,7 +64,7 @@ def _cut_text(document: Any, excess: int, cut: Counter[str], least: int) -> bool
     if not texts:
         return False
     length, holder, key = max(texts, key=lambda it: it[0])
-    holder[key] = holder[key][: max(least - 4, length - excess - 4)] + " ..."
+    holder[key] = holder[key][: max(least - 4, length - excess - _SLACK)] + " ..."
     cut["texts"] += 1
     return True
 
