@@ -24,6 +24,7 @@ from exporter.exposition.live import (
     findings,
     history,
     landing,
+    otlp,
     outcomes,
     polls,
     process,
@@ -33,6 +34,7 @@ from exporter.exposition.live import (
 from exporter.exposition.page_cache import PageCache
 from exporter.exposition.render_thread import RenderThread
 from exporter.history.baseline_cache import BaselineCache
+from exporter.otlp.sender import OtlpSender
 from exporter.polling.poller import PollerStats
 from exporter.probes_host.host import ProbeHost, amqp_targets, targets_document
 from exporter.probes_host.metrics import ProbeMetrics
@@ -104,6 +106,7 @@ class App:
             per_selection={"queue_ages": lambda selection: queue_ages.collect(self._state.clusters(), selection)},
             **self._polling_sources(),
         )
+        self._otlp = OtlpSender(settings.otlp, self._page_cache.text, settings.listen, clock)
         self._render_thread = RenderThread(self._page_cache.refresh, clock, self._page_cache.tick)
         self._targets = TargetPage(settings.modules, settings.metrics, clock)
         parts = RouteContext(
@@ -131,7 +134,10 @@ class App:
         """Start every part."""
         if self._landing is not None:
             self._landing.writer.start()
-        parts = (self._baselines, self._render_thread, self._delivery, self._pollers, self._probe_host, self._server)
+        parts = (
+            *(self._baselines, self._render_thread, self._delivery, self._otlp),
+            *(self._pollers, self._probe_host, self._server),
+        )
         for part in parts:
             part.start()
         log.info("serving", url=self.url)
@@ -140,7 +146,10 @@ class App:
         """Stop all producers in parallel, then flush the landing files. Takes 5 s at most, usually 1 s."""
         until = self._clock.now().mono + _STOP_SECONDS
         self._reloader.close(_STOP_SECONDS / 4)
-        parts = (self._pollers, self._probe_host, self._server, self._render_thread, self._baselines, self._delivery)
+        parts = (
+            *(self._pollers, self._probe_host, self._server, self._render_thread),
+            *(self._baselines, self._delivery, self._otlp),
+        )
         threads = [threading.Thread(target=part.stop, daemon=True) for part in parts]
         for thread in threads:
             thread.start()
@@ -190,6 +199,8 @@ class App:
         self._ingest.apply(settings)
         self._baselines.apply(settings.history, settings.clusters)
         self._delivery.apply(settings.delivery, settings.clusters)
+        if settings.otlp != before.otlp:
+            self._otlp.apply(settings.otlp)
         self._pollers.start_created(change)
         probes_restarted = self._probe_host.change(settings, document)
         for name in amqp_targets(before).keys() - amqp_targets(settings).keys():
@@ -253,6 +264,7 @@ class App:
             "reloads": lambda: reloads.collect(self._reloader.status),
             "landing": lambda: landing.collect(self._landing.writer.counts() if self._landing else None),
             "delivery": lambda: delivery.collect(self._delivery.stats(), clock.now()),
+            "otlp": lambda: otlp.collect(self._otlp.stats, clock.now()),
             "history": lambda: history.collect(self._baselines.counts(), clock.now()),
         }
 

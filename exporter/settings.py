@@ -16,6 +16,7 @@ from exporter.delivery.settings import DeliverySettings
 from exporter.exposition.settings import MetricsSettings
 from exporter.history.settings import HistorySettings
 from exporter.landing.settings import LandingSettings
+from exporter.otlp.settings import OtlpSettings
 from exporter.polling.settings import PollSettings
 from exporter.targets.settings import ModuleSettings
 from exporter.triage.settings import TriageSettings
@@ -67,6 +68,7 @@ class ExporterSettings(Settings):
         history: the pipeline's rollups, for baselines in diagnosis.
         triage: what people say about findings.
         delivery: who is notified of findings.
+        otlp: export of the metrics to an OpenTelemetry collector.
         probes: what the probes send.
         diagnosis: thresholds of the diagnosis rules.
     """
@@ -81,6 +83,7 @@ class ExporterSettings(Settings):
     history: HistorySettings = HistorySettings()
     triage: TriageSettings = TriageSettings()
     delivery: DeliverySettings = DeliverySettings()
+    otlp: OtlpSettings = OtlpSettings()
     probes: ProbesSettings = ProbesSettings()
     diagnosis: Thresholds = Thresholds()
 
