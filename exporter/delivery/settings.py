@@ -157,7 +157,9 @@ class WebhookSettings(Settings):
         """
         if (self.url is None) == (self.url_file is None):
             raise ValueError("set url or url_file, one of them")
-        return _http(secret(self.url, self.url_file, "url_file") or "", "https://hooks.example/ackscope", shown=False)
+        return _http(
+            secret(self.url, self.url_file, "url_file") or "", "https://hooks.example/ackscope", secret_url=True
+        )
 
     def secrets(self) -> tuple[str | None, str | None]:
         """Key of the signature and token.
@@ -343,8 +345,8 @@ def check_destination(settings: ReceiverSettings) -> None:
         raise ValueError(f"ca_file: {authorities} is not a file of PEM certificates")
 
 
-def _http(text: str, example: str, *, shown: bool = True) -> str:
-    """An HTTP URL without credentials; `shown`: the message may contain it.
+def _http(text: str, example: str, *, secret_url: bool = False) -> str:
+    """An HTTP URL without credentials. The message about a secret one does not contain it.
 
     Raises:
         ValueError: it is something else.
@@ -355,9 +357,10 @@ def _http(text: str, example: str, *, shown: bool = True) -> str:
     except ValueError:
         host, parts = None, urlsplit("")
     if parts.scheme not in {"http", "https"} or not host:
-        raise ValueError(f"url: {repr(text) + ' is ' if shown else ''}not an HTTP address, expected one like {example}")
-    if parts.username is not None and shown:
-        raise ValueError("url: has credentials; use username and password_file")
+        shown = "url: " if secret_url else f"{text!r} is "
+        raise ValueError(f"{shown}not an HTTP address, expected one like {example}")
+    if parts.username is not None and not secret_url:
+        raise ValueError("has credentials; use username and password_file")
     return text.strip()
 
 

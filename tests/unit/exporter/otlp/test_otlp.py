@@ -89,7 +89,7 @@ def collecting():
         def do_POST(self):
             body = self.rfile.read(int(self.headers["Content-Length"]))
             if collector.status == 200:
-                collector.headers.append(dict(self.headers))
+                collector.headers.append(self.headers)
                 collector.requests.append(ExportMetricsServiceRequest.FromString(gzip.decompress(body)))
             self.send_response(collector.status)
             self.send_header("Content-Length", "0")
