@@ -13,7 +13,7 @@ from ackscope.errors import ConfigError
 from ackscope.log import get_logger
 from ackscope.snapshot import Snapshot
 from diagnosis.text import MANAGEMENT, Cluster
-from exporter.delivery.delivery import Delivery
+from exporter.delivery.delivery import FindingDelivery
 from exporter.exposition.cardinality.top_k import TopK
 from exporter.exposition.collectors.contract import Collector
 from exporter.exposition.compat.select import collectors_for
@@ -89,7 +89,7 @@ class App:
         self._metrics = ProbeMetrics()
         self._landing = _lander(settings, clock)
         self._triage = TriageStore(settings.triage.file, settings.clusters)
-        self._delivery = Delivery(settings.delivery, settings.clusters, self._triage, self._cluster, clock)
+        self._delivery = FindingDelivery(settings.delivery, settings.clusters, self._triage, self._cluster, clock)
         self._baselines = BaselineCache(settings.history, settings.clusters, clock)
         self._ingest = Ingest(settings, self._state, self._metrics, self._landing, clock, self._baselines.of)
         self._pollers = PollerRegistry(settings, clock, self._on_snapshot, self._latest)

@@ -12,7 +12,7 @@ from ackscope.settings import Settings
 from diagnosis.thresholds import Thresholds
 from exporter.broker.client import ManagementClient
 from exporter.broker.settings import AccessSettings, ManagementSettings
-from exporter.delivery.settings import DeliverySettings
+from exporter.delivery.settings import FindingDeliverySettings
 from exporter.exposition.settings import MetricsSettings
 from exporter.history.settings import HistorySettings
 from exporter.landing.settings import LandingSettings
@@ -82,7 +82,7 @@ class ExporterSettings(Settings):
     landing: LandingSettings = LandingSettings()
     history: HistorySettings = HistorySettings()
     triage: TriageSettings = TriageSettings()
-    delivery: DeliverySettings = DeliverySettings()
+    delivery: FindingDeliverySettings = FindingDeliverySettings()
     otlp: OtlpSettings = OtlpSettings()
     probes: ProbesSettings = ProbesSettings()
     diagnosis: Thresholds = Thresholds()

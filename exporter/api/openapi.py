@@ -28,7 +28,7 @@ Point = tuple[float, float | None]
 """Seconds ago (negative numbers are the past), and the value."""
 
 
-class ClusterFindings(TypedDict):
+class FindingsEntry(TypedDict):
     """The findings of one cluster."""
 
     cluster: str
@@ -45,11 +45,11 @@ class FindingsDocument(TypedDict):
     """Findings of all clusters."""
 
     now: str
-    clusters: list[ClusterFindings]
+    clusters: list[FindingsEntry]
     triage_writable: bool
 
 
-class ProbeProcess(TypedDict):
+class ProbeProcessEntry(TypedDict):
     """State of the probe process."""
 
     up: bool
@@ -57,11 +57,11 @@ class ProbeProcess(TypedDict):
     age_seconds: float | None
 
 
-class ClusterProbes(TypedDict):
+class ProbesEntry(TypedDict):
     """Probe results of one cluster."""
 
     cluster: str
-    process: ProbeProcess
+    process: ProbeProcessEntry
     probes: list[ProbeOutcome]
     layers: list[LatencyLayer]
 
@@ -70,7 +70,7 @@ class ProbesDocument(TypedDict):
     """Probe results of all clusters."""
 
     now: str
-    clusters: list[ClusterProbes]
+    clusters: list[ProbesEntry]
 
 
 class SeriesLine(TypedDict):
@@ -105,7 +105,7 @@ class SubjectLines(TypedDict):
     lines: list[SeriesLine]
 
 
-class BacklogTrend(TypedDict):
+class TrendEntry(TypedDict):
     """Messages of a queue some minutes ago and now."""
 
     vhost: str
@@ -115,21 +115,21 @@ class BacklogTrend(TypedDict):
     seconds: float
 
 
-class ClusterVitals(TypedDict):
+class VitalsEntry(TypedDict):
     """Throughput and backlog of one cluster."""
 
     cluster: str
     age_seconds: float | None
     signs: list[VitalSign]
     subjects: list[SubjectLines]
-    trends: list[BacklogTrend]
+    trends: list[TrendEntry]
 
 
 class VitalsDocument(TypedDict):
     """Throughput and backlog of all clusters."""
 
     now: str
-    clusters: list[ClusterVitals]
+    clusters: list[VitalsEntry]
 
 
 class SnapshotEntry(TypedDict):

@@ -15,12 +15,12 @@ from exporter.delivery.receivers.apprise import AppriseReceiver
 from exporter.delivery.receivers.contract import Receiver
 from exporter.delivery.receivers.webhook import WebhookReceiver
 from exporter.delivery.record_file import RecordContent, read_record
-from exporter.delivery.settings import DeliverySettings, ReceiverSettings
+from exporter.delivery.settings import FindingDeliverySettings, ReceiverSettings
 from exporter.delivery.worker import DeliveryStats, DeliveryWorker
 from exporter.triage.store import FindingKey, TriageStore
 
 
-class Delivery:
+class FindingDelivery:
     """Delivers the findings of all clusters.
 
     Args:
@@ -33,7 +33,7 @@ class Delivery:
 
     def __init__(
         self,
-        settings: DeliverySettings,
+        settings: FindingDeliverySettings,
         clusters: Collection[str],
         triage: TriageStore,
         cluster_of: ClusterOf,
@@ -69,7 +69,7 @@ class Delivery:
         """Receiver -> figures."""
         return {name: worker.stats() for name, worker in list(self._workers.items())}
 
-    def apply(self, settings: DeliverySettings, clusters: Collection[str]) -> None:
+    def apply(self, settings: FindingDeliverySettings, clusters: Collection[str]) -> None:
         """Use other settings. A receiver whose destination is the same knows what it was sent before."""
         before, self._settings, self._clusters = self._settings, settings, tuple(clusters)
         workers = {}

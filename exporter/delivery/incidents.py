@@ -89,7 +89,7 @@ class Delivered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Incident:
+class FindingIncident:
     """One finding, from its begin until the receiver knows its end. Times are seconds since 1970.
 
     Attributes:
@@ -120,10 +120,10 @@ class DeliveryEvent:
     """One line of a message: what happened, and to which finding."""
 
     kind: EventKind
-    incident: Incident
+    incident: FindingIncident
 
 
-Rendering = Callable[[Incident], Brief]
+Rendering = Callable[[FindingIncident], Brief]
 """Renders a finding that is present as `Brief`."""
 
 
@@ -143,7 +143,7 @@ class IncidentRecord:
         settings: ReceiverSettings,
         routes: Sequence[RouteSettings],
         settle: float,
-        incidents: Iterable[Incident] = (),
+        incidents: Iterable[FindingIncident] = (),
         start: Instant | None = None,
     ) -> None:
         self.apply(settings, routes, settle)
@@ -213,11 +213,11 @@ class IncidentRecord:
                 delivered = Delivered(now.wall, event.incident.severity, event.incident.rules)
                 self._incidents[key] = replace(it, delivered=delivered, brief=event.incident.brief or it.brief)
 
-    def active(self) -> list[Incident]:
+    def active(self) -> list[FindingIncident]:
         """What the receiver knows and is not over."""
         return [it for it in self._incidents.values() if it.delivered is not None and it.ended is None]
 
-    def all(self) -> list[Incident]:
+    def all(self) -> list[FindingIncident]:
         """Everything."""
         return list(self._incidents.values())
 
@@ -251,7 +251,7 @@ class IncidentRecord:
         if it is None:
             if len(self._incidents) >= MAX_INCIDENTS and not self._make_room(severity):
                 return False
-            it = Incident(key=key, began=now.wall, severity=severity)
+            it = FindingIncident(key=key, began=now.wall, severity=severity)
         brief = None if it.ended is not None and it.delivered is None else it.brief
         self._incidents[key] = replace(
             it, finding=finding, severity=severity, rules=rules, brief=brief, ended=None, reason=None, joined=None
@@ -277,7 +277,7 @@ class IncidentRecord:
         else:
             self._incidents[key] = replace(it, ended=now.wall, reason=reason, joined=joined)
 
-    def _kind(self, it: Incident, now: Instant) -> EventKind | None:
+    def _kind(self, it: FindingIncident, now: Instant) -> EventKind | None:
         known = it.delivered
         if it.ended is not None:
             return EventKind.MISSED if known is None else EventKind.RESOLVE

@@ -12,7 +12,7 @@ from ackscope.findings import Severity
 from ackscope.format import duration, plural
 from ackscope.reports import FindingReport, Step, as_document, flat_reports
 from diagnosis.text import Cluster, render
-from exporter.delivery.incidents import Brief, DeliveryEvent, EndReason, EventKind, Incident, IncidentKey
+from exporter.delivery.incidents import Brief, DeliveryEvent, EndReason, EventKind, FindingIncident, IncidentKey
 
 ClusterOf = Callable[[str], Cluster]
 """Name of a cluster -> what templates name of it: version and management address."""
@@ -60,7 +60,7 @@ def batches(events: Sequence[DeliveryEvent]) -> Iterator[tuple[DeliveryEvent, ..
             yield group[first : first + length]
 
 
-def report_of(incident: Incident, cluster: Cluster) -> FindingReport | None:
+def report_of(incident: FindingIncident, cluster: Cluster) -> FindingReport | None:
     """The finding as text, with at most ten of its consequences; None if it was not seen since a restart."""
     if incident.finding is None:
         return None
@@ -68,15 +68,15 @@ def report_of(incident: Incident, cluster: Cluster) -> FindingReport | None:
     return render(replace(incident.finding, consequences=some), cluster)
 
 
-def brief_of(incident: Incident, cluster: Cluster) -> Brief:
+def brief_of(incident: FindingIncident, cluster: Cluster) -> Brief:
     """What is stored of a finding, to report its end."""
     report = report_of(incident, cluster)
     if report is None:
         return incident.brief or {}
     document = as_document(report)
-    kept = ("rule", "severity", "subject", "since", "summary", "cause", "runbook", "impact", "certainty")
+    wanted = ("rule", "severity", "subject", "since", "summary", "cause", "runbook", "impact", "certainty")
     return {
-        **{name: document[name] for name in kept},
+        **{name: document[name] for name in wanted},
         "steps": document["steps"][:_STEPS],
         "follows": [it.summary for it in flat_reports(report.consequences)[:_CONSEQUENCES]],
     }
@@ -123,7 +123,7 @@ def trial_message(receiver: str, now: Instant) -> DeliveryMessage:
         "follows": [],
         "runbook": "docs/delivery.md",
     }
-    incident = Incident(key=key, began=now.wall, severity=Severity.INFO, brief=brief, ended=now.wall)
+    incident = FindingIncident(key=key, began=now.wall, severity=Severity.INFO, brief=brief, ended=now.wall)
     event = DeliveryEvent(EventKind.TEST, incident)
     text = f"{brief['summary']}.\n{brief['cause']}"
     document = {
@@ -244,12 +244,12 @@ def _one(event: DeliveryEvent, external_url: str | None) -> str:
     return "\n".join(lines)
 
 
-def _summary(incident: Incident) -> str:
+def _summary(incident: FindingIncident) -> str:
     brief = incident.brief or {}
     return str(brief.get("summary") or incident.key.rule)
 
 
-def _times(incident: Incident) -> str:
+def _times(incident: FindingIncident) -> str:
     if incident.ended is None:
         return f"since {iso(incident.began)}"
     lasted = duration(max(0.0, incident.ended - incident.began))

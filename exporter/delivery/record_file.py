@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from ackscope.atomic_file import write_atomically
 from ackscope.findings import Severity
 from ackscope.log import get_logger
-from exporter.delivery.incidents import Brief, Delivered, EndReason, Incident, IncidentKey
+from exporter.delivery.incidents import Brief, Delivered, EndReason, FindingIncident, IncidentKey
 
 log = get_logger(__name__)
 
@@ -46,9 +46,9 @@ class RecordContent:
     incidents: tuple[_Stored, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
 
-    def restored(self) -> list[Incident]:
+    def restored(self) -> list[FindingIncident]:
         """The findings."""
-        return [Incident(**{name: getattr(it, name) for name in _FIELDS}) for it in self.incidents]
+        return [FindingIncident(**{name: getattr(it, name) for name in _FIELDS}) for it in self.incidents]
 
 
 _FIELDS = ("key", "began", "severity", "rules", "brief", "delivered", "ended", "reason", "joined")
@@ -88,7 +88,7 @@ def read_record(path: Path, address: str) -> RecordContent:
     return content
 
 
-def encode_record(address: str, incidents: list[Incident], extra: Mapping[str, Any]) -> bytes:
+def encode_record(address: str, incidents: list[FindingIncident], extra: Mapping[str, Any]) -> bytes:
     """The content as bytes."""
     document = {
         "version": _VERSION,

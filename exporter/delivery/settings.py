@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -14,8 +14,8 @@ from ackscope.errors import AckscopeError
 from ackscope.findings import Severity
 from ackscope.settings import Seconds, Settings, secret
 
-DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+DAYS: tuple[Day, ...] = get_args(Day)
 _TIME = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -272,7 +272,7 @@ class RouteSettings(Settings):
         )
 
 
-class DeliverySettings(Settings):
+class FindingDeliverySettings(Settings):
     """Delivery of findings. Nothing is delivered without a receiver.
 
     Attributes:

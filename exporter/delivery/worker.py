@@ -9,7 +9,7 @@ from ackscope.clock import Clock, Instant
 from ackscope.findings import DiagnosisResult
 from ackscope.log import get_logger
 from ackscope.triage import Triage
-from exporter.delivery.incidents import Incident, IncidentRecord
+from exporter.delivery.incidents import FindingIncident, IncidentRecord
 from exporter.delivery.messages import ClusterOf, batches, brief_of, compose
 from exporter.delivery.receivers.contract import DeliveryError, Receiver
 from exporter.delivery.record_file import encode_record, write_record
@@ -166,7 +166,7 @@ class DeliveryWorker:
         self._refresh_at = self._last_success.mono + self._receiver.refresh
         return None
 
-    def _fresh(self, incident: Incident) -> Incident:
+    def _fresh(self, incident: FindingIncident) -> FindingIncident:
         return replace(incident, brief=brief_of(incident, self._cluster_of(incident.key.cluster)))
 
     def _settle(self, failure: DeliveryError | None) -> None:

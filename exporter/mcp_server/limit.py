@@ -25,11 +25,13 @@ def bounded(document: dict[str, Any], limit: int = MAX_BYTES) -> str:
     text = _json(document)
     if len(text) <= limit:
         return text.decode()
-    kept, cut = orjson.loads(text), Counter[str]()
-    while len(text := _json({**kept, "cut": dict(cut)})) > limit:
+    shown, cut = orjson.loads(text), Counter[str]()
+    while len(text := _json({**shown, "cut": dict(cut)})) > limit:
         excess = len(text) - limit
         if not (
-            _cut_list(kept, excess, cut) or _cut_text(kept, excess, cut, _LEAST_TEXT) or _cut_text(kept, excess, cut, 8)
+            _cut_list(shown, excess, cut)
+            or _cut_text(shown, excess, cut, _LEAST_TEXT)
+            or _cut_text(shown, excess, cut, 8)
         ):
             return _json({"cut": {"answer": 1}}).decode()
     return text.decode()

@@ -33,7 +33,7 @@ def make_server(tools: ToolBox) -> MCPServer[Any]:
     """The server with all tools that are configured."""
     server: MCPServer[Any] = MCPServer("ackscope", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
     reads = ToolAnnotations(read_only_hint=True, destructive_hint=False, open_world_hint=False)
-    offered = [tools.findings, tools.explain, tools.queue, tools.client, tools.bundle]
+    offered: list[Callable[..., str]] = [tools.findings, tools.explain, tools.queue, tools.client, tools.bundle]
     offered += [tools.history] if tools.rollups is not None else []
     offered += [tools.diagnose] if tools.broker is not None else []
     for tool in offered:

@@ -16,7 +16,7 @@ from ackscope.findings import Severity
 from ackscope.format import plural
 from ackscope.reports import Step
 from ackscope.triage import MAX_NAME, MAX_REASON, Triage
-from exporter.delivery.incidents import DeliveryEvent, EventKind, Incident, IncidentKey
+from exporter.delivery.incidents import DeliveryEvent, EventKind, FindingIncident, IncidentKey
 from exporter.delivery.messages import DeliveryMessage, runbook_url
 from exporter.delivery.receivers.contract import DeliveryError, send
 from exporter.delivery.settings import AlertmanagerSettings
@@ -71,7 +71,7 @@ class AlertmanagerReceiver:
             alerts.append(self._missed(missed, message, sent_at))
         self._post(alerts)
 
-    def keep_alive(self, active: Sequence[Incident], wall: float) -> None:
+    def keep_alive(self, active: Sequence[FindingIncident], wall: float) -> None:
         """Send every present alert again, and read the silences.
 
         Raises:
@@ -98,7 +98,7 @@ class AlertmanagerReceiver:
         severity = known.severity if ending and known is not None else it.severity
         yield self._alert(it, severity, wall if ending else wall + self._lasts)
 
-    def _alert(self, it: Incident, severity: Severity, ends: float) -> dict[str, Any]:
+    def _alert(self, it: FindingIncident, severity: Severity, ends: float) -> dict[str, Any]:
         brief = it.brief or {}
         steps = [str(Step(**step)) for step in brief.get("steps", [])[:_STEPS]]
         annotations = {

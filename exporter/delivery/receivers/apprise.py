@@ -6,7 +6,7 @@ from typing import Any
 
 from ackscope.errors import ConfigError, MissingPart
 from ackscope.findings import Severity
-from exporter.delivery.incidents import Incident
+from exporter.delivery.incidents import FindingIncident
 from exporter.delivery.messages import DeliveryMessage
 from exporter.delivery.receivers.contract import DeliveryError
 from exporter.delivery.settings import AppriseSettings
@@ -14,7 +14,7 @@ from exporter.delivery.settings import AppriseSettings
 try:
     import apprise
 except ModuleNotFoundError:  # an extra
-    apprise = None
+    apprise = None  # type: ignore[assignment]  # which makes it optional
 
 # It logs addresses, which contain secrets, and delivery logs every failure itself.
 logging.getLogger("apprise").setLevel(logging.CRITICAL)
@@ -49,7 +49,7 @@ def scheme(url: str) -> str:
 class AppriseReceiver:
     """Sends through Apprise. If one of several addresses fails, only that one gets the message again."""
 
-    refresh = None
+    refresh: float | None = None
 
     def __init__(self, settings: AppriseSettings) -> None:
         self._settings = settings
@@ -80,7 +80,7 @@ class AppriseReceiver:
             raise DeliveryError(f"not accepted by {', '.join(failed)}")
         self._partly = ("", set())
 
-    def keep_alive(self, active: Sequence[Incident], wall: float) -> None:
+    def keep_alive(self, active: Sequence[FindingIncident], wall: float) -> None:
         """These services need no repetition."""
 
     def memory(self) -> Mapping[str, Any]:

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import requests
 
-from exporter.delivery.incidents import Incident
+from exporter.delivery.incidents import FindingIncident
 from exporter.delivery.messages import DeliveryMessage
 
 CONNECT_SECONDS, READ_SECONDS = 5.0, 10.0
@@ -42,7 +42,7 @@ class Receiver(Protocol):
             DeliveryError: it was not delivered.
         """
 
-    def keep_alive(self, active: Sequence[Incident], wall: float) -> None:
+    def keep_alive(self, active: Sequence[FindingIncident], wall: float) -> None:
         """Send again what is present, for destinations that forget.
 
         Raises:

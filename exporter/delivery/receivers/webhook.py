@@ -10,7 +10,7 @@ import requests
 from ackscope import __version__
 from ackscope.errors import ConfigError
 from exporter.api.documents import as_json
-from exporter.delivery.incidents import Incident
+from exporter.delivery.incidents import FindingIncident
 from exporter.delivery.messages import DeliveryMessage
 from exporter.delivery.receivers.contract import DeliveryError, send
 from exporter.delivery.settings import WebhookSettings
@@ -19,7 +19,7 @@ from exporter.delivery.settings import WebhookSettings
 class WebhookReceiver:
     """Sends to a webhook. Secrets are read for every message, so that a new one in the same file is used at once."""
 
-    refresh = None
+    refresh: float | None = None
 
     def __init__(self, settings: WebhookSettings, wall: Callable[[], float]) -> None:
         self._settings, self._wall = settings, wall
@@ -45,7 +45,7 @@ class WebhookReceiver:
             headers |= {"X-Ackscope-Timestamp": sent_at, "X-Ackscope-Signature": sign(key, sent_at, body)}
         send(self._session, "POST", url, body=body, headers=headers, ca_file=self._settings.ca_file)
 
-    def keep_alive(self, active: Sequence[Incident], wall: float) -> None:
+    def keep_alive(self, active: Sequence[FindingIncident], wall: float) -> None:
         """A webhook needs no repetition."""
 
     def memory(self) -> Mapping[str, Any]:

@@ -8,8 +8,8 @@ from ackscope.clock import SystemClock
 from ackscope.findings import Subject
 from ackscope.triage import Triage
 from diagnosis.text import Cluster
-from exporter.delivery.delivery import Delivery
-from exporter.delivery.settings import DeliverySettings
+from exporter.delivery.delivery import FindingDelivery
+from exporter.delivery.settings import FindingDeliverySettings
 from exporter.triage.store import TriageStore
 from tests.unit.exporter.delivery.receiving import receiving
 from tests.unit.exporter.made import WALL, Verdicts, eventually, finding
@@ -140,8 +140,8 @@ class Delivering:
 
     def __init__(self, settings):
         self.triage = TriageStore()
-        self.settings = DeliverySettings.model_validate(settings)
-        self.delivery = Delivery(self.settings, ["shop"], self.triage, lambda _: Cluster(), SystemClock())
+        self.settings = FindingDeliverySettings.model_validate(settings)
+        self.delivery = FindingDelivery(self.settings, ["shop"], self.triage, lambda _: Cluster(), SystemClock())
         self.delivery.start()
 
     def find(self, *names):
@@ -151,7 +151,7 @@ class Delivering:
 
     def apply(self, settings, clusters=("shop",)):
         """A reload."""
-        self.delivery.apply(DeliverySettings.model_validate(settings), clusters)
+        self.delivery.apply(FindingDeliverySettings.model_validate(settings), clusters)
 
 
 @pytest.fixture

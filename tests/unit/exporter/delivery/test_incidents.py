@@ -5,7 +5,14 @@ from dataclasses import replace
 from ackscope.clock import iso
 from ackscope.findings import Inconclusive, Severity, Subject
 from ackscope.triage import Triage
-from exporter.delivery.incidents import MAX_INCIDENTS, EndReason, EventKind, Incident, IncidentKey, IncidentRecord
+from exporter.delivery.incidents import (
+    MAX_INCIDENTS,
+    EndReason,
+    EventKind,
+    FindingIncident,
+    IncidentKey,
+    IncidentRecord,
+)
 from exporter.delivery.settings import QuietSettings, ReceiverSettings, RouteSettings
 from tests.unit.exporter.made import WALL, SetClock, Verdicts, finding
 
@@ -263,4 +270,4 @@ def test_the_fingerprint_is_that_of_the_finding():
     other = one._replace(vhost="", name="/a")
 
     assert one.fingerprint == IncidentKey(*one).fingerprint != other.fingerprint
-    assert Incident(key=one, began=0.0, severity=Severity.INFO).key.finding == queue("a").key
+    assert FindingIncident(key=one, began=0.0, severity=Severity.INFO).key.finding == queue("a").key
