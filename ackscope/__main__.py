@@ -29,6 +29,8 @@ COMMANDS = {
     "bundle": Entry(
         "exporter.commands.bundle", "save the input of diagnosis, to diagnose it without access to the broker"
     ),
+    "notify": Entry("exporter.commands.notify", "send a test notification to the receivers of findings"),
+    "mcp": Entry("exporter.commands.mcp", "answer language models and other tools (MCP)", "mcp"),
     "pipeline": Entry("pipeline.command", "run the Spark jobs that compute rollups from landing files", "pipeline"),
     "dashboard": Entry("dashboard.command", "serve the web page", "dashboard"),
     "files": Entry("exporter.commands.files", "write rules, dashboards, units and manifests that come with ackscope"),

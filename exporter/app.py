@@ -12,16 +12,19 @@ from ackscope.clock import Clock
 from ackscope.errors import ConfigError
 from ackscope.log import get_logger
 from ackscope.snapshot import Snapshot
-from diagnosis.text import MANAGEMENT
+from diagnosis.text import MANAGEMENT, Cluster
+from exporter.delivery.delivery import FindingDelivery
 from exporter.exposition.cardinality.top_k import TopK
 from exporter.exposition.collectors.contract import Collector
 from exporter.exposition.compat.select import collectors_for
 from exporter.exposition.execute import Source
 from exporter.exposition.live import (
     confirming,
+    delivery,
     findings,
     history,
     landing,
+    otlp,
     outcomes,
     polls,
     process,
@@ -31,6 +34,7 @@ from exporter.exposition.live import (
 from exporter.exposition.page_cache import PageCache
 from exporter.exposition.render_thread import RenderThread
 from exporter.history.baseline_cache import BaselineCache
+from exporter.otlp.sender import OtlpSender
 from exporter.polling.poller import PollerStats
 from exporter.probes_host.host import ProbeHost, amqp_targets, targets_document
 from exporter.probes_host.metrics import ProbeMetrics
@@ -85,6 +89,7 @@ class App:
         self._metrics = ProbeMetrics()
         self._landing = _lander(settings, clock)
         self._triage = TriageStore(settings.triage.file, settings.clusters)
+        self._delivery = FindingDelivery(settings.delivery, settings.clusters, self._triage, self._cluster, clock)
         self._baselines = BaselineCache(settings.history, settings.clusters, clock)
         self._ingest = Ingest(settings, self._state, self._metrics, self._landing, clock, self._baselines.of)
         self._pollers = PollerRegistry(settings, clock, self._on_snapshot, self._latest)
@@ -101,6 +106,7 @@ class App:
             per_selection={"queue_ages": lambda selection: queue_ages.collect(self._state.clusters(), selection)},
             **self._polling_sources(),
         )
+        self._otlp = OtlpSender(settings.otlp, self._page_cache.text, settings.listen, clock)
         self._render_thread = RenderThread(self._page_cache.refresh, clock, self._page_cache.tick)
         self._targets = TargetPage(settings.modules, settings.metrics, clock)
         parts = RouteContext(
@@ -128,7 +134,11 @@ class App:
         """Start every part."""
         if self._landing is not None:
             self._landing.writer.start()
-        for part in (self._baselines, self._render_thread, self._pollers, self._probe_host, self._server):
+        parts = (
+            *(self._baselines, self._render_thread, self._delivery, self._otlp),
+            *(self._pollers, self._probe_host, self._server),
+        )
+        for part in parts:
             part.start()
         log.info("serving", url=self.url)
 
@@ -136,7 +146,10 @@ class App:
         """Stop all producers in parallel, then flush the landing files. Takes 5 s at most, usually 1 s."""
         until = self._clock.now().mono + _STOP_SECONDS
         self._reloader.close(_STOP_SECONDS / 4)
-        parts = (self._pollers, self._probe_host, self._server, self._render_thread, self._baselines)
+        parts = (
+            *(self._pollers, self._probe_host, self._server, self._render_thread),
+            *(self._baselines, self._delivery, self._otlp),
+        )
         threads = [threading.Thread(target=part.stop, daemon=True) for part in parts]
         for thread in threads:
             thread.start()
@@ -149,6 +162,11 @@ class App:
         """Return the management URL that the suggested commands of findings use."""
         watched = self._settings.clusters.get(cluster)
         return MANAGEMENT if watched is None else watched.management.address().url
+
+    def _cluster(self, name: str) -> Cluster:
+        """Return what the text of findings names of a cluster."""
+        latest = self._latest(name)
+        return Cluster(version=latest.version if latest else None, management=self._management(name))
 
     def ready(self) -> bool:
         """Whether every cluster has been polled at least once, successfully or not."""
@@ -180,6 +198,9 @@ class App:
         self._state.set_clusters(settings.clusters, change.reset)
         self._ingest.apply(settings)
         self._baselines.apply(settings.history, settings.clusters)
+        self._delivery.apply(settings.delivery, settings.clusters)
+        if settings.otlp != before.otlp:
+            self._otlp.apply(settings.otlp)
         self._pollers.start_created(change)
         probes_restarted = self._probe_host.change(settings, document)
         for name in amqp_targets(before).keys() - amqp_targets(settings).keys():
@@ -198,6 +219,7 @@ class App:
         known = self._state.clusters().get(snapshot.cluster)
         if known is not None and known.verdict is not None:
             self._triage.observe(known.verdict, self._clock.now())
+            self._delivery.observe(known.verdict)
         self._render_thread.wake()
 
     def _probe_page(self, request: Request) -> Response:
@@ -241,6 +263,8 @@ class App:
             "process": lambda: process.collect(self._probe_host.status()),
             "reloads": lambda: reloads.collect(self._reloader.status),
             "landing": lambda: landing.collect(self._landing.writer.counts() if self._landing else None),
+            "delivery": lambda: delivery.collect(self._delivery.stats(), clock.now()),
+            "otlp": lambda: otlp.collect(self._otlp.stats, clock.now()),
             "history": lambda: history.collect(self._baselines.counts(), clock.now()),
         }
 

@@ -16,6 +16,7 @@ from exporter.api import documents
 from exporter.api.bundle import BUNDLE_TYPE, DiagnosisBundle, pack_bundle
 from exporter.api.columns import LISTS, columns
 from exporter.api.object_series import SERIES_LISTS, object_series
+from exporter.api.openapi import openapi_page
 from exporter.api.query_params import parse_names, unknown_name
 from exporter.api.queue_page import queue_document
 from exporter.api.runbooks import runbook_page, runbooks
@@ -77,7 +78,7 @@ def make_routes(context: RouteContext) -> dict[str, Route]:
 
         return answer
 
-    return {
+    routes: dict[str, Route] = {
         "/metrics": Route("metrics for Prometheus", context.exposition.respond),
         "/api/v1/findings": Route(
             "findings: what is wrong, why, and what to do (JSON); cluster=NAME limits it to one cluster",
@@ -123,6 +124,9 @@ def make_routes(context: RouteContext) -> dict[str, Route]:
             "diagnosis bundle of one cluster to download: cluster=NAME; replay it with ackscope diagnose --bundle FILE",
             lambda request: _bundle(context, request, packing),
         ),
+        "/api/v1/openapi.json": Route(
+            "this API as an OpenAPI document (JSON)", openapi_page(lambda: routes, documents.as_json)
+        ),
         "/runbook": Route(
             "runbook of a rule: rule=NAME; lists all without it",
             partial(runbook_page, runbooks()),
@@ -138,6 +142,7 @@ def make_routes(context: RouteContext) -> dict[str, Route]:
             "200 once every cluster has been polled, successfully or not", lambda _: ready(context.state)
         ),
     }
+    return routes
 
 
 def ready(state: StateStore) -> Response:

@@ -12,9 +12,11 @@ from ackscope.settings import Settings
 from diagnosis.thresholds import Thresholds
 from exporter.broker.client import ManagementClient
 from exporter.broker.settings import AccessSettings, ManagementSettings
+from exporter.delivery.settings import FindingDeliverySettings
 from exporter.exposition.settings import MetricsSettings
 from exporter.history.settings import HistorySettings
 from exporter.landing.settings import LandingSettings
+from exporter.otlp.settings import OtlpSettings
 from exporter.polling.settings import PollSettings
 from exporter.targets.settings import ModuleSettings
 from exporter.triage.settings import TriageSettings
@@ -65,6 +67,8 @@ class ExporterSettings(Settings):
         landing: landing files for the pipeline. Nothing is written unless a directory is set.
         history: the pipeline's rollups, for baselines in diagnosis.
         triage: what people say about findings.
+        delivery: who is notified of findings.
+        otlp: export of the metrics to an OpenTelemetry collector.
         probes: what the probes send.
         diagnosis: thresholds of the diagnosis rules.
     """
@@ -78,6 +82,8 @@ class ExporterSettings(Settings):
     landing: LandingSettings = LandingSettings()
     history: HistorySettings = HistorySettings()
     triage: TriageSettings = TriageSettings()
+    delivery: FindingDeliverySettings = FindingDeliverySettings()
+    otlp: OtlpSettings = OtlpSettings()
     probes: ProbesSettings = ProbesSettings()
     diagnosis: Thresholds = Thresholds()
 

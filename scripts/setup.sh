@@ -14,7 +14,7 @@ have() {
     rabbitmq-server) [ -x /usr/lib/rabbitmq/bin/rabbitmq-server ] || command -v rabbitmq-server ;;
     default-jre-headless) command -v java ;;
     prometheus | chromium | debootstrap | strace | buildah) command -v "$1" ;;
-    prometheus-alertmanager) command -v amtool ;;
+    prometheus-alertmanager) command -v prometheus-alertmanager ;;
     systemd) command -v systemd-analyze ;;
     nginx-light) [ -x /usr/sbin/nginx ] || command -v nginx ;;
     python3-venv) python3 -c 'import ensurepip, venv' ;;
@@ -72,7 +72,7 @@ python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
 
 packages=(rabbitmq-server default-jre-headless prometheus debootstrap debian-archive-keyring)
 command -v uv >/dev/null 2>&1 || packages+=(python3-venv)
-[ "${1:-}" != test ] || packages+=(chromium strace systemd nginx-light)
+[ "${1:-}" != test ] || packages+=(chromium strace systemd nginx-light prometheus-alertmanager)
 [ "${1:-}" != ship ] || packages+=(buildah prometheus-alertmanager)
 install_system "${packages[@]}"
 

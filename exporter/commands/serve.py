@@ -77,6 +77,7 @@ def describe(settings: ExporterSettings) -> str:
     probed = [name for name, cluster in settings.clusters.items() if cluster.amqp is not None]
     probes = f"probes {', '.join(probed)}" if probed and settings.probes.enabled else "no probes"
     landing = f"landing files in {settings.landing.directory}" if settings.landing.directory else "no landing files"
+    receivers = [f"notifies {', '.join(settings.delivery.receivers)}"] if settings.delivery.receivers else []
     watches = f"monitors {', '.join(settings.clusters) or 'nothing'}"
     modules = [f"on-demand modules {', '.join(settings.modules)}"] if settings.modules else []
-    return "; ".join([f"listens on {settings.listen}", watches, *modules, probes, landing])
+    return "; ".join([f"listens on {settings.listen}", watches, *modules, probes, landing, *receivers])

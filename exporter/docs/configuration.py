@@ -49,7 +49,7 @@ history:
 - Unknown keys are errors that name the nearest known key; duplicate keys are errors too. Environment variables that
   name no key are ignored.
 - The environment overrides the file: `{PREFIX}` and the key in capitals, two underscores for each level. Below, `SHOP`
-  stands for the name of a cluster, `PROD` for that of a module.
+  stands for the name of a cluster, `PROD` for that of a module, `PAGER` for that of a receiver.
 - Durations: `200ms`, `10s`, `5m`, `1h`, or a number of seconds.
 - If nodes can be addressed individually, list them in `nodes` under `amqp`, such as
   `nodes: {{rabbit@one: amqp://one.shop:5672, rabbit@two: amqp://two.shop:5672}}`. Handshake, round trip and confirms
@@ -86,7 +86,7 @@ class SettingKey(NamedTuple):
     @property
     def variable(self) -> str:
         """The environment variable that overrides it."""
-        named = "PROD" if self.path[0] == "modules" else "SHOP"
+        named = {"modules": "PROD", "delivery": "PAGER"}.get(self.path[0], "SHOP")
         words = (named if word == "NAME" else word.upper() for word in self.path)
         return PREFIX + "__".join(words)
 

@@ -11,9 +11,11 @@ from exporter.exposition.compat.names import MetricNames
 from exporter.exposition.compat.select import collectors_for
 from exporter.exposition.live import (
     confirming,
+    delivery,
     findings,
     history,
     landing,
+    otlp,
     outcomes,
     polls,
     process,
@@ -78,6 +80,8 @@ def sections() -> dict[str, tuple[Spec, ...]]:
         "Exporter: collectors": execute.SPECS,
         "Exporter: configuration": reloads.SPECS,
         "Exporter: landing files": landing.SPECS,
+        "Exporter: delivery of findings": delivery.SPECS,
+        "Exporter: OTLP export": otlp.SPECS,
         "Exporter: history and baselines": history.SPECS,
         "Exporter: build and probe process": process.SPECS,
         ONE_SHOT: ondemand_metrics.SPECS,

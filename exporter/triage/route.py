@@ -35,7 +35,9 @@ class _Subject(_Strict):
     node: str | None = None
 
 
-class _Body(_Strict):
+class TriageRequest(_Strict):
+    """The body of a change of triage."""
+
     cluster: str
     rule: str
     subject: _Subject
@@ -47,6 +49,7 @@ class _Body(_Strict):
 
     @property
     def key(self) -> tuple[str, str, str, str]:
+        """The identity of the finding."""
         return (self.rule, self.subject.kind, self.subject.vhost or "", self.subject.name)
 
 
@@ -97,7 +100,7 @@ class TriageRoute:
         if request.headers.get("content-type", "").partition(";")[0].strip() != JSON:
             return _line(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send the change as {JSON}")
         try:
-            body = _Body.model_validate_json(request.body)
+            body = TriageRequest.model_validate_json(request.body)
         except ValidationError as error:
             raise UsageError(_first(error)) from None
         states = self._state.clusters()

@@ -102,16 +102,34 @@ class TriageStore:
             (it.cluster, it.key): it.triage for it in (_read(path) if path else ()) if it.cluster in clusters
         }
         self._absent: dict[tuple[str, FindingKey], Instant] = {}
+        self._silences: dict[str, Mapping[str, Mapping[FindingKey, Triage]]] = {}
 
     @property
     def writable(self) -> bool:
         """Whether findings can be acknowledged and muted."""
         return self._path is not None
 
-    def of(self, cluster: str) -> dict[FindingKey, Triage]:
-        """Triage of the findings of a cluster, present or not."""
+    def of(self, cluster: str, without: str | None = None) -> dict[FindingKey, Triage]:
+        """Triage of the findings of a cluster, present or not; `without` the silences of one source."""
         with self._lock:
-            return {key: triage for (name, key), triage in self._entries.items() if name == cluster}
+            found = {key: triage for (name, key), triage in self._entries.items() if name == cluster}
+            silences = [each.get(cluster, {}) for name, each in self._silences.items() if name != without]
+        for silenced in silences:
+            for key, mute in silenced.items():
+                own = found.get(key, Triage())
+                if own.muted_until is None:
+                    found[key] = replace(
+                        own, muted_until=mute.muted_until, muted_by=mute.muted_by, mute_reason=mute.mute_reason
+                    )
+        return found
+
+    def silence(self, source: str, silenced: Mapping[str, Mapping[FindingKey, Triage]]) -> None:
+        """Replace what another system mutes, by cluster. It is not stored, as that system decides when it ends.
+
+        A mute by a person takes precedence.
+        """
+        with self._lock:
+            self._silences = {**self._silences, source: silenced}
 
     def change(self, cluster: str, finding: Finding, change: TriageChange, now: Instant) -> Triage:
         """Change the triage of a present finding, and store it.

@@ -21,6 +21,7 @@ from lab.cluster import start_lab
 from tests.integration.exporter.busy import PLUGINS, Busy
 from tests.integration.exporter.moves import Moves
 from tests.integration.exporter.running import eventually, exporting
+from tests.unit.exporter.delivery.receiving import receiving
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -116,13 +117,29 @@ def mute(exporter, finding):
     assert 200 == requests.post(f"{exporter.url}/api/v1/triage", json=change, timeout=10).status_code
 
 
+def settings(folder, hook):
+    """A budget so small that intervals stretch, a file for triage, a receiver of all findings."""
+    everything = ["critical", "warning", "info"]
+    return {
+        "poll": {"interval": "1s", "budget": 0.005},
+        "triage": {"file": str(folder / "triage.json")},
+        "delivery": {
+            "receivers": {"hook": {"webhook": {"url": hook.url}}},
+            "routes": [{"receiver": "hook", "severities": everything}],
+        },
+    }
+
+
 def test_every_metric_of_the_exporter_is_seen_and_moves(tmp_path):
     """While its broker works and dies and comes back, its probes are killed, and its file is right and wrong."""
     known, moves = own_metrics(), Moves()
     expected = [spec for spec in known.values() if not untested_reason(spec)]
-    # A budget so small that intervals stretch.
-    more = {"poll": {"interval": "1s", "budget": 0.005}, "triage": {"file": str(tmp_path / "triage.json")}}
-    with start_lab("4.3", extra=PLUGINS) as lab, exporting(lab.nodes[0], tmp_path, **more) as exporter:
+    with (
+        start_lab("4.3", extra=PLUGINS) as lab,
+        receiving() as hook,
+        exporting(lab.nodes[0], tmp_path, **settings(tmp_path, hook)) as exporter,
+    ):
+        hook.away()
 
         def watch(readings, pause=1.5):
             for _ in range(readings):
@@ -134,6 +151,7 @@ def test_every_metric_of_the_exporter_is_seen_and_moves(tmp_path):
         with Busy(lab) as busy:
             busy.stir()
             watch(10)
+        hook.up()
         mute(exporter, eventually(lambda: exporter.cluster("findings")["findings"])[0])
         watch(2)
         for child in exporter.children():

@@ -1,0 +1,1 @@
+"""Receivers: each sends messages to one kind of destination."""

@@ -1,0 +1,110 @@
+"""The server: tools of `ToolBox` over stdio or streamable HTTP, with the official SDK."""
+
+import asyncio
+import functools
+import ssl
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any
+
+import uvicorn
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp.types import ToolAnnotations
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ackscope import __version__
+from ackscope.errors import AckscopeError
+from ackscope.log import redact
+from exporter.mcp_server.tools import ToolBox
+from exporter.web.config import WebConfig
+
+INSTRUCTIONS = """\
+ackscope diagnoses RabbitMQ clusters: causes with evidence and next steps. Start with `findings`. Then `explain` the
+worst one: it has the evidence and the commands. `queue` and `client` show one object, `history` what weeks of
+measurements say. Nothing here changes a broker; commands in the steps are for a person to run."""
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+PATH = "/mcp"
+
+
+def make_server(tools: ToolBox) -> MCPServer[Any]:
+    """The server with all tools that are configured."""
+    server: MCPServer[Any] = MCPServer("ackscope", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
+    reads = ToolAnnotations(read_only_hint=True, destructive_hint=False, open_world_hint=False)
+    offered: list[Callable[..., str]] = [tools.findings, tools.explain, tools.queue, tools.client, tools.bundle]
+    offered += [tools.history] if tools.rollups is not None else []
+    offered += [tools.diagnose] if tools.broker is not None else []
+    for tool in offered:
+        server.add_tool(_reported(tool), annotations=reads, structured_output=False)
+    return server
+
+
+def _reported(tool: Callable[..., str]) -> Callable[..., str]:
+    """The tool; its errors are one line for the caller, without secrets."""
+
+    @functools.wraps(tool)
+    def call(*args: Any, **keywords: Any) -> str:
+        try:
+            return tool(*args, **keywords)
+        except AckscopeError as error:
+            raise ToolError(redact(str(error))) from None
+
+    return call
+
+
+class LoginGate:
+    """Admits HTTP requests as the exporter does: its users, its rate limit."""
+
+    def __init__(self, app: ASGIApp, web: WebConfig) -> None:
+        self._app, self._web = app, web
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on an admitted request, answer another."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        # Hashing a password takes 0.1 s.
+        refusal = await asyncio.to_thread(self._web.refuse, headers)
+        if refusal is None:
+            await self._app(scope, receive, send)
+            return
+        answered = [(b"content-type", refusal.content_type.encode())]
+        answered += [(name.lower().encode(), value.encode()) for name, value in refusal.headers]
+        await send({"type": "http.response.start", "status": int(HTTPStatus(refusal.status)), "headers": answered})
+        await send({"type": "http.response.body", "body": refusal.body})
+
+
+def make_app(server: MCPServer[Any], host: str, web: WebConfig) -> ASGIApp:
+    """The HTTP application. On loopback, only requests to loopback names are answered, against DNS rebinding."""
+    guarded = None if host in LOOPBACK else TransportSecuritySettings(enable_dns_rebinding_protection=False)
+    # Stateless: every request is answered alone, so that a restart or a second process ends no session.
+    app = server.streamable_http_app(
+        streamable_http_path=PATH,
+        host=host,
+        stateless_http=True,
+        json_response=True,
+        transport_security=guarded,
+        max_request_body_size=64 * 1024,
+    )
+    return LoginGate(app, web)
+
+
+def serve_http(
+    server: MCPServer[Any], listen: tuple[str, int], web: WebConfig, context: ssl.SSLContext | None = None
+) -> None:
+    """Serve until SIGTERM or SIGINT."""
+    host, port = listen
+    config = uvicorn.Config(
+        make_app(server, host, web), host=host, port=port, log_config=None, log_level="warning", lifespan="on"
+    )
+    config.load()
+    config.ssl = context
+    uvicorn.Server(config).run()
+
+
+def serve_stdio(server: MCPServer[Any]) -> None:
+    """Serve the client that started this process, until it closes the pipe."""
+    server.run("stdio")

@@ -1,0 +1,1 @@
+"""OTLP: sends the metrics of `/metrics` to an OpenTelemetry collector."""
