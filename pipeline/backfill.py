@@ -16,6 +16,7 @@ from pipeline.jobs import SessionFactory
 from pipeline.lag import MARGIN
 from pipeline.progress import NoProgress, Progress
 from pipeline.rebuild import rebuild
+from pipeline.side_by_side import side_by_side
 from pipeline.stop import Stop
 from pipeline.storage.landing import Landing, Partition, TouchedHours, require_folder
 from pipeline.storage.rollups import Rollups
@@ -112,9 +113,12 @@ def backfill(
     if there and not dry_run:
         with session() as spark:
             summary.rollup_files = rebuild(spark, landing, rollups, touched, ingest_log, stop.go_on, progress)
-            for cluster in sorted(there):
+
+            def refresh(cluster: str) -> None:
                 downsample.refresh(spark, rollups, cluster, stop.go_on)
                 stop.check()
+
+            side_by_side(spark, sorted(there), refresh)
     summary.seconds = round(clock.now().since(start), 3)
     return summary
 
