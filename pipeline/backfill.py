@@ -77,6 +77,7 @@ def backfill(
     stop: Stop | None = None,
     progress: Progress | None = None,
     dry_run: bool = False,
+    delta: bool = True,
 ) -> BackfillSummary:
     """Rebuild every hour of these dates that has landing rows, and the hours and days above it.
 
@@ -88,7 +89,7 @@ def backfill(
     require_folder(landing_root)
     landing, rollups, summary = (
         Landing(landing_root, clock),
-        Rollups(rollups_root, go_on=stop.go_on),
+        Rollups(rollups_root, go_on=stop.go_on, delta=delta),
         BackfillSummary(dry_run),
     )
     ingest_log = IngestLog(start.wall - MARGIN)

@@ -80,6 +80,7 @@ class Compactor:
         after: seconds after its end at which a day counts as completed.
         stop: checked between folders.
         progress: shown to the user.
+        delta: publish Delta tables, too.
     """
 
     def __init__(
@@ -92,10 +93,13 @@ class Compactor:
         after: float = 3600.0,
         stop: Stop | None = None,
         progress: Progress | None = None,
+        *,
+        delta: bool = True,
     ) -> None:
         require_folder(landing)
         self._stop, self._progress = stop or Stop(), progress or NoProgress()
-        self._landing, self._rollups = Landing(landing, clock), Rollups(rollups, go_on=self._stop.go_on)
+        self._landing = Landing(landing, clock)
+        self._rollups = Rollups(rollups, go_on=self._stop.go_on, delta=delta)
         self._session, self._clock, self._cluster, self._after = session, clock, cluster, after
         self.summary = CompactSummary()
 

@@ -22,7 +22,7 @@ from pipeline.storage.store import FileStore
 
 # In a single process, up to so many rows are collected and written by the driver: another shuffle, and handing rows to
 # a Python worker, would take longer. In a cluster no rows are collected.
-COLLECTED_ROWS = 100_000
+COLLECTED_ROWS, COLLECTED_ROWS_IN_CLUSTER = 100_000, -1
 
 _PLAN = "_plan"
 _RESULT = "plan INT, document BINARY"
@@ -59,7 +59,8 @@ class _PlanWriter:
 
 def is_collected(spark: SparkSession, rows: float) -> bool:
     """Whether so many rows are collected and written by the driver."""
-    return str(spark.sparkContext.master).startswith("local") and rows <= COLLECTED_ROWS
+    is_local = str(spark.sparkContext.master).startswith("local")
+    return rows <= (COLLECTED_ROWS if is_local else COLLECTED_ROWS_IN_CLUSTER)
 
 
 def write_files(frame: DataFrame, plans: Sequence[FilePlan], store: FileStore) -> list[WrittenFile]:

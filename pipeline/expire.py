@@ -106,6 +106,7 @@ def expire(
     *,
     dry_run: bool = False,
     stop: Stop | None = None,
+    delta: bool = True,
 ) -> ExpireSummary:
     """Remove data beyond its retention; `cluster` None is all.
 
@@ -117,7 +118,7 @@ def expire(
     stop = stop or Stop()
     landing, rollups, summary = (
         Landing(landing_root, clock),
-        Rollups(rollups_root, go_on=stop.go_on),
+        Rollups(rollups_root, go_on=stop.go_on, delta=delta),
         ExpireSummary(dry_run),
     )
     now = clock.now().wall

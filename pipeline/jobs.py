@@ -74,6 +74,7 @@ def run(
     stop: Stop | None = None,
     minutes_only: bool = False,
     shard: Shard = ALL,
+    delta: bool = True,
 ) -> RunSummary:
     """Rebuild every hour that landing has; then hours, days and analyses, unless `minutes_only`.
 
@@ -85,7 +86,11 @@ def run(
     """
     start, stop = clock.now(), stop or Stop()
     require_folder(landing_root)
-    landing, rollups, summary = Landing(landing_root), Rollups(rollups_root, go_on=stop.go_on), RunSummary()
+    landing, rollups, summary = (
+        Landing(landing_root),
+        Rollups(rollups_root, go_on=stop.go_on, delta=delta),
+        RunSummary(),
+    )
     touched: TouchedHours = defaultdict(set)
     ingest_log, newest = IngestLog(start.wall - MARGIN), 0.0
     for partition in landing.partitions():
@@ -146,6 +151,7 @@ def stream(
     *,
     analyse_every: float | None = None,
     shard: Shard = ALL,
+    delta: bool = True,
 ) -> StreamStatus:
     """Follow the landing folder until a stop is requested; create it if it does not exist.
 
@@ -156,7 +162,7 @@ def stream(
         AckscopeError: a folder, a file, Java or Spark cannot be used.
     """
     require_folder(landing_root)
-    landing, rollups = Landing(landing_root), Rollups(rollups_root, go_on=stop.go_on)
+    landing, rollups = Landing(landing_root), Rollups(rollups_root, go_on=stop.go_on, delta=delta)
     progress = checkpoint / generation()
     try:
         landing_root.mkdir(parents=True, exist_ok=True)

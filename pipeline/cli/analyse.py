@@ -51,7 +51,10 @@ def run(args: argparse.Namespace) -> int:
     master, clock = check_master(args.master), SystemClock()
     now = clock.now().wall
     with graceful(partial(spark_session, master), _RESUME_HINT) as (stop, session):
-        landing, rollups = Landing(args.landing.absolute()), Rollups(args.rollups.absolute(), go_on=stop.go_on)
+        landing, rollups = (
+            Landing(args.landing.absolute()),
+            Rollups(args.rollups.absolute(), go_on=stop.go_on, delta=args.delta),
+        )
         clusters = _select_clusters(rollups, args.cluster)
         due_work = {cluster: due(rollups, cluster, now) for cluster in clusters}
         if clusters and not args.dry_run:

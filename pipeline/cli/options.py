@@ -18,8 +18,20 @@ def add_folders(parser: argparse.ArgumentParser, *, landing: bool = True, rollup
         )
     if rollups:
         parser.add_argument("--rollups", type=folder, required=True, metavar="DIR", help="folder of the rollups")
+    if landing and rollups:
+        add_delta(parser)
     parser.add_argument("--master", default="local[2]", help="Spark master (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+
+
+def add_delta(parser: argparse.ArgumentParser) -> None:
+    """Declare `--no-delta`, for jobs that commit."""
+    parser.add_argument(
+        "--no-delta",
+        dest="delta",
+        action="store_false",
+        help="publish no Delta tables; pass it to every job (default: publish them if `deltalake` is installed)",
+    )
 
 
 def add_clusters(parser: argparse.ArgumentParser) -> None:

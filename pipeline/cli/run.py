@@ -32,7 +32,9 @@ def run(args: argparse.Namespace) -> int:
         graceful(partial(spark_session, master), _RESUME_HINT) as (stop, session),
         progress_bar("run", "hours") as progress,
     ):
-        summary = jobs.run(landing, rollups, session, SystemClock(), progress, stop=stop, shard=args.clusters)
+        summary = jobs.run(
+            landing, rollups, session, SystemClock(), progress, stop=stop, shard=args.clusters, delta=args.delta
+        )
     if args.json:
         print_json(asdict(summary))
     else:

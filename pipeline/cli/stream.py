@@ -58,6 +58,7 @@ def run(args: argparse.Namespace) -> int:
         SystemClock(),
         analyse_every=args.analyse_every,
         shard=shard,
+        delta=args.delta,
     )
     if args.json:
         print_json(asdict(status))

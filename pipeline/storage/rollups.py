@@ -20,6 +20,7 @@ from ackscope.manifest import GRACE_SECONDS, Manifest, ManifestCache, clusters, 
 from ackscope.tables import ROLLUPS
 from pipeline.shard import ALL, Shard
 from pipeline.stop import StoppedError
+from pipeline.storage import delta_log
 from pipeline.storage.durable import atomic_write, remove, write_error
 from pipeline.storage.layout import ROLLUP_FILE, TEMPORARY_FILE
 from pipeline.storage.transaction import Transaction
@@ -39,6 +40,7 @@ class Rollups:
         root: the folder.
         clock: decides which files are old.
         go_on: called while waiting for another writer; False gives up.
+        delta: publish each commit as Delta tables, too, if the package for it is installed.
 
     Attributes:
         root: the folder.
@@ -47,8 +49,16 @@ class Rollups:
         DataError: it cannot be created or written.
     """
 
-    def __init__(self, root: Path, clock: Clock | None = None, go_on: Callable[[], bool] = lambda: True) -> None:
+    def __init__(
+        self,
+        root: Path,
+        clock: Clock | None = None,
+        go_on: Callable[[], bool] = lambda: True,
+        *,
+        delta: bool = True,
+    ) -> None:
         self.root = root
+        self._delta = delta and delta_log.is_available()
         self._clock, self._go_on = clock or SystemClock(), go_on
         self._manifests = ManifestCache()
         try:
@@ -99,7 +109,7 @@ class Rollups:
         Raises:
             DataError: the manifest cannot be read.
         """
-        return Transaction(self.root, self.manifest(cluster), self._clock)
+        return Transaction(self.root, self.manifest(cluster), self._clock, delta=self._delta)
 
     def manifest(self, cluster: str) -> Manifest:
         """The current manifest; parsed again only when it was replaced.

@@ -18,6 +18,7 @@ from ackscope.manifest import DataFile, Manifest, encode, manifest_path
 from ackscope.tables import Table
 from ackscope.tables.arrow import arrow_schema
 from pipeline.hours import HOUR, date_of
+from pipeline.storage import delta_log
 from pipeline.storage.data_file_writer import (
     FilePlan,
     TimeRange,
@@ -42,9 +43,9 @@ class Transaction:
         manifest: the manifest that it started from; after a commit, the committed one.
     """
 
-    def __init__(self, root: Path, manifest: Manifest, clock: Clock) -> None:
+    def __init__(self, root: Path, manifest: Manifest, clock: Clock, *, delta: bool = False) -> None:
         self.manifest = manifest
-        self._root, self._clock = root, clock
+        self._root, self._clock, self._delta = root, clock, delta
         self._tables = {name: list(files) for name, files in manifest.tables.items()}
         self._store: FileStore = LocalStore(root)
         self._new: set[str] = set()
@@ -207,6 +208,8 @@ class Transaction:
     def commit(self) -> Manifest:
         """Make all staged changes visible together, durably; does nothing without changes.
 
+        The Delta tables get the same state first, so that the manifest names versions that exist.
+
         Raises:
             DataError: the manifest cannot be written; then nothing has changed.
         """
@@ -223,6 +226,11 @@ class Transaction:
                     # The grace period of a replaced file starts now, not when it was written.
                     with suppress(OSError):
                         os.utime(self._root / it.path)
+        if self._delta:
+            committed = replace(committed, versions=delta_log.publish(self._root, self.manifest, committed))
+        elif self.manifest.versions:
+            delta_log.retire(self._root, self.manifest)
+            committed = replace(committed, versions={})
         path = manifest_path(self._root, committed.cluster)
         atomic_write(path, partial(_write_bytes, encode(committed)))
         sync_folder(path.parent)
