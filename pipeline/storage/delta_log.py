@@ -33,8 +33,8 @@ log = get_logger(__name__)
 
 FOLDER = "_delta_log"
 
-# The files of an old version stay for `GRACE_SECONDS`. The log remembers them for longer, so that no reader finds a file
-# that it has forgotten.
+# The files of an old version stay for `GRACE_SECONDS`. The log remembers them for longer: a reader never finds a file
+# that the log has forgotten.
 _CONFIGURATION = {
     "delta.checkpointInterval": "50",
     "delta.enableExpiredLogCleanup": "true",
