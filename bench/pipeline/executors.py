@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -31,13 +31,13 @@ _JOB = "bench.pipeline.executor_job"
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One run.
+    """One run, with a warm driver and warm executors.
 
     Attributes:
-        seconds: of the work, without the start of Java and executors.
+        seconds: wall-clock time.
         rows: rows of rollups.
         results: bytes of results that tasks sent to the driver.
-        driver_cpu, executor_cpu: CPU seconds of their processes, Java and Python, with their starts.
+        driver_cpu, executor_cpu: CPU seconds of their processes, Java and Python.
     """
 
     seconds: float
@@ -64,59 +64,79 @@ def measure(args: argparse.Namespace) -> Document:
         for number in range(args.clusters):
             fleet = Fleet(f"small-{number}", queues=args.small, days=1, incidents=0, seed=number)
             write_fleet(folder / "small", fleet, args.hours, _STEP, 1)
-        with cluster(folder) as master:
-            found = {how: _run(folder, "large", master, how, 1) for how in ("driver", "executors")}
-            many = {
-                at_once: _run(folder, "small", master, "executors", at_once)
-                for at_once in ((1, args.clusters) if args.clusters else ())
-            }
-        progress("the same in one process")
-        _job(folder, "large", "local[2]", "driver", 1, folder / "large-local")
-        local = _digests(folder / "large-local")
-        same = {how: _digests(folder / f"large-{how}-1") == local for how in found}
-        same |= {f"{at_once} at once": _digests(folder / f"small-executors-{at_once}") for at_once in many}
-    sets = [it for it in same.values() if not isinstance(it, bool)]
+        runs = {
+            "warm-up": ("small" if args.clusters else "large", "executors", args.clusters or 1),
+            "driver": ("large", "driver", 1),
+            "executors": ("large", "executors", 1),
+        }
+        if args.clusters:
+            runs |= {"in turn": ("small", "executors", 1), "side by side": ("small", "executors", args.clusters)}
+        found = _measure(folder, runs)
+        digests = {name: _digests(folder / name) for name in runs}
+    small = [digests[name] for name in runs if runs[name][0] == "small"]
     return {
         "queues": args.queues,
         "hours": args.hours,
         "clusters": args.clusters,
         "small": args.small,
-        "large": {how: asdict(it) for how, it in found.items()},
-        "many": {str(at_once): asdict(it) for at_once, it in many.items()},
-        "files": len(local),
-        "same": all(it for it in same.values() if isinstance(it, bool)) and all(it == sets[0] for it in sets),
+        "runs": {name: asdict(it) for name, it in found.items()},
+        "files": len(digests["executors"]),
+        "same": digests["driver"] == digests["executors"] and all(it == small[0] for it in small),
     }
 
 
-def _run(folder: Path, landing: str, master: str, how: str, at_once: int) -> Measured:
-    progress(f"{landing}: files written by {how}, {at_once} clusters at once")
-    logs = folder / f"events-{landing}-{how}-{at_once}"
+def _measure(folder: Path, runs: Mapping[str, tuple[str, str, int]]) -> dict[str, Measured]:
+    """Do all runs, one after the other, with one driver; each is a landing folder, who writes, and clusters at once."""
+    logs = folder / "events"
     logs.mkdir()
-    seen, usage = _job(folder, landing, master, how, at_once, folder / f"{landing}-{how}-{at_once}", logs)
-    found = Measured(seen["seconds"], seen["rows"], _results(logs), usage.driver, usage.executors)
-    progress(f"{found}")
-    return found
+    # The event log has the size of each task's result.
+    settings = {"enabled": "true", "dir": f"file:{logs}", "compress": "false", "rolling.enabled": "false"}
+    text = "".join(f"spark.eventLog.{name} {value}\n" for name, value in settings.items())
+    (folder / "spark-defaults.conf").write_text(text)
+    taken: dict[str, tuple[dict[str, Any], float, float]] = {}
+    with cluster(folder) as master:
+        process = subprocess.Popen(
+            [sys.executable, "-m", _JOB, master],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "SPARK_CONF_DIR": str(folder)},
+        )
+        try:
+            with _Processors(process.pid) as usage:
+                for name, (landing, how, at_once) in runs.items():
+                    progress(f"{name}: {landing}, files written by {how}, {at_once} clusters at once")
+                    request = {"landing": str(folder / landing), "rollups": str(folder / name)}
+                    before = usage.driver, usage.executors
+                    answer = _ask(process, request | {"how": how, "at_once": at_once})
+                    taken[name] = (answer, usage.driver - before[0], usage.executors - before[1])
+                    progress(f"{taken[name]}")
+        finally:
+            # The driver ends when its stdin closes.
+            process.communicate()
+    results = list(_results(logs))
+    return {
+        name: Measured(
+            it["ended"] - it["began"],
+            it["rows"],
+            sum(size for at, size in results if it["began"] <= at <= it["ended"]),
+            driver,
+            executors,
+        )
+        for name, (it, driver, executors) in taken.items()
+    }
 
 
-def _job(
-    folder: Path, landing: str, master: str, how: str, at_once: int, rollups: Path, logs: Path | None = None
-) -> tuple[dict[str, Any], "_Processors"]:
-    environment = {**os.environ}
-    if logs is not None:
-        # The event log has the size of each task's result.
-        settings = {"enabled": "true", "dir": f"file:{logs}", "compress": "false", "rolling.enabled": "false"}
-        text = "".join(f"spark.eventLog.{name} {value}\n" for name, value in settings.items())
-        (logs / "spark-defaults.conf").write_text(text)
-        environment["SPARK_CONF_DIR"] = str(logs)
-    words = [sys.executable, "-m", _JOB, str(folder / landing), str(rollups), master, how, str(at_once)]
-    with (
-        subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment) as process,
-        _Processors(process.pid) as usage,
-    ):
-        output, _ = process.communicate()
-    if process.returncode:
-        raise DataError(f"{_JOB} ended with {process.returncode}; see its output above")
-    return json.loads(output.splitlines()[-1]), usage
+def _ask(process: subprocess.Popen[str], request: Mapping[str, Any]) -> dict[str, Any]:
+    if process.stdin is None or process.stdout is None:
+        raise AssertionError("both are pipes")
+    process.stdin.write(json.dumps(dict(request)) + "\n")
+    process.stdin.flush()
+    line = process.stdout.readline()
+    if not line:
+        raise DataError(f"{_JOB} ended unexpectedly; see its output above")
+    answer: dict[str, Any] = json.loads(line)
+    return answer
 
 
 class _Processors:
@@ -169,17 +189,15 @@ def _is_worker(process: psutil.Process) -> bool:
         return False
 
 
-def _results(logs: Path) -> int:
-    """Bytes of results of all tasks, from the event log."""
-    total = 0
+def _results(logs: Path) -> Iterator[tuple[float, int]]:
+    """When each task ended, seconds since 1970, and the bytes of its result, from the event log."""
     for path in logs.iterdir():
-        if path.name.startswith("spark-defaults"):
-            continue
         with path.open() as lines:
             for line in lines:
                 if '"SparkListenerTaskEnd"' in line:
-                    total += (json.loads(line).get("Task Metrics") or {}).get("Result Size", 0)
-    return total
+                    event = json.loads(line)
+                    size = (event.get("Task Metrics") or {}).get("Result Size", 0)
+                    yield event["Task Info"]["Finish Time"] / 1000, size
 
 
 def _digests(rollups: Path) -> dict[str, str]:
@@ -195,27 +213,28 @@ def _digests(rollups: Path) -> dict[str, str]:
 def lines(document: Document) -> list[str]:
     """Both tables."""
     head = ("", "rows", "s", "to driver, MB", "driver CPU", "executor CPU")
+    runs = document["runs"]
     names = {"driver": "rows through the driver", "executors": "executors write"}
-    one = [(names[how], it) for how, it in document["large"].items()]
-    many = [("side by side" if at != "1" else "one after another", it) for at, it in document["many"].items()]
+    driver, executors = runs["driver"], runs["executors"]
     text = [
         f"{document['hours']} hours of {document['queues']} queues, two workers of one core each:",
         "",
-        *table(head, [_row(name, it) for name, it in one]),
+        *table(head, [_row(words, runs[name]) for name, words in names.items()]),
         "",
-    ]
-    if many:
-        text += [f"{document['clusters']} clusters of {document['small']} queues, executors write:", ""]
-        text += [*table(head, [_row(name, it) for name, it in many]), ""]
-        first, second = (it["seconds"] for _, it in many)
-        text += [f"side by side is {first / second:.2f} times as fast"]
-    driver, executors = (document["large"][how] for how in ("driver", "executors"))
-    return [
-        *text,
         f"to the driver: {driver['results'] / max(1, executors['results']):.0f} times less",
-        f"CPU of the driver: {executors['driver_cpu'] / executors['executor_cpu']:.2f} of that of the executors",
-        f"the same {document['files']} files as in one process: {'yes' if document['same'] else 'NO'}",
+        f"CPU of the driver: {executors['driver_cpu'] / max(0.1, executors['executor_cpu']):.2f} of the executors'",
     ]
+    if document["clusters"]:
+        small = {"in turn": "one after another", "side by side": "side by side"}
+        text += [
+            "",
+            f"{document['clusters']} clusters of {document['small']} queues, executors write:",
+            "",
+            *table(head, [_row(words, runs[name]) for name, words in small.items()]),
+            "",
+            f"side by side: {runs['in turn']['seconds'] / runs['side by side']['seconds']:.2f} times as fast",
+        ]
+    return [*text, f"the same {document['files']} files, whoever writes: {'yes' if document['same'] else 'NO'}"]
 
 
 def _row(name: str, it: Mapping[str, Any]) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ FOLDER = "_delta_log"
 _CONFIGURATION = {
     "delta.checkpointInterval": "50",
     "delta.enableExpiredLogCleanup": "true",
-    "delta.logRetentionDuration": "interval 1 days",
+    "delta.logRetentionDuration": "interval 2 hours",
     "delta.deletedFileRetentionDuration": "interval 1 hours",
 }
 _PARTITIONED_BY = ["cluster", "date"]
