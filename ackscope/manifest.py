@@ -56,12 +56,14 @@ class Manifest:
         number: increases by one with every commit.
         made_at: time of the commit, ISO 8601 UTC; "" before the first one.
         tables: files by table name, in the order of their hours.
+        versions: the version of each table's Delta log that has exactly these files; absent if it is not published.
     """
 
     cluster: str
     number: int = 0
     made_at: str = ""
     tables: Mapping[str, Sequence[DataFile]] = field(default_factory=dict)
+    versions: Mapping[str, int] = field(default_factory=dict)
 
     def files_for(self, table: str, start: int | None = None, end: int | None = None) -> tuple[DataFile, ...]:
         """The files of a table that cover hours from `start` to before `end`; None means unbounded."""
@@ -95,7 +97,8 @@ def read(root: Path, cluster: str) -> Manifest:
                 f"{path}: manifest has version {document['version']}, this ackscope reads {VERSION}; use the newer one"
             )
         tables = {name: tuple(DataFile(**it) for it in files) for name, files in document["tables"].items()}
-        return Manifest(cluster, document["number"], document["made_at"], tables)
+        versions = {str(name): int(version) for name, version in document.get("versions", {}).items()}
+        return Manifest(cluster, document["number"], document["made_at"], tables, versions)
     except FileNotFoundError:
         return Manifest(cluster)
     except OSError as error:
@@ -135,7 +138,8 @@ class ManifestCache:
 def encode(manifest: Manifest) -> bytes:
     """The JSON document of a manifest, as `read` expects it."""
     tables = {name: files for name, files in manifest.tables.items() if files}
-    return orjson.dumps({"version": VERSION, "number": manifest.number, "made_at": manifest.made_at, "tables": tables})
+    document = {"version": VERSION, "number": manifest.number, "made_at": manifest.made_at, "tables": tables}
+    return orjson.dumps(document | ({"versions": manifest.versions} if manifest.versions else {}))
 
 
 def clusters(root: Path) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from pipeline.jobs import SessionFactory
 from pipeline.lag import MARGIN
 from pipeline.progress import NoProgress, Progress
 from pipeline.rebuild import rebuild
+from pipeline.side_by_side import side_by_side
 from pipeline.stop import Stop
 from pipeline.storage.landing import Landing, Partition, TouchedHours, require_folder
 from pipeline.storage.rollups import Rollups
@@ -76,6 +77,7 @@ def backfill(
     stop: Stop | None = None,
     progress: Progress | None = None,
     dry_run: bool = False,
+    delta: bool = True,
 ) -> BackfillSummary:
     """Rebuild every hour of these dates that has landing rows, and the hours and days above it.
 
@@ -87,7 +89,7 @@ def backfill(
     require_folder(landing_root)
     landing, rollups, summary = (
         Landing(landing_root, clock),
-        Rollups(rollups_root, go_on=stop.go_on),
+        Rollups(rollups_root, go_on=stop.go_on, delta=delta),
         BackfillSummary(dry_run),
     )
     ingest_log = IngestLog(start.wall - MARGIN)
@@ -112,9 +114,12 @@ def backfill(
     if there and not dry_run:
         with session() as spark:
             summary.rollup_files = rebuild(spark, landing, rollups, touched, ingest_log, stop.go_on, progress)
-            for cluster in sorted(there):
+
+            def refresh(cluster: str) -> None:
                 downsample.refresh(spark, rollups, cluster, stop.go_on)
                 stop.check()
+
+            side_by_side(spark, sorted(there), refresh)
     summary.seconds = round(clock.now().since(start), 3)
     return summary
 

@@ -31,7 +31,7 @@ from pipeline.storage.compaction import (
 )
 from pipeline.storage.landing import Landing, Partition, require_folder
 from pipeline.storage.rollups import Rollups
-from pipeline.storage.watermark import read_watermark
+from pipeline.storage.watermark import cluster_watermark
 
 log = get_logger(__name__)
 
@@ -80,6 +80,7 @@ class Compactor:
         after: seconds after its end at which a day counts as completed.
         stop: checked between folders.
         progress: shown to the user.
+        delta: publish Delta tables, too.
     """
 
     def __init__(
@@ -92,10 +93,13 @@ class Compactor:
         after: float = 3600.0,
         stop: Stop | None = None,
         progress: Progress | None = None,
+        *,
+        delta: bool = True,
     ) -> None:
         require_folder(landing)
         self._stop, self._progress = stop or Stop(), progress or NoProgress()
-        self._landing, self._rollups = Landing(landing, clock), Rollups(rollups, go_on=self._stop.go_on)
+        self._landing = Landing(landing, clock)
+        self._rollups = Rollups(rollups, go_on=self._stop.go_on, delta=delta)
         self._session, self._clock, self._cluster, self._after = session, clock, cluster, after
         self.summary = CompactSummary()
 
@@ -137,16 +141,16 @@ class Compactor:
     def _finish(self) -> None:
         for partition in self._partitions():
             if was_interrupted(self._landing.root, partition):
-                with self._rollups.writer_lock():
+                with self._rollups.writer_lock(partition.cluster):
                     finish(self._landing.root, partition)
                 log.info("interrupted compaction completed", folder=str(partition.folder))
                 self.summary.finished += 1
 
     def _plans(self) -> Iterator[CompactionPlan]:
-        until = read_watermark(self._rollups.root, generation())
         for partition in self._partitions():
             self._stop.check()
             if self._closed(partition.day):
+                until = cluster_watermark(self._rollups.root, generation(), partition.cluster)
                 found = scan_partition(self._landing, partition, until)
                 self.summary.behind += found.behind
                 if found.plan is not None:
@@ -166,7 +170,7 @@ class Compactor:
             written = self._write(spark, plan)
             if written is None:
                 return
-            with self._rollups.writer_lock():
+            with self._rollups.writer_lock(plan.partition.cluster):
                 size = swap_in(root, plan, written)
         finally:
             discard(root, plan)
@@ -213,15 +217,14 @@ class Compactor:
                 self._stop.check()
                 self.summary.rollup_days += len(tables)
                 if not dry_run:
-                    with self._rollups.writer_lock():
+                    with self._rollups.writer_lock(cluster):
                         transaction = self._rollups.transaction(cluster)
                         for table in tables:
                             transaction.compact_day(table, day)
                         transaction.commit()
                     self._progress.done(1)
         if not dry_run:
-            with self._rollups.writer_lock():
-                self._rollups.vacuum()
+            self._rollups.vacuum()
 
 
 def _uncompacted_days(rollups: Rollups, cluster: str) -> dict[date, list[Table]]:

@@ -4,7 +4,7 @@ An hour stores the digest of its source rows, and the manifest has the digest of
 is done next time.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -14,13 +14,19 @@ from ackscope.errors import DataError
 from ackscope.manifest import Manifest
 from ackscope.tables import DAYS, HOURS, MINUTES, Table
 from ackscope.tables.arrow import arrow_schema
+from pipeline.executor_writes import is_collected, write_files
 from pipeline.frames import read_rollups
 from pipeline.session import SPARK_ERRORS, cause
+from pipeline.storage.data_file_writer import FilePlan, WrittenFile, hour_ranges
 from pipeline.storage.rollups import Rollups
+from pipeline.storage.transaction import Transaction
 from pipeline.transforms.merging import downsampled
 
 # Rows read by one Spark job; at least one hour or day.
 MAX_ROWS = 4_000_000
+
+# Rows that become one, at least, where it matters: in a table with many rows, most objects have most minutes.
+_LEAST_MERGED = 10
 
 # Downsampled rows that are committed together.
 _MAX_PENDING_ROWS = 1_000_000
@@ -56,9 +62,23 @@ class Stale:
 
 @dataclass(frozen=True, slots=True)
 class _Downsampled:
+    """Hours or days of one step that are computed and not committed.
+
+    Attributes:
+        rows: their rows; None if executors have written them.
+        files: what executors have written, each with its plan.
+        more: whether more of the step follows.
+    """
+
     step: DownsampleStep
     stale_units: Stale
-    rows: pa.Table
+    rows: pa.Table | None
+    files: Sequence[tuple[FilePlan, WrittenFile]] = ()
+    more: bool = False
+
+    @property
+    def pending_rows(self) -> int:
+        return 0 if self.rows is None else self.rows.num_rows
 
 
 def find_stale(manifest: Manifest, step: DownsampleStep) -> Stale:
@@ -83,7 +103,8 @@ def refresh(spark: SparkSession, rollups: Rollups, cluster: str, go_on: Callable
             try:
                 for it in _downsample(spark, rollups, cluster, step):
                     batch.append(it)
-                    if sum(it.rows.num_rows for it in batch) > _MAX_PENDING_ROWS:
+                    # The next files of the step may replace these, so they are planned after their commit.
+                    if (it.files and it.more) or sum(it.pending_rows for it in batch) > _MAX_PENDING_ROWS:
                         _commit(rollups, cluster, batch)
                         batch = []
                     if not go_on():
@@ -103,31 +124,68 @@ def _downsample(spark: SparkSession, rollups: Rollups, cluster: str, step: Downs
     stale_units = find_stale(manifest, step)
     if stale_units.remove:
         yield _Downsampled(step, Stale({}, stale_units.remove), arrow_schema(step.target).empty_table())
-    for starts in _portions(manifest, step, stale_units.rebuild):
+    portions = list(_portions(manifest, step, stale_units.rebuild))
+    for starts in portions:
         rows = read_rollups(spark, rollups.root, manifest, step.source, starts[0], starts[-1] + step.span)
         rebuild = {start: stale_units.rebuild[start] for start in starts}
-        yield _Downsampled(step, Stale(rebuild, frozenset()), downsampled(rows, step.source, step.target).toArrow())
+        frame = downsampled(rows, step.source, step.target)
+        if is_collected(spark, _source_rows(manifest, step, starts) / _LEAST_MERGED):
+            yield _Downsampled(step, Stale(rebuild, frozenset()), frame.toArrow())
+        else:
+            transaction = rollups.transaction(cluster)
+            plans = transaction.plan(step.target, hour_ranges(_hours(starts, step)))
+            files = list(zip(plans, write_files(frame, plans, transaction.store), strict=True))
+            yield _Downsampled(step, Stale(rebuild, frozenset()), None, files, more=starts is not portions[-1])
 
 
 def _commit(rollups: Rollups, cluster: str, batch: list[_Downsampled]) -> None:
-    """Commit the rows whose source is still the same."""
-    with rollups.writer_lock():
+    """Commit what is still right."""
+    with rollups.writer_lock(cluster):
         transaction = rollups.transaction(cluster)
         for it in batch:
             digests, source_digests = (
                 _digests(transaction.manifest, it.step.source),
                 _source_digests(transaction.manifest, it.step.target),
             )
+            if it.rows is None:
+                _stage_files(transaction, it, digests)
+                continue
+            # Rows whose source is still the same.
             rebuild = {start: text for start, text in it.stale_units.rebuild.items() if digests.get(start) == text}
             remove = {start for start in it.stale_units.remove if start in source_digests and start not in digests}
-            hours = [start + hour for start in sorted(remove | rebuild.keys()) for hour in range(it.step.span)]
-            transaction.replace_hours(it.step.target, hours, it.rows, rebuild)
+            transaction.replace_hours(it.step.target, _hours(remove | rebuild.keys(), it.step), it.rows, rebuild)
         transaction.commit()
+
+
+def _stage_files(transaction: Transaction, it: _Downsampled, digests: Mapping[int, str]) -> None:
+    """Stage the written files whose slot is as it was, and whose source still exists.
+
+    A source that changed meanwhile is no reason to wait: the file says what it was made of, so it is made again. A day
+    whose latest hour grows all the time would otherwise never be committed.
+    """
+    for plan, written in it.files:
+        rebuilt = {hour: it.stale_units.rebuild[hour] for hour in plan.hours if hour in it.stale_units.rebuild}
+        if rebuilt.keys() <= digests.keys() and transaction.is_current(plan):
+            # Hours without a digest of their own forget the one that they had.
+            transaction.stage(plan, written, dict.fromkeys(plan.hours) | rebuilt)
+
+
+def _hours(starts: Iterable[int], step: DownsampleStep) -> list[int]:
+    return [start + hour for start in sorted(starts) for hour in range(step.span)]
+
+
+def _source_rows(manifest: Manifest, step: DownsampleStep, starts: Iterable[int]) -> int:
+    rows = _rows_by_start(manifest, step)
+    return sum(rows[start] for start in starts)
+
+
+def _rows_by_start(manifest: Manifest, step: DownsampleStep) -> dict[int, int]:
+    return {int(start): it.rows // len(it.parts) for it in manifest.files_for(step.source.name) for start in it.parts}
 
 
 def _portions(manifest: Manifest, step: DownsampleStep, rebuild: Mapping[int, str]) -> Iterator[list[int]]:
     """Consecutive hours or days with a bounded number of rows."""
-    rows = {int(start): it.rows // len(it.parts) for it in manifest.files_for(step.source.name) for start in it.parts}
+    rows = _rows_by_start(manifest, step)
     portion: list[int] = []
     total = 0
     for start in sorted(rebuild):

@@ -23,7 +23,7 @@ from pipeline.storage.folder_listing import stamp_of
 from pipeline.storage.landing import Landing, Partition, require_folder
 from pipeline.storage.layout import hours_per_digest
 from pipeline.storage.rollups import Rollups
-from pipeline.storage.watermark import read_watermark
+from pipeline.storage.watermark import cluster_watermark
 
 _DAY = 86_400.0
 
@@ -106,6 +106,7 @@ def expire(
     *,
     dry_run: bool = False,
     stop: Stop | None = None,
+    delta: bool = True,
 ) -> ExpireSummary:
     """Remove data beyond its retention; `cluster` None is all.
 
@@ -117,7 +118,7 @@ def expire(
     stop = stop or Stop()
     landing, rollups, summary = (
         Landing(landing_root, clock),
-        Rollups(rollups_root, go_on=stop.go_on),
+        Rollups(rollups_root, go_on=stop.go_on, delta=delta),
         ExpireSummary(dry_run),
     )
     now = clock.now().wall
@@ -127,8 +128,7 @@ def expire(
             stop.check()
             _expire_rollups(rollups, name, keep, now, summary)
     if not dry_run:
-        with rollups.writer_lock():
-            rollups.vacuum()
+        rollups.vacuum()
     return summary
 
 
@@ -148,13 +148,13 @@ def _expire_raw(
     if not summary.dry_run and any(it.table != FINDING_EVENTS for it in old) and cut is not None:
         # Raise the floor before rows are removed, so that no hour is rebuilt from a part of its rows. The first hour of
         # `cut` also depends on removed rows.
-        with rollups.writer_lock():
+        with rollups.writer_lock(cluster):
             raise_floor(landing.root, cluster, first_hour(cut) + 1)
     removed = summary.removed["raw"]
     removed.dates += len({it.day for it in old})
     for partition in old:
         stop.check()
-        with rollups.writer_lock():
+        with rollups.writer_lock(cluster):
             if not summary.dry_run and was_interrupted(landing.root, partition):
                 finish(landing.root, partition)
             for path, stats in landing.files(partition).items():
@@ -171,10 +171,10 @@ def _expire_raw(
 
 def _not_ingested(landing: Landing, rollups: Rollups, partitions: Sequence[Partition], cut: date) -> set[int]:
     """Hours up to the first hour of `cut` with raw rows that may not be in the rollups."""
-    until = read_watermark(rollups.root, generation())
     waiting: set[int] = set()
     for partition in partitions:
         if partition.day <= cut:
+            until = cluster_watermark(rollups.root, generation(), partition.cluster)
             known = _dates(rollups.manifest(partition.cluster))
             for path, stats in _existing_files(landing, partition):
                 # Hours below the floor are not in `stats.hours`: they are never rebuilt.
@@ -200,7 +200,7 @@ def _dates(manifest: Manifest) -> set[date]:
 
 
 def _expire_rollups(rollups: Rollups, cluster: str, keep: Retention, now: float, summary: ExpireSummary) -> None:
-    with rollups.writer_lock():
+    with rollups.writer_lock(cluster):
         transaction = rollups.transaction(cluster)
         manifest = transaction.manifest
         for grain, tables in _grains().items():

@@ -22,6 +22,8 @@ from pipeline.ingest_log import IngestLog
 from pipeline.lag import MARGIN
 from pipeline.progress import Progress
 from pipeline.rebuild import rebuild
+from pipeline.shard import ALL, Shard
+from pipeline.side_by_side import side_by_side
 from pipeline.stop import Stop
 from pipeline.storage.landing import Landing, TouchedHours, require_folder
 from pipeline.storage.rollups import Rollups
@@ -71,10 +73,12 @@ def run(
     *,
     stop: Stop | None = None,
     minutes_only: bool = False,
+    shard: Shard = ALL,
+    delta: bool = True,
 ) -> RunSummary:
     """Rebuild every hour that landing has; then hours, days and analyses, unless `minutes_only`.
 
-    Spark is not started if landing has no rows.
+    Only clusters of the shard, several side by side. Spark is not started if landing has no rows.
 
     Raises:
         AckscopeError: a folder, a file, Java or Spark cannot be used.
@@ -82,11 +86,17 @@ def run(
     """
     start, stop = clock.now(), stop or Stop()
     require_folder(landing_root)
-    landing, rollups, summary = Landing(landing_root), Rollups(rollups_root, go_on=stop.go_on), RunSummary()
+    landing, rollups, summary = (
+        Landing(landing_root),
+        Rollups(rollups_root, go_on=stop.go_on, delta=delta),
+        RunSummary(),
+    )
     touched: TouchedHours = defaultdict(set)
     ingest_log, newest = IngestLog(start.wall - MARGIN), 0.0
     for partition in landing.partitions():
         stop.check()
+        if partition.cluster not in shard:
+            continue
         files = landing.files(partition)
         ingest_log.record(files)
         for stats in files.values():
@@ -98,18 +108,21 @@ def run(
     if any(touched.values()):
         with session() as spark:
             summary.rollup_files = rebuild(spark, landing, rollups, touched, ingest_log, stop.go_on, progress)
-            for cluster in () if minutes_only else rollups.clusters():
+
+            def analyse(cluster: str) -> None:
                 downsample.refresh(spark, rollups, cluster, stop.go_on)
                 refresh(spark, landing, rollups, cluster, clock.now().wall, stop.go_on)
                 stop.check()
-    with rollups.writer_lock():
-        rollups.vacuum()
-    advance_watermark(rollups_root, generation(), start.wall - MARGIN)
+
+            if not minutes_only:
+                side_by_side(spark, [it for it in rollups.clusters() if it in shard], analyse)
+    rollups.vacuum(shard)
+    advance_watermark(rollups_root, generation(), start.wall - MARGIN, shard)
     summary.hours = sum(len(hours) for hours in touched.values())
-    summary.rollup_rows = rollups.row_counts()
+    summary.rollup_rows = rollups.row_counts(shard)
     summary.quarantined = landing.quarantined
     summary.seconds = round(clock.now().since(start), 3)
-    rollups.write_status(asdict(_status(summary, newest, clock)))
+    rollups.write_status(asdict(_status(summary, newest, clock)), shard)
     return summary
 
 
@@ -137,17 +150,19 @@ def stream(
     clock: Clock,
     *,
     analyse_every: float | None = None,
+    shard: Shard = ALL,
+    delta: bool = True,
 ) -> StreamStatus:
     """Follow the landing folder until a stop is requested; create it if it does not exist.
 
     `checkpoint` is the folder of Spark's checkpoint, `trigger` the seconds between two listings of landing,
-    `analyse_every` the seconds between two analyses (None: as in `pipeline.maintenance`).
+    `analyse_every` the seconds between two analyses (None: as in `pipeline.maintenance`), `shard` has the clusters.
 
     Raises:
         AckscopeError: a folder, a file, Java or Spark cannot be used.
     """
     require_folder(landing_root)
-    landing, rollups = Landing(landing_root), Rollups(rollups_root, go_on=stop.go_on)
+    landing, rollups = Landing(landing_root), Rollups(rollups_root, go_on=stop.go_on, delta=delta)
     progress = checkpoint / generation()
     try:
         landing_root.mkdir(parents=True, exist_ok=True)
@@ -159,11 +174,11 @@ def stream(
             f"{error.filename}: cannot be created ({error.strerror}); pass a folder that this user can write"
         ) from None
     with _checkpoint_lock(progress), session() as spark:
-        if not rollups.clusters():
+        if not any(cluster in shard for cluster in rollups.clusters()):
             _reset_checkpoint(progress)
-            reset_watermark(rollups_root)
+            reset_watermark(rollups_root, shard)
         log.info("following the landing folder", landing=str(landing_root), rollups=str(rollups_root))
-        follower = Follower(spark, landing, rollups, stop, clock, analyse_every=analyse_every)
+        follower = Follower(spark, landing, rollups, stop, clock, analyse_every=analyse_every, shard=shard)
         follower.follow(progress, trigger)
         return follower.status
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ackscope.tables import LANDING, Table
+from pipeline.shard import ALL, Shard
 
 # Maximum seconds between the modification of a file and its rename; watermarks are set back by as much.
 MARGIN = 60.0
@@ -38,7 +39,7 @@ class PendingFiles:
 
 
 class LagTracker:
-    """Tracks which files the stream has ingested. Thread-safe.
+    """Tracks which files of a shard's clusters the stream has ingested. Thread-safe.
 
     Args:
         landing: the folder.
@@ -49,10 +50,10 @@ class LagTracker:
         watermark: everything that existed at this time is rolled up.
     """
 
-    def __init__(self, landing: Path, watermark: float) -> None:
+    def __init__(self, landing: Path, watermark: float, shard: Shard = ALL) -> None:
         self.newest: float | None = None
         self.watermark = watermark
-        self._landing = landing
+        self._landing, self._shard = landing, shard
         self._ingested: set[Path] = set()
         self._lock = threading.Lock()
 
@@ -76,7 +77,7 @@ class LagTracker:
         found = sorted(
             (
                 (changed, path, table)
-                for changed, path, table in _since(self._landing, watermark)
+                for changed, path, table in _since(self._landing, watermark, self._shard)
                 if path not in ingested
             ),
             key=itemgetter(0),
@@ -90,12 +91,12 @@ class LagTracker:
         )
 
 
-def _since(landing: Path, watermark: float) -> Iterator[tuple[float, Path, Table]]:
+def _since(landing: Path, watermark: float, shard: Shard) -> Iterator[tuple[float, Path, Table]]:
     """Files modified at or after a time, with that time; only folders modified since are listed."""
     oldest = datetime.fromtimestamp(max(watermark - MARGIN, 0.0), UTC).strftime("%Y%m%dT%H%M%S")
     for table in LANDING.values():
         for folder in (landing / table.name).glob("cluster=*/date=*"):
-            if _modified(folder) < watermark:
+            if folder.parent.name.removeprefix("cluster=") not in shard or _modified(folder) < watermark:
                 continue
             try:
                 with os.scandir(folder) as entries:

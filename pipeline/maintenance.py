@@ -4,6 +4,7 @@ It runs in its own thread, one task at a time, and is cancelled when the stream 
 """
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -14,6 +15,8 @@ from ackscope.log import get_logger
 from pipeline import downsample
 from pipeline.analysis.refresh import refresh, shifts
 from pipeline.session import SPARK_ERRORS, cause
+from pipeline.shard import ALL, Shard
+from pipeline.side_by_side import side_by_side
 from pipeline.stop import Stop, StoppedError
 from pipeline.storage.landing import Landing
 from pipeline.storage.rollups import Rollups
@@ -47,9 +50,11 @@ class Maintenance:
         stop: Stop,
         clock: Clock,
         analyse_every: float | None = None,
+        shard: Shard = ALL,
     ) -> None:
         self._spark, self._rollups, self._stop, self._clock = spark, rollups, stop, clock
-        # A separate instance, because its cache is for one thread.
+        self._shard = shard
+        # A separate instance, because a cluster is for one thread at a time.
         self._landing = Landing(landing, clock)
         self._longest_pause = analyse_every or ANALYSE_SECONDS
         self._analysed_at, self._pause = clock.now(), analyse_every or ANALYSE_FIRST_SECONDS
@@ -77,15 +82,13 @@ class Maintenance:
 
     def _work(self) -> None:
         try:
-            for cluster in self._rollups.clusters():
-                downsample.refresh(self._spark, self._rollups, cluster, self._go_on)
+            self._each(lambda cluster: downsample.refresh(self._spark, self._rollups, cluster, self._go_on))
             if _due(self._analysed_at, self._clock, self._pause):
                 self._analyse()
             elif _due(self._shifts_at, self._clock, self._shifts_pause):
                 self._detect_shifts()
             if _due(self._vacuumed, self._clock, VACUUM_SECONDS):
-                with self._rollups.writer_lock():
-                    self._rollups.vacuum()
+                self._rollups.vacuum(self._shard)
                 self._vacuumed = self._clock.now()
         except StoppedError:
             log.debug("maintenance cancelled")
@@ -101,16 +104,20 @@ class Maintenance:
     def _analyse(self) -> None:
         # Recorded first, so that a failure is not retried immediately.
         self._analysed_at, self._pause = self._clock.now(), min(2 * self._pause, self._longest_pause)
-        for cluster in self._rollups.clusters():
-            refresh(self._spark, self._landing, self._rollups, cluster, self._clock.now().wall, self._go_on)
+        now = self._clock.now().wall
+        self._each(lambda it: refresh(self._spark, self._landing, self._rollups, it, now, self._go_on))
         self._shifts_at = self._clock.now()
 
     def _detect_shifts(self) -> None:
         began = self._shifts_at = self._clock.now()
-        for cluster in self._rollups.clusters():
-            shifts(self._spark, self._rollups, cluster, self._clock.now().wall, self._go_on)
+        self._each(lambda cluster: shifts(self._spark, self._rollups, cluster, began.wall, self._go_on))
         self._shifts_at = self._clock.now()
         self._shifts_pause = max(SHIFTS_SECONDS, self._shifts_at.since(began) / SHIFTS_SHARE)
+
+    def _each(self, work: Callable[[str], None]) -> None:
+        """Call for every cluster, two at a time: the stream itself comes first."""
+        clusters = [cluster for cluster in self._rollups.clusters() if cluster in self._shard]
+        side_by_side(self._spark, clusters, work, at_once=2)
 
     def _go_on(self) -> bool:
         return not self._stop.requested and not self._ended

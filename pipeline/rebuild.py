@@ -5,23 +5,26 @@ included in the same commit, so a file that lands meanwhile is visible with all 
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
-import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from ackscope.errors import DataError
 from ackscope.manifest import Manifest
 from ackscope.tables import Table
 from ackscope.tables.arrow import arrow_schema
+from pipeline.executor_writes import is_collected, write_files
 from pipeline.frames import bounds, read_files, within
 from pipeline.hours import runs
 from pipeline.ingest_log import IngestLog
 from pipeline.listing import Files, LandingListing
 from pipeline.progress import NoProgress, Progress
 from pipeline.session import SPARK_ERRORS, cause
+from pipeline.side_by_side import side_by_side
 from pipeline.stop import StoppedError
 from pipeline.storage.file_stats import FileStats
 from pipeline.storage.landing import Landing, TouchedHours
@@ -42,6 +45,8 @@ from pipeline.work_ranges import (
     split_steps,
     whole_hour,
 )
+
+T = TypeVar("T")
 
 FilesByTable = Mapping[Table, Mapping[Path, FileStats]]
 
@@ -75,6 +80,7 @@ def rebuild(
     """Rebuild every rollup that depends on landing rows of these tables, clusters and hours.
 
     The result depends on the landing rows alone. All tables of a chunk of hours of one cluster are committed together.
+    Several clusters are rebuilt side by side.
     Files that land meanwhile, which are not in `ingest_log`, are ingested as a whole by the first chunk that reads from
     them.
 
@@ -85,13 +91,14 @@ def rebuild(
         DataError: Spark failed although no landing file is damaged, or a file cannot be written.
         StoppedError: `go_on` returned False.
     """
-    written = 0
-    for cluster in sorted({cluster for _, cluster in touched}):
+
+    def of_cluster(cluster: str) -> int:
         mine = {table: hours for (table, its), hours in touched.items() if its == cluster}
         work = {transform: {hour: whole_hour(hour) for hour in _hours(mine, transform)} for transform in TRANSFORMS}
         job = _Rebuild(spark, landing, rollups, cluster, ingest_log, go_on, progress or NoProgress())
-        written += job.run(exclude(work, set()))
-    return written
+        return job.run(exclude(work, set()))
+
+    return sum(side_by_side(spark, sorted({cluster for _, cluster in touched}), of_cluster))
 
 
 def ingest(
@@ -118,12 +125,16 @@ def ingest(
         partition = landing.partition_of(path.parent)
         if partition is not None:
             requested[partition.cluster].add(path)
-    ingested = Ingested()
-    for cluster, mine in sorted(requested.items()):
+
+    def of_cluster(cluster: str) -> Ingested:
         job = _Rebuild(spark, landing, rollups, cluster, ingest_log, go_on, NoProgress(), alone=alone)
-        job.run({}, mine)
-        ingested.requested.update(job.ingested.requested)
-        ingested.concurrent.update(job.ingested.concurrent)
+        job.run({}, requested[cluster])
+        return job.ingested
+
+    ingested = Ingested()
+    for it in side_by_side(spark, sorted(requested), of_cluster):
+        ingested.requested.update(it.requested)
+        ingested.concurrent.update(it.concurrent)
     return ingested
 
 
@@ -166,7 +177,7 @@ class _Rebuild:
         written, remaining, requested = 0, work, set(paths)
         self.progress.expect(len(hours_of(work)))
         while remaining or requested:
-            with self.rollups.writer_lock():
+            with self.rollups.writer_lock(self.cluster):
                 plan, transaction = self._stage(remaining, requested)
                 written += _count_new_files(transaction.manifest, transaction.commit())
             self._record(plan)
@@ -216,9 +227,25 @@ class _Rebuild:
         growth = self.growth.setdefault(transform, GrowthRate(transform.max_growth))
         hours = sorted(windows)
         each = listing.rows_of(transform, covering_range(windows, hours)) / len(hours)
+        if not is_collected(self.spark, each * len(hours) * growth.factor):
+            window = covering_range(windows, hours)
+            plans = transaction.plan(transform.rollup, [window])
+            write = partial(write_files, plans=plans, store=transaction.store)
+            written = self._compute(files, transform, window, write)
+            if written is None:
+                transaction.upsert_range(transform.rollup, *window, arrow_schema(transform.rollup).empty_table())
+                return
+            for plan, it in zip(plans, written, strict=True):
+                if not transaction.stage(plan, it):
+                    raise DataError(f"{self.rollups.root / it.path}: was removed before it counted; run it again")
+            if window == _whole(hours) and all(len(plan.hours) == plan.slot.end - plan.slot.start for plan in plans):
+                growth.update(each * len(hours), sum(it.rows for it in written))
+            return
         for step in split_steps(hours, each, growth):
             window = covering_range(windows, step)
-            rows = self._compute(files, transform, window)
+            rows = self._compute(files, transform, window, DataFrame.toArrow)
+            if rows is None:
+                rows = arrow_schema(transform.rollup).empty_table()
             growth.update(each * len(step), rows.num_rows)
             transaction.upsert_range(transform.rollup, *window, rows)
 
@@ -265,10 +292,13 @@ class _Rebuild:
             return {}
         return {path: it for path, it in self.ingest_log.not_ingested(listing.seen).items() if path not in requested}
 
-    def _compute(self, files: FilesByTable, transform: Transform, window: MinuteRange) -> pa.Table:
-        """The rollup rows of these minutes.
+    def _compute(
+        self, files: FilesByTable, transform: Transform, window: MinuteRange, use: Callable[[DataFrame], T]
+    ) -> T | None:
+        """What `use` makes of the rollup rows of these minutes; None if there are no landing rows.
 
         Raises:
+            DataError: a file cannot be written, or the rows cannot be computed.
             _LandingChangedError: a landing file was removed, or was damaged and is now quarantined.
         """
         if not self.go_on():
@@ -281,14 +311,14 @@ class _Rebuild:
             for table in transform.sources
         }
         if not paths[transform.source]:
-            return arrow_schema(transform.rollup).empty_table()
+            return None
         try:
             nearby = bounds(self.spark, low=low, high=high)
             frames = [
                 within(read_files(self.spark, table, paths[table]), table.time, nearby) for table in transform.sources
             ]
             output_bounds = [bounds(self.spark, start=start, end=end)] if transform.lookback else []
-            return transform.build(*frames, *output_bounds).toArrow()
+            return use(transform.build(*frames, *output_bounds))
         except SPARK_ERRORS as error:
             if not self.go_on():
                 raise StoppedError from None
@@ -321,6 +351,10 @@ def _work_of(listing: LandingListing, files: Files) -> Work:
         if windows:
             work[transform] = windows
     return work
+
+
+def _whole(hours: Sequence[int]) -> MinuteRange:
+    return whole_hour(hours[0])[0], whole_hour(hours[-1])[1]
 
 
 def _hours(touched: Mapping[Table, set[int]], transform: Transform) -> set[int]:

@@ -23,6 +23,7 @@ from pipeline.lag import MARGIN, LagTracker
 from pipeline.maintenance import Maintenance
 from pipeline.rebuild import ingest
 from pipeline.session import SPARK_ERRORS, cause
+from pipeline.shard import ALL, Shard
 from pipeline.stop import Stop, StoppedError
 from pipeline.storage.landing import Landing
 from pipeline.storage.rollups import Rollups
@@ -95,11 +96,13 @@ class Follower:
         clock: Clock,
         *,
         analyse_every: float | None = None,
+        shard: Shard = ALL,
     ) -> None:
         self.status = StreamStatus()
+        self._shard = shard
         self._spark, self._landing, self._rollups, self._stop = spark, landing, rollups, stop
         self._clock = clock
-        self._maintenance = Maintenance(spark, landing.root, rollups, stop, clock, analyse_every)
+        self._maintenance = Maintenance(spark, landing.root, rollups, stop, clock, analyse_every, shard)
         self._lag = LagTracker(landing.root, 0.0)
         self._ingest_log = IngestLog(0.0)
         self._generation = ""
@@ -116,12 +119,11 @@ class Follower:
             DataError: Spark failed, or a folder cannot be used.
         """
         self._trigger, self._generation = trigger, checkpoint.name
-        watermark = read_watermark(self._rollups.root, self._generation)
-        self._lag, self._ingest_log = LagTracker(self._landing.root, watermark), IngestLog(watermark)
+        watermark = read_watermark(self._rollups.root, self._generation, self._shard)
+        self._lag, self._ingest_log = LagTracker(self._landing.root, watermark, self._shard), IngestLog(watermark)
         query: StreamingQuery | None = None
         try:
-            with self._rollups.writer_lock():
-                self._rollups.vacuum()
+            self._rollups.vacuum(self._shard)
             self._write_status()
             query = self._start(checkpoint, trigger)
             self._watch(query)
@@ -148,7 +150,7 @@ class Follower:
             .option("maxCachedFiles", 0)
             # The source forgets names older than this, and ignores older files.
             .option("maxFileAge", "30d")
-            .load(spark_path(self._landing.root))
+            .load(_source_path(self._landing.root, self._shard))
         )
         return (
             files.select("path")
@@ -190,7 +192,7 @@ class Follower:
             and progress.batchId != self._full_batch
         ):
             self._lag.advance(datetime.fromisoformat(progress.timestamp).timestamp())
-            advance_watermark(self._rollups.root, self._generation, self._lag.watermark - MARGIN)
+            advance_watermark(self._rollups.root, self._generation, self._lag.watermark - MARGIN, self._shard)
 
     def _end(self, query: StreamingQuery | None, checkpoint: Path) -> None:
         context = self._spark.sparkContext
@@ -244,12 +246,17 @@ class Follower:
             self._full_batch = number
         self._ingest_log.advance(self._lag.watermark - MARGIN)
         go_on, alone = self._stop.go_on, number == self._full_batch
+        paths = {path for path in paths if self._is_mine(path)}
         ingested = ingest(self._spark, self._landing, self._rollups, paths, self._ingest_log, go_on, alone=alone)
         newest = [stats.last for stats in (*ingested.requested.values(), *ingested.concurrent.values()) if stats.rows]
         self._lag.add(paths | ingested.concurrent.keys(), max(newest) / 1e6 if newest else None)
         self.status.landing_rows += sum(stats.rows for stats in ingested.requested.values())
         self.status.misdated_rows += sum(stats.misdated for stats in ingested.requested.values())
         self.status.batches += 1
+
+    def _is_mine(self, path: Path) -> bool:
+        partition = self._landing.partition_of(path.parent)
+        return partition is None or partition.cluster in self._shard
 
     def _pause(self, busy: float) -> None:
         """Pause before the batch ends, to limit the share of time spent rebuilding; Spark then lists the next batch."""
@@ -265,12 +272,18 @@ class Follower:
         newest = [moment for moment in (self._lag.newest, waiting.newest) if moment is not None]
         self.status.updated_at = now.iso()
         self.status.quarantined = self._landing.quarantined
-        self.status.rollup_rows = sum(self._rollups.row_counts().values())
+        self.status.rollup_rows = sum(self._rollups.row_counts(self._shard).values())
         self.status.landing_newest_at = iso(max(newest)) if newest else None
         self.status.rolled_up_to = None if self._lag.newest is None else iso(self._lag.newest)
         self.status.lag_seconds = 0.0 if waiting.oldest is None else round(max(0.0, now.wall - waiting.oldest), 3)
         document: dict[str, Any] = asdict(self.status)
-        self._rollups.write_status(document)
+        self._rollups.write_status(document, self._shard)
+
+
+def _source_path(landing: Path, shard: Shard) -> str:
+    """What Spark lists; Hadoop's patterns are those of a shell."""
+    path = spark_path(landing)
+    return f"{path}/*/cluster={{{','.join(shard.patterns)}}}" if shard.patterns else path
 
 
 def pause_after(busy: float) -> float:

@@ -3,9 +3,17 @@
 import sys
 
 from bench.bench import run_all
-from bench.pipeline import compaction, freshness, incidents, kills, scale, throughput
+from bench.pipeline import compaction, executors, freshness, incidents, kills, scale, throughput
 
-BENCHES = (throughput.BENCH, scale.BENCH, incidents.BENCH, compaction.BENCH, freshness.BENCH, kills.BENCH)
+BENCHES = (
+    throughput.BENCH,
+    scale.BENCH,
+    incidents.BENCH,
+    compaction.BENCH,
+    freshness.BENCH,
+    kills.BENCH,
+    executors.BENCH,
+)
 
 
 if __name__ == "__main__":

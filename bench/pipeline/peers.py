@@ -1,4 +1,4 @@
-"""DuckDB, Polars and pandas in a virtual environment of their own, in the user's cache."""
+"""DuckDB, Polars, pandas and a reader of Delta tables in a virtual environment of their own, in the user's cache."""
 
 import os
 import subprocess
@@ -10,7 +10,14 @@ from ackscope.errors import MissingPart
 from bench.bench import progress
 from lab.bootstrap import cache_directory
 
-VERSIONS = {"duckdb": "2.0.0", "polars": "2.1.0", "pandas": "3.1.1", "pyarrow": "26.0.1", "numpy": "2.4.6"}
+VERSIONS = {
+    "duckdb": "2.0.0",
+    "polars": "2.1.0",
+    "pandas": "3.1.1",
+    "pyarrow": "26.0.1",
+    "numpy": "2.4.6",
+    "deltalake": "1.6.6",
+}
 
 
 def peers_python() -> Path:

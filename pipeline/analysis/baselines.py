@@ -5,12 +5,12 @@ weeks. A new hour only affects its own seven.
 """
 
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
 
 from ackscope.baselines import hour_of_week
@@ -24,6 +24,7 @@ from pipeline.analysis.noise import noise
 from pipeline.analysis.series import FAMILIES, MeasureFamily
 from pipeline.frames import read_rollups
 from pipeline.hours import HOUR
+from pipeline.schema import spark_schema
 
 WEEKS = 8
 # Maximum days that a band is computed from.
@@ -48,7 +49,7 @@ def portions(manifest: Manifest, hours_of_day: Sequence[int]) -> Iterator[list[i
         yield list(hours_of_day[start : start + step])
 
 
-def build(spark: SparkSession, root: Path, manifest: Manifest, hours_of_day: Sequence[int], newest: int) -> pa.Table:
+def build(spark: SparkSession, root: Path, manifest: Manifest, hours_of_day: Sequence[int], newest: int) -> DataFrame:
     """The bands of the hours of the week at these hours of the day: rows of `BASELINES`.
 
     Args:
@@ -60,7 +61,7 @@ def build(spark: SparkSession, root: Path, manifest: Manifest, hours_of_day: Seq
     """
     last = newest // 24
     first = last - _SPAN_DAYS + 1
-    found = [arrow_schema(BASELINES).empty_table()]
+    found = [spark.createDataFrame([], spark_schema(BASELINES))]
     for family in BANDED:
         table = HOURS[family.source.name]
         if manifest.files_for(table.name, first * 24, newest + 1):
@@ -69,7 +70,7 @@ def build(spark: SparkSession, root: Path, manifest: Manifest, hours_of_day: Seq
             hour = F.floor(F.unix_seconds("at") / HOUR) - first * 24
             judge = partial(rows_of, family=family, first=first, hours_of_day=tuple(hours_of_day), newest=newest)
             found.append(analyse(frame, hour, _SPAN_DAYS * 24, BASELINES, judge))
-    return pa.concat_tables(found)
+    return reduce(DataFrame.unionByName, found[1:] or found)
 
 
 def rows_of(

@@ -75,7 +75,8 @@ def search(spark: SparkSession, root: Path, manifest: Manifest, first_hours: Seq
             frame = family.of_minutes(read_rollups(spark, root, manifest, family.source, start, end))
             place = (F.unix_seconds("at") - start * HOUR) / 60
             judge = partial(find_candidates, family=family, start=start, first_hours=tuple(first_hours))
-            found.append(analyse(frame, place, (end - start) * 60, CANDIDATES, judge))
+            rows = analyse(frame, place, (end - start) * 60, CANDIDATES, judge).toArrow()
+            found.append(rows.cast(arrow_schema(CANDIDATES)))
     rows = pa.concat_tables(found)
     if not manifest.files_for(CONSUMERS_1M.name, start, end):
         return rows

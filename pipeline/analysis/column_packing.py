@@ -42,8 +42,8 @@ class ObjectMatrix:
 
 def analyse(
     frame: DataFrame, place: Column, width: int, table: Table, judge: Callable[[ObjectMatrix], pa.Table]
-) -> pa.Table:
-    """Apply `judge` to all objects of a family's frame and return its rows.
+) -> DataFrame:
+    """The rows of `judge`, applied to all objects of a family's frame.
 
     Args:
         frame: of a family.
@@ -69,7 +69,7 @@ def analyse(
         for batch in batches:
             yield from judge(_unpacked(batch, measures, width)).cast(schema).combine_chunks().to_batches()
 
-    return lists.mapInArrow(work, spark_schema(table)).toArrow().cast(schema)
+    return lists.mapInArrow(work, spark_schema(table))
 
 
 def _unpacked(batch: pa.RecordBatch, measures: Sequence[str], width: int) -> ObjectMatrix:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from ackscope.errors import DataError
 from ackscope.log import get_logger
@@ -19,8 +19,10 @@ from pipeline.analysis.analysis_state import AnalysisState
 from pipeline.analysis.episodes import episodes_of
 from pipeline.analysis.report_filter import select_reportable
 from pipeline.answers import answers_file
+from pipeline.executor_writes import is_collected, write_files
 from pipeline.hours import HOUR
 from pipeline.session import SPARK_ERRORS, cause
+from pipeline.storage.data_file_writer import hour_ranges
 from pipeline.storage.landing import Landing
 from pipeline.storage.rollups import Rollups
 
@@ -141,7 +143,11 @@ def bands(
         if not go_on():
             return
         rows = baselines.build(spark, rollups.root, manifest, portion, max(hours))
-        _commit(rollups, cluster, BASELINES, rows, [24 * day + hour for hour in portion for day in range(7)])
+        of_week = sorted(24 * day + hour for hour in portion for day in range(7))
+        if is_collected(spark, 0):
+            _commit(rollups, cluster, BASELINES, rows.toArrow(), of_week)
+        elif not _write_and_commit(rollups, cluster, rows, of_week):
+            return
         seen = {hour: digest for hour, digest in hours.items() if hour % 24 in portion}
         _save_state(rollups, cluster, banded=seen)
 
@@ -164,6 +170,23 @@ def shifts(
     _commit(rollups, cluster, CHANGES, select_reportable(candidates))
 
 
+def _write_and_commit(rollups: Rollups, cluster: str, rows: DataFrame, hours: list[int]) -> bool:
+    """Let executors write the bands of these hours of the week, and commit them.
+
+    False, and nothing is committed, if another job committed bands meanwhile; the rest is done next time.
+    """
+    before = rollups.transaction(cluster)
+    plans = before.plan(BASELINES, hour_ranges(hours))
+    written = write_files(rows, plans, before.store)
+    with rollups.writer_lock(cluster):
+        transaction = rollups.transaction(cluster)
+        for plan, it in zip(plans, written, strict=True):
+            if not (transaction.is_current(plan) and transaction.stage(plan, it)):
+                return False
+        transaction.commit()
+    return True
+
+
 def _save_state(
     rollups: Rollups,
     cluster: str,
@@ -177,7 +200,7 @@ def _save_state(
 
 def _commit(rollups: Rollups, cluster: str, table: Table, rows: pa.Table, hours: list[int] | None = None) -> None:
     """Commit the rows of some hours of an analysis, or of all of it."""
-    with rollups.writer_lock():
+    with rollups.writer_lock(cluster):
         transaction = rollups.transaction(cluster)
         if hours is None:
             transaction.replace_table(table, rows)

@@ -14,6 +14,7 @@ from pipeline.analysis.refresh import due, refresh
 from pipeline.cli.graceful import graceful
 from pipeline.cli.options import add_folders
 from pipeline.session import check_master, spark_session
+from pipeline.side_by_side import side_by_side
 from pipeline.storage.landing import Landing
 from pipeline.storage.rollups import Rollups
 
@@ -50,15 +51,21 @@ def run(args: argparse.Namespace) -> int:
     master, clock = check_master(args.master), SystemClock()
     now = clock.now().wall
     with graceful(partial(spark_session, master), _RESUME_HINT) as (stop, session):
-        landing, rollups = Landing(args.landing.absolute()), Rollups(args.rollups.absolute(), go_on=stop.go_on)
+        landing, rollups = (
+            Landing(args.landing.absolute()),
+            Rollups(args.rollups.absolute(), go_on=stop.go_on, delta=args.delta),
+        )
         clusters = _select_clusters(rollups, args.cluster)
         due_work = {cluster: due(rollups, cluster, now) for cluster in clusters}
         if clusters and not args.dry_run:
             with session() as spark:
-                for cluster in clusters:
+
+                def analyse(cluster: str) -> None:
                     downsample.refresh(spark, rollups, cluster, stop.go_on)
                     refresh(spark, landing, rollups, cluster, now, stop.go_on)
                     stop.check()
+
+                side_by_side(spark, clusters, analyse)
     summaries = [
         AnalyseSummary(
             cluster,

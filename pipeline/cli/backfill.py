@@ -45,6 +45,7 @@ def run(args: argparse.Namespace) -> int:
             stop=stop,
             progress=progress,
             dry_run=args.dry_run,
+            delta=args.delta,
         )
     if args.json:
         print_json(summary.document())

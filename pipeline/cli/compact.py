@@ -47,6 +47,7 @@ def run(args: argparse.Namespace) -> int:
             args.after,
             stop,
             progress,
+            delta=args.delta,
         )
         summary = compactor.run(dry_run=args.dry_run)
     if args.json:

@@ -6,7 +6,7 @@ from ackscope.cli import print_json, seconds
 from ackscope.clock import SystemClock
 from ackscope.errors import EXIT_COULD_NOT
 from pipeline.cli.graceful import graceful
-from pipeline.cli.options import folder
+from pipeline.cli.options import add_delta, folder
 from pipeline.expire import ExpireSummary, Retention, expire
 from pipeline.session import spark_session
 
@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             metavar="AGE",
             help=f"retention (default: {default})",
         )
+    add_delta(parser)
     parser.add_argument("--dry-run", action="store_true", help="report what would be removed without changing anything")
     parser.add_argument("--json", action="store_true", help="print one JSON document on stdout")
 
@@ -41,7 +42,9 @@ def run(args: argparse.Namespace) -> int:
     keep = Retention(args.raw, args.minutes, args.hours, args.days)
     landing, rollups = args.landing.absolute(), args.rollups.absolute()
     with graceful(spark_session, _RESUME_HINT) as (stop, _no_spark):
-        summary = expire(landing, rollups, keep, SystemClock(), args.cluster, dry_run=args.dry_run, stop=stop)
+        summary = expire(
+            landing, rollups, keep, SystemClock(), args.cluster, dry_run=args.dry_run, stop=stop, delta=args.delta
+        )
     if args.json:
         print_json(summary.document())
     else:

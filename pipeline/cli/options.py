@@ -5,6 +5,8 @@ import re
 from datetime import date
 from pathlib import Path
 
+from pipeline.shard import ALL, Shard
+
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
@@ -16,8 +18,31 @@ def add_folders(parser: argparse.ArgumentParser, *, landing: bool = True, rollup
         )
     if rollups:
         parser.add_argument("--rollups", type=folder, required=True, metavar="DIR", help="folder of the rollups")
+    if landing and rollups:
+        add_delta(parser)
     parser.add_argument("--master", default="local[2]", help="Spark master (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+
+
+def add_delta(parser: argparse.ArgumentParser) -> None:
+    """Declare `--no-delta`, for jobs that commit."""
+    parser.add_argument(
+        "--no-delta",
+        dest="delta",
+        action="store_false",
+        help="publish no Delta tables; pass it to every job (default: publish them if `deltalake` is installed)",
+    )
+
+
+def add_clusters(parser: argparse.ArgumentParser) -> None:
+    """Declare `--clusters`, which shards a fleet over several jobs."""
+    parser.add_argument(
+        "--clusters",
+        type=shard,
+        default=ALL,
+        metavar="LIST",
+        help="handle only these clusters, names or patterns: 'shop,eu-*' (default: all)",
+    )
 
 
 def folder(text: str) -> Path:
@@ -31,6 +56,18 @@ def folder(text: str) -> Path:
             f"{text!r} is an address; object storage is not supported, use a local or mounted folder"
         )
     return Path(text)
+
+
+def shard(text: str) -> Shard:
+    """The clusters of a list.
+
+    Raises:
+        argparse.ArgumentTypeError: it names none.
+    """
+    try:
+        return Shard.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def day(text: str) -> date:

@@ -9,7 +9,7 @@ from ackscope.cli import print_json
 from ackscope.clock import SystemClock
 from pipeline import jobs
 from pipeline.cli.graceful import graceful
-from pipeline.cli.options import add_folders
+from pipeline.cli.options import add_clusters, add_folders
 from pipeline.progress import progress_bar
 from pipeline.session import check_master, spark_session
 
@@ -21,6 +21,7 @@ _RESUME_HINT = "what was committed is complete; run `ackscope pipeline run` agai
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_folders(parser)
+    add_clusters(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -31,7 +32,9 @@ def run(args: argparse.Namespace) -> int:
         graceful(partial(spark_session, master), _RESUME_HINT) as (stop, session),
         progress_bar("run", "hours") as progress,
     ):
-        summary = jobs.run(landing, rollups, session, SystemClock(), progress, stop=stop)
+        summary = jobs.run(
+            landing, rollups, session, SystemClock(), progress, stop=stop, shard=args.clusters, delta=args.delta
+        )
     if args.json:
         print_json(asdict(summary))
     else:

@@ -8,7 +8,7 @@ from pathlib import Path
 from ackscope.cli import argument, print_json, seconds
 from ackscope.clock import SystemClock
 from pipeline import jobs
-from pipeline.cli.options import add_folders
+from pipeline.cli.options import add_clusters, add_folders
 from pipeline.session import check_master, spark_session
 from pipeline.stop import Stop
 
@@ -18,11 +18,12 @@ HELP = "roll up landing files as they arrive, until SIGTERM or Ctrl-C"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_folders(parser)
+    add_clusters(parser)
     parser.add_argument(
         "--checkpoint",
         type=Path,
         metavar="DIR",
-        help="Spark checkpoint of ingested files (default: ROLLUPS/_checkpoint)",
+        help="Spark checkpoint of ingested files (default: ROLLUPS/_checkpoint, one for each --clusters)",
     )
     parser.add_argument(
         "--trigger",
@@ -43,11 +44,21 @@ def run(args: argparse.Namespace) -> int:
     """Run until a stop is requested."""
     master = check_master(args.master)
     landing, rollups = args.landing.absolute(), args.rollups.absolute()
-    stop, checkpoint = Stop(), (args.checkpoint or rollups / "_checkpoint").absolute()
+    shard = args.clusters
+    stop, checkpoint = Stop(), (args.checkpoint or rollups / f"_checkpoint{shard.suffix}").absolute()
     stop.listen()
     session = partial(spark_session, master, long_lived=True)
     status = jobs.stream(
-        landing, rollups, checkpoint, args.trigger, session, stop, SystemClock(), analyse_every=args.analyse_every
+        landing,
+        rollups,
+        checkpoint,
+        args.trigger,
+        session,
+        stop,
+        SystemClock(),
+        analyse_every=args.analyse_every,
+        shard=shard,
+        delta=args.delta,
     )
     if args.json:
         print_json(asdict(status))

@@ -8,15 +8,16 @@ from typing import IO
 from ackscope.errors import DataError
 
 
-def atomic_write(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
+def atomic_write(path: Path, fill: Callable[[IO[bytes]], object], token: str = "") -> None:
     """Write a temporary file, fsync it and rename it: a reader sees no file, the old one or the new one.
 
-    The rename itself is durable only after `sync_folder`.
+    The rename itself is durable only after `sync_folder`. Writers that may write the same file at the same time each
+    pass a `token`, which becomes part of the temporary name.
 
     Raises:
         DataError: the disk refuses it; nothing of the attempt is left.
     """
-    temporary = path.with_name(f".{path.name}.tmp")
+    temporary = path.with_name(f".{path.name}.{token}.tmp" if token else f".{path.name}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("wb") as file:

@@ -3,6 +3,9 @@
 Without it, one late row of an expired hour would be rolled up as if it were the whole hour.
 """
 
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import IO
@@ -10,9 +13,10 @@ from typing import IO
 import orjson
 
 from ackscope.errors import DataError
-from pipeline.storage.durable import atomic_write
+from pipeline.storage.durable import atomic_write, write_error
 
 NAME = "_expired.json"
+_LOCK = "_expired.lock"
 
 
 def first_whole_hours(landing: Path) -> dict[str, int]:
@@ -41,11 +45,24 @@ def raise_floor(landing: Path, cluster: str, hour: int) -> None:
     Raises:
         DataError: the file is damaged or cannot be written.
     """
-    hours = first_whole_hours(landing)
-    if hour > hours.get(cluster, 0):
-        atomic_write(
-            landing / NAME, partial(_write, orjson.dumps(hours | {cluster: hour}, option=orjson.OPT_SORT_KEYS))
-        )
+    if hour > first_whole_hours(landing).get(cluster, 0):
+        with _lock(landing):
+            hours = first_whole_hours(landing)
+            later = {cluster: max(hour, hours.get(cluster, 0))}
+            atomic_write(landing / NAME, partial(_write, orjson.dumps(hours | later, option=orjson.OPT_SORT_KEYS)))
+
+
+@contextmanager
+def _lock(landing: Path) -> Iterator[None]:
+    """Jobs of several clusters write the same file, one after the other."""
+    path = landing / _LOCK
+    try:
+        file = path.open("ab")
+    except OSError as error:
+        raise write_error(path, error) from None
+    with file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _write(document: bytes, file: IO[bytes]) -> None:

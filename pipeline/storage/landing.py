@@ -2,6 +2,7 @@
 
 import os
 import re
+import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date
@@ -58,6 +59,8 @@ class _CachedStats:
 class Landing:
     """The landing folder. Statistics of a file are cached until the file changes.
 
+    Threads may share it, each with clusters of its own.
+
     Args:
         root: the folder.
         clock: decides which rows are dated in the future.
@@ -71,6 +74,7 @@ class Landing:
         self.root = root
         self.quarantined = 0
         self._clock = clock or SystemClock()
+        self._lock = threading.Lock()
         self._cache: dict[Partition, dict[Path, _CachedStats]] = {}
         self._expired: tuple[int, dict[str, int]] = (0, {})
 
@@ -105,7 +109,8 @@ class Landing:
         Raises:
             DataError: the folder cannot be read.
         """
-        previous = self._cache.pop(partition, {})
+        with self._lock:
+            previous = self._cache.pop(partition, {})
         for strict in (*[True] * _SCAN_ATTEMPTS, False):
             try:
                 now = self._scan(partition, previous, strict=strict)
@@ -156,11 +161,13 @@ class Landing:
             try:
                 verify_pages(path, table)
             except ForeignFileError as error:
-                self.quarantined += 1
                 partition = self.partition_of(path.parent)
-                if not quarantine_file(self.root, path, str(error)) and partition is not None:
-                    # It stays where it is, and is ignored as long as it does not change.
-                    self._cache.setdefault(partition, {})[path] = _CachedStats(stamp_of(path), None)
+                is_moved = quarantine_file(self.root, path, str(error))
+                with self._lock:
+                    self.quarantined += 1
+                    if not is_moved and partition is not None:
+                        # It stays where it is, and is ignored as long as it does not change.
+                        self._cache.setdefault(partition, {})[path] = _CachedStats(stamp_of(path), None)
                 damaged += 1
             except FileNotFoundError:
                 damaged += 1
@@ -168,10 +175,11 @@ class Landing:
 
     def _remember(self, partition: Partition, files: dict[Path, _CachedStats]) -> None:
         """Cache the files of a partition; beyond the limit drop the least recently used partitions."""
-        self._cache[partition] = files
-        total = sum(len(known) for known in self._cache.values())
-        while total > _MAX_CACHED_FILES and len(self._cache) > 1:
-            total -= len(self._cache.pop(next(iter(self._cache))))
+        with self._lock:
+            self._cache[partition] = files
+            total = sum(len(known) for known in self._cache.values())
+            while total > _MAX_CACHED_FILES and len(self._cache) > 1:
+                total -= len(self._cache.pop(next(iter(self._cache))))
 
     def _scan(
         self, partition: Partition, previous: dict[Path, _CachedStats], *, strict: bool
@@ -198,7 +206,8 @@ class Landing:
         try:
             stats = read_stats(path, partition.table, partition.day, now)
         except ForeignFileError as error:
-            self.quarantined += 1
+            with self._lock:
+                self.quarantined += 1
             quarantine_file(self.root, path, str(error))
             return None
         except PermissionError:

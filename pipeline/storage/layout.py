@@ -15,7 +15,7 @@ from pipeline.hours import HOUR, date_of, first_hour
 # Names of rollup files; vacuum never removes anything else.
 ROLLUP_FILE = re.compile(r"(hour=\d\d|day|month|week-hour=\d{3})\.[0-9a-f]{16}\.parquet")
 
-TEMPORARY_FILE = re.compile(rf"\.{ROLLUP_FILE.pattern}\.tmp")
+TEMPORARY_FILE = re.compile(rf"\.{ROLLUP_FILE.pattern}(\.(?P<token>[0-9a-f]{{8}}))?\.tmp")
 
 _DAYS = {table.name for table in DAYS.values()}
 _COARSER = {name: HOURS[name] for name in MINUTES} | {HOURS[name].name: DAYS[name] for name in MINUTES}

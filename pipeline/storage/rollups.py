@@ -1,31 +1,34 @@
-"""The rollup folder: immutable data files, a manifest per cluster that lists those that count, and a writer lock."""
+"""The rollup folder: immutable data files, and for each cluster a manifest that lists those that count, and a lock."""
 
 import fcntl
 import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
+from urllib.parse import quote, unquote
 
 import orjson
 
 from ackscope.clock import Clock, SystemClock
 from ackscope.errors import DataError
 from ackscope.log import get_logger
-from ackscope.manifest import FOLDER, GRACE_SECONDS, Manifest, ManifestCache, clusters
+from ackscope.manifest import GRACE_SECONDS, Manifest, ManifestCache, clusters, manifest_path
 from ackscope.tables import ROLLUPS
+from pipeline.shard import ALL, Shard
 from pipeline.stop import StoppedError
-from pipeline.storage.durable import atomic_write, remove
+from pipeline.storage import delta_log
+from pipeline.storage.durable import atomic_write, remove, write_error
 from pipeline.storage.layout import ROLLUP_FILE, TEMPORARY_FILE
 from pipeline.storage.transaction import Transaction
 
 log = get_logger(__name__)
 
-STATUS = "_status.json"
-_LOCK = "_lock"
+STATUS = "_status{}.json"
+_LOCK, _LOCKS = "_lock", "_locks"
 # Pause between attempts to get the lock; a blocking wait would not notice a stop request.
 _LOCK_RETRY_SECONDS = 0.02
 
@@ -37,6 +40,7 @@ class Rollups:
         root: the folder.
         clock: decides which files are old.
         go_on: called while waiting for another writer; False gives up.
+        delta: publish each commit as Delta tables, too, if the package for it is installed.
 
     Attributes:
         root: the folder.
@@ -45,8 +49,16 @@ class Rollups:
         DataError: it cannot be created or written.
     """
 
-    def __init__(self, root: Path, clock: Clock | None = None, go_on: Callable[[], bool] = lambda: True) -> None:
+    def __init__(
+        self,
+        root: Path,
+        clock: Clock | None = None,
+        go_on: Callable[[], bool] = lambda: True,
+        *,
+        delta: bool = True,
+    ) -> None:
         self.root = root
+        self._delta = delta and delta_log.is_available()
         self._clock, self._go_on = clock or SystemClock(), go_on
         self._manifests = ManifestCache()
         try:
@@ -58,22 +70,38 @@ class Rollups:
             ) from None
 
     @contextmanager
-    def writer_lock(self) -> Iterator[None]:
-        """Wait for the writer lock and hold it.
+    def writer_lock(self, cluster: str | None = None) -> Iterator[None]:
+        """Wait for the writer lock of a cluster and hold it; None is the lock of the whole folder.
 
         An hour that `run` has read may grow before it is written; a `stream` that wrote the grown hour in between would
         be overwritten. Files are therefore listed, read and written under this lock. The kernel releases it when its
         holder is killed.
 
         Raises:
+            DataError: the file of the lock cannot be created.
             StoppedError: `go_on` returned False while waiting.
         """
-        with (self.root / _LOCK).open("rb") as lock:
-            while not _locked(lock):
-                if not self._go_on():
-                    raise StoppedError
-                time.sleep(_LOCK_RETRY_SECONDS)
+        with ExitStack() as stack:
+            # Shared by the writers of all clusters, so that the lock of the folder excludes each of them.
+            folder = stack.enter_context((self.root / _LOCK).open("rb"))
+            self._wait_for(folder, fcntl.LOCK_EX if cluster is None else fcntl.LOCK_SH)
+            if cluster is not None:
+                self._wait_for(stack.enter_context(self._cluster_lock(cluster)), fcntl.LOCK_EX)
             yield
+
+    def _cluster_lock(self, cluster: str) -> IO[bytes]:
+        path = self.root / _LOCKS / quote(cluster, safe="")
+        try:
+            path.parent.mkdir(exist_ok=True)
+            return path.open("ab")
+        except OSError as error:
+            raise write_error(path, error) from None
+
+    def _wait_for(self, lock: IO[bytes], kind: int) -> None:
+        while not _locked(lock, kind):
+            if not self._go_on():
+                raise StoppedError
+            time.sleep(_LOCK_RETRY_SECONDS)
 
     def transaction(self, cluster: str) -> Transaction:
         """A transaction on the current rollups; hold the writer lock until its commit.
@@ -81,7 +109,7 @@ class Rollups:
         Raises:
             DataError: the manifest cannot be read.
         """
-        return Transaction(self.root, self.manifest(cluster), self._clock)
+        return Transaction(self.root, self.manifest(cluster), self._clock, delta=self._delta)
 
     def manifest(self, cluster: str) -> Manifest:
         """The current manifest; parsed again only when it was replaced.
@@ -95,65 +123,77 @@ class Rollups:
         """The clusters that have a manifest, sorted."""
         return clusters(self.root)
 
-    def row_counts(self) -> dict[str, int]:
-        """Current rows by table, over all clusters.
+    def row_counts(self, shard: Shard = ALL) -> dict[str, int]:
+        """Current rows by table, over all clusters of a shard.
 
         Raises:
             DataError: a manifest cannot be read.
         """
         counts = Counter(dict.fromkeys(ROLLUPS, 0))
         for cluster in self.clusters():
-            for name, files in self.manifest(cluster).tables.items():
+            for name, files in self.manifest(cluster).tables.items() if cluster in shard else ():
                 counts[name] += sum(it.rows for it in files)
         return {name: counts[name] for name in ROLLUPS}
 
-    def vacuum(self) -> None:
-        """Remove what a killed writer left, and files replaced more than `GRACE_SECONDS` ago. Requires the writer lock.
+    def vacuum(self, shard: Shard = ALL) -> None:
+        """Remove what a killed writer left, and files replaced more than `GRACE_SECONDS` ago, cluster by cluster.
+
+        It takes the lock of each cluster for as long as that takes.
 
         Raises:
-            DataError: a manifest cannot be read; then nothing is removed.
+            DataError: a manifest cannot be read; then nothing of its cluster is removed.
+            StoppedError: `go_on` returned False while waiting.
         """
-        manifests = {cluster: self.manifest(cluster) for cluster in self.clusters()}
-        named = {str(self.root / it.path) for it in _files(manifests)}
+        for cluster in self._written_clusters():
+            if cluster in shard:
+                with self.writer_lock(cluster):
+                    self._vacuum_cluster(cluster)
+
+    def _written_clusters(self) -> list[str]:
+        """Every cluster that has files or a manifest: a killed writer may leave files without one."""
+        folders = (folder.name for table in ROLLUPS for folder in self.root.glob(f"{table}/cluster=*"))
+        return sorted({unquote(name.removeprefix("cluster=")) for name in folders} | set(self.clusters()))
+
+    def _vacuum_cluster(self, cluster: str) -> None:
+        named = {str(self.root / it.path) for files in self.manifest(cluster).tables.values() for it in files}
         oldest = self._clock.now().wall - GRACE_SECONDS
         for table in ROLLUPS:
-            for folder in self.root.glob(f"{table}/cluster=*/date=*"):
+            for folder in (self.root / table / f"cluster={quote(cluster, safe='')}").glob("date=*"):
                 if _vacuum_folder(folder, named, oldest):
                     log.debug("replaced files removed", folder=str(folder))
-        for path in (self.root / FOLDER).glob(".*.tmp"):
-            remove(path)
+        path = manifest_path(self.root, cluster)
+        remove(path.with_name(f".{path.name}.tmp"))
 
-    def write_status(self, status: dict[str, Any]) -> None:
-        """Replace the status file, which the dashboard and the demo read.
+    def write_status(self, status: dict[str, Any], shard: Shard = ALL) -> None:
+        """Replace the status file, which the dashboard and the demo read; a shard of a fleet has one of its own.
 
         Raises:
             DataError: it cannot be written.
         """
-        atomic_write(self.root / STATUS, partial(_write, orjson.dumps(status, option=orjson.OPT_INDENT_2) + b"\n"))
+        path = self.root / STATUS.format(shard.suffix)
+        atomic_write(path, partial(_write, orjson.dumps(status, option=orjson.OPT_INDENT_2) + b"\n"))
 
 
-def _locked(lock: IO[bytes]) -> bool:
+def _locked(lock: IO[bytes], kind: int) -> bool:
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
 
 
-def _files(manifests: dict[str, Manifest]) -> Iterator[Any]:
-    for manifest in manifests.values():
-        for files in manifest.tables.values():
-            yield from files
-
-
 def _vacuum_folder(folder: Path, named: set[str], oldest: float) -> int:
-    """Remove the unreferenced files of a folder; return how many."""
+    """Remove the files of a folder that nobody needs; return how many."""
     removed = left = 0
     with os.scandir(folder) as entries:
         for entry in entries:
             unfinished = TEMPORARY_FILE.fullmatch(entry.name)
-            old = ROLLUP_FILE.fullmatch(entry.name) and entry.path not in named and entry.stat().st_mtime < oldest
-            if (unfinished or old) and remove(Path(entry.path)):
+            unnamed = ROLLUP_FILE.fullmatch(entry.name) and entry.path not in named
+            # A file with a token may be in the hands of an executor, which holds no lock.
+            is_removable = unfinished and not unfinished["token"]
+            if not is_removable and (unfinished or unnamed):
+                is_removable = _written_before(entry, oldest)
+            if is_removable and remove(Path(entry.path)):
                 removed += 1
             else:
                 left += 1
@@ -163,6 +203,14 @@ def _vacuum_folder(folder: Path, named: set[str], oldest: float) -> int:
         except OSError:
             log.debug("empty folder cannot be removed", folder=str(folder))
     return removed
+
+
+def _written_before(entry: os.DirEntry[str], oldest: float) -> bool:
+    try:
+        return entry.stat().st_mtime < oldest
+    except FileNotFoundError:
+        # It got its final name meanwhile.
+        return False
 
 
 def _write(document: bytes, file: IO[bytes]) -> None:

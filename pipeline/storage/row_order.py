@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
+from pyarrow import fs
 
 from ackscope.errors import DataError
 from ackscope.tables import BASELINES, Table
@@ -58,7 +59,15 @@ def write_rows(file: IO[bytes], table: Table, hours: Iterable[pa.Table], *, mult
     return written
 
 
-def read_hours(path: Path, table: Table, start: int, end: int, *, multi_hour: bool) -> pa.Table:
+def read_hours(
+    path: Path | str,
+    table: Table,
+    start: int,
+    end: int,
+    *,
+    multi_hour: bool,
+    filesystem: fs.FileSystem | None = None,
+) -> pa.Table:
     """The rows of the hours from `start` to before `end`, sorted by time; all rows of `baselines`.
 
     Args:
@@ -67,12 +76,13 @@ def read_hours(path: Path, table: Table, start: int, end: int, *, multi_hour: bo
         start: hour since 1970.
         end: hour since 1970.
         multi_hour: whether the file covers several hours.
+        filesystem: where it is; None is the local disk.
 
     Raises:
         DataError: it cannot be read.
     """
     try:
-        rows = ds.dataset(str(path), schema=arrow_schema(table), format="parquet")
+        rows = ds.dataset(str(path), schema=arrow_schema(table), format="parquet", filesystem=filesystem)
         if table.name == BASELINES.name:
             return rows.to_table()
         kind = arrow_schema(table).field(table.time).type

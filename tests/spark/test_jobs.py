@@ -8,6 +8,7 @@ import pytest
 from ackscope.clock import SystemClock
 from ackscope.tables import OUTCOMES_1M, PROBE_MESSAGES, QUEUE_SAMPLES, QUEUES_1M
 from pipeline import jobs
+from pipeline.shard import ALL
 from pipeline.stop import Stop
 from tests.spark.landing_files import message, sample, write, write_random
 
@@ -19,12 +20,12 @@ def run(root, session, rollups="batch"):
     return jobs.run(root / "landing", root / rollups, session, SystemClock(), minutes_only=True)
 
 
-def stream_until(root, session, condition, seconds=120):
+def stream_until(root, session, condition, seconds=120, shard=ALL):
     """Stream into `root/streamed` until the condition holds; it gets the rollup folder."""
     import orjson
 
     stop, met = Stop(), []
-    status = root / "streamed" / "_status.json"
+    status = root / "streamed" / f"_status{shard.suffix}.json"
     status.unlink(missing_ok=True)
 
     def watch():
@@ -38,7 +39,9 @@ def stream_until(root, session, condition, seconds=120):
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
-        final = jobs.stream(root / "landing", root / "streamed", root / "checkpoint", 0.5, session, stop, SystemClock())
+        final = jobs.stream(
+            root / "landing", root / "streamed", root / "checkpoint", 0.5, session, stop, SystemClock(), shard=shard
+        )
     finally:
         met.append(False)
         watcher.join()

@@ -10,10 +10,10 @@ import pytest
 
 from ackscope.clock import SystemClock
 from ackscope.tables import BASELINES, CHANGES, POLL_SAMPLES, PROBE_MESSAGES, QUEUE_SAMPLES, ROLLUPS
+from bench.pipeline.standalone import cluster
 from pipeline import jobs
 from pipeline.storage.watermark import advance_watermark
 from tests.spark.landing_files import message, random_messages, random_polls, random_samples, write
-from tests.spark.standalone import cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
 

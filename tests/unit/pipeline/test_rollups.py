@@ -13,6 +13,7 @@ from ackscope.manifest import GRACE_SECONDS, manifest_path, read
 from ackscope.tables import BURSTS_1M, DAYS, HOURS, ROLLUPS
 from ackscope.tables.arrow import arrow_schema
 from pipeline.hours import first_hour
+from pipeline.stop import StoppedError
 from pipeline.storage.rollups import Rollups
 
 DAY = date(2026, 3, 1)
@@ -255,6 +256,7 @@ def test_removes_nothing_without_a_manifest_that_can_be_read(tmp_path):
 HOLD = """
 import sys
 from pathlib import Path
+from pipeline.stop import StoppedError
 from pipeline.storage.rollups import Rollups
 with Rollups(Path(sys.argv[1])).writer_lock():
     print("held", flush=True)
@@ -276,6 +278,31 @@ def test_one_writer_at_a_time(tmp_path):
             other.kill()
     with Rollups(tmp_path).writer_lock(), (tmp_path / "_lock").open() as lock, pytest.raises(BlockingIOError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_clusters_have_locks_of_their_own(tmp_path):
+    """Two clusters are written at the same time, one of them once, and the lock of the folder waits for both."""
+    rollups = Rollups(tmp_path, go_on=lambda: False)
+    with rollups.writer_lock("shop"), rollups.writer_lock("bank"):
+        for taken in ("shop", "bank", None):
+            with pytest.raises(StoppedError), rollups.writer_lock(taken):
+                pytest.fail("two writers")
+    with rollups.writer_lock(), pytest.raises(StoppedError), rollups.writer_lock("shop"):
+        pytest.fail("two writers")
+
+
+def test_what_an_executor_is_writing_is_left_alone(tmp_path):
+    """A file with a token is written without the lock: it is removed when it is as old as a replaced file."""
+    now = tmp_path / put(tmp_path, [NINE], rows(0)).files_for("bursts_1m")[0].path
+    fresh, old = (now.with_name(f".{now.name}.{token}.tmp") for token in ("0" * 8, "1" * 8))
+    for path in (fresh, old):
+        path.write_bytes(b"half")
+    before = old.stat().st_mtime - GRACE_SECONDS - 60
+    os.utime(old, (before, before))
+
+    Rollups(tmp_path).vacuum()
+
+    assert {now, fresh} == set(now.parent.iterdir())
 
 
 def test_refuses_a_folder_that_cannot_be_made(tmp_path):

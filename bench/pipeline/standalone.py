@@ -10,13 +10,19 @@ from pathlib import Path
 
 import pyspark
 
+from ackscope.errors import DataError
+
 _CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 _LOOPBACK = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
 
 
 @contextmanager
 def cluster(folder: Path) -> Iterator[str]:
-    """Start it, and end it by the ids of its processes; what `--master` takes."""
+    """Start it, and end it by the ids of its processes; what `--master` takes.
+
+    Raises:
+        DataError: it does not start.
+    """
     processes: list[subprocess.Popen[bytes]] = []
     try:
         _start(processes, folder, "master", "org.apache.spark.deploy.master.Master", *_LOOPBACK)
@@ -51,6 +57,7 @@ def _report(process: subprocess.Popen[bytes], log: Path, pattern: str, seconds: 
         found = re.search(pattern, log.read_text(errors="replace"))
         if found:
             return found[1]
-        assert process.poll() is None, f"{log.name}: ended: {log.read_text(errors='replace')[-500:]}"
+        if process.poll() is not None:
+            raise DataError(f"{log}: ended: {log.read_text(errors='replace')[-500:]}")
         time.sleep(0.1)
-    raise AssertionError(f"waited {seconds} s for {pattern!r} in {log}")
+    raise DataError(f"waited {seconds} s for {pattern!r} in {log}")

@@ -1,0 +1,107 @@
+"""Write data files where their rows are computed: an executor sorts, digests and writes, and the driver commits.
+
+Rows are shuffled so that each file has a task of its own. The driver gets path, number of rows and digests, never rows.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
+
+from ackscope.errors import DataError
+from ackscope.tables import BASELINES, Table
+from ackscope.tables.arrow import arrow_schema
+from pipeline.hours import HOUR
+from pipeline.storage.data_file_writer import FilePlan, WrittenFile, encoded, write_file
+from pipeline.storage.row_order import sort_by_time
+from pipeline.storage.store import FileStore
+
+# In a single process, up to so many rows are collected and written by the driver: another shuffle, and handing rows to
+# a Python worker, would take longer. In a cluster no rows are collected.
+COLLECTED_ROWS, COLLECTED_ROWS_IN_CLUSTER = 100_000, -1
+
+_PLAN = "_plan"
+_RESULT = "plan INT, document BINARY"
+
+
+@dataclass(frozen=True, slots=True)
+class _PlanWriter:
+    """The function that an executor applies to the rows of its plans."""
+
+    store: FileStore
+    plans: tuple[FilePlan, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        found = [batch for batch in batches if batch.num_rows]
+        if not found:
+            return
+        rows = pa.Table.from_batches(found)
+        del found
+        numbers = sorted(pc.unique(rows[_PLAN]).to_pylist())
+        for number in numbers:
+            mine = rows if len(numbers) == 1 else rows.filter(pc.equal(rows[_PLAN], number))
+            document = orjson.dumps(self._written(self.plans[number], mine))
+            yield pa.RecordBatch.from_pydict(
+                {"plan": pa.array([number], pa.int32()), "document": pa.array([document], pa.binary())}
+            )
+
+    def _written(self, plan: FilePlan, rows: pa.Table) -> dict[str, object]:
+        try:
+            return encoded(write_file(self.store, plan, sort_by_time(plan.table, rows)))
+        except DataError as error:
+            # A full disk is not worth the retries of a failed task, and has a line of its own.
+            return {"error": str(error)}
+
+
+def is_collected(spark: SparkSession, rows: float) -> bool:
+    """Whether so many rows are collected and written by the driver."""
+    is_local = str(spark.sparkContext.master).startswith("local")
+    return rows <= (COLLECTED_ROWS if is_local else COLLECTED_ROWS_IN_CLUSTER)
+
+
+def write_files(frame: DataFrame, plans: Sequence[FilePlan], store: FileStore) -> list[WrittenFile]:
+    """Write the files of these plans with the rows of a frame, in the order of the plans; other rows are ignored.
+
+    Args:
+        frame: rows of the plans' table.
+        plans: of one table, with hours apart.
+        store: where; sent to the executors.
+
+    Raises:
+        DataError: a file cannot be read or written.
+        SPARK_ERRORS: the frame cannot be computed.
+    """
+    if not plans:
+        return []
+    spark, table = frame.sparkSession, plans[0].table
+    # A joined table, because constants in generated code would compile it again each time.
+    places = {
+        "_hour": pa.array([hour for plan in plans for hour in plan.hours], pa.int64()),
+        _PLAN: pa.array([number for number, plan in enumerate(plans) for _ in plan.hours], pa.int32()),
+    }
+    placed = frame.select(*table.names, _hour(table).alias("_hour")).join(
+        F.broadcast(spark.createDataFrame(pa.table(places))), "_hour"
+    )
+    shuffled = placed.drop("_hour").repartitionById(len(plans), _PLAN)
+    found = shuffled.mapInArrow(_PlanWriter(store, tuple(plans)), _RESULT).toArrow().to_pylist()
+    documents = {it["plan"]: orjson.loads(it["document"]) for it in found}
+    errors = [it["error"] for it in documents.values() if "error" in it]
+    if errors:
+        raise DataError(errors[0])
+    return [
+        WrittenFile(**documents[number])
+        if number in documents
+        # Plans without rows have no task. What is left of their file is little work.
+        else write_file(store, plan, arrow_schema(table).empty_table())
+        for number, plan in enumerate(plans)
+    ]
+
+
+def _hour(table: Table) -> Column:
+    if table.name == BASELINES.name:
+        return F.col("hour_of_week")
+    return F.floor(F.unix_micros(table.time) / (HOUR * 1_000_000))

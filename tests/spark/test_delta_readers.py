@@ -1,0 +1,71 @@
+"""What other engines read from the published tables is what ackscope reads."""
+
+import json
+import subprocess
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ackscope.manifest import read
+from ackscope.tables import BURSTS_1M
+from bench.pipeline.delta_readers import ENGINES, plain
+from bench.pipeline.peers import peers_python
+from pipeline.storage.rollups import Rollups
+from tests.unit.pipeline.test_rollups import BURSTS_1H, DAY, NINE, coarse, put, rows
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+def with_text(*names):
+    """Rows of an hour each, with these streams: the only difference between files is text."""
+    found = rows(*(60 * number for number in range(len(names))))
+    place = found.column_names.index("stream")
+    return found.set_column(place, found.schema.field(place), pa.array(names))
+
+
+def ours(root, table, where=None):
+    """What the manifest lists, with the columns of the partitions, ordered by all columns."""
+    found = [
+        [*row.values(), "shop", path.parent.name.removeprefix("date=")]
+        for path in read(root, "shop").paths(root, table.name)
+        for row in pq.ParquetFile(path).read().to_pylist()
+        if where is None or where[1] <= row[where[0]] <= where[2]
+    ]
+    return [[*table.names, "cluster", "date"], *sorted(([plain(it) for it in row] for row in found), key=json.dumps)]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_engine_reads_what_ackscope_reads(engine, tmp_path):
+    """Row for row: all of a table, parts of it by text, an old version, and after a compaction."""
+    put(tmp_path, [NINE, NINE + 1, NINE + 2], with_text("alpha", "omega" * 20, "Größe"))
+    old = ours(tmp_path, BURSTS_1M)
+    put(tmp_path, [NINE], with_text("beta"))
+    put(tmp_path, [NINE], coarse(BURSTS_1H, 0), BURSTS_1H)
+    ranges = [["stream", "b", "c"], ["stream", "omega", "p"], ["stream", "G", "H"], ["stream", "x", "z"]]
+    before = [ours(tmp_path, BURSTS_1M, where) for where in (None, *ranges)]
+    requests = [
+        *({"folder": str(tmp_path / "bursts_1m/cluster=shop"), "version": None, "where": it} for it in (None, *ranges)),
+        {"folder": str(tmp_path / "bursts_1m/cluster=shop"), "version": 0, "where": None},
+        {"folder": str(tmp_path / "bursts_1h/cluster=shop"), "version": None, "where": None},
+    ]
+    answers = _asked(engine, requests)
+
+    assert [4, 2, 2, 2, 1] == [len(it) for it in before]
+    assert before == answers[:5]
+    assert [old, ours(tmp_path, BURSTS_1H)] == answers[5:]
+
+    transaction = Rollups(tmp_path).transaction("shop")
+    transaction.compact_day(BURSTS_1M, DAY)
+    transaction.commit()
+
+    assert before == _asked(engine, requests[:5])
+
+
+def _asked(engine, requests):
+    words = [str(peers_python()), "-m", "bench.pipeline.delta_readers", engine]
+    lines = "".join(json.dumps(it) + "\n" for it in requests)
+    done = subprocess.run(words, input=lines, capture_output=True, text=True, check=False, timeout=300)
+
+    assert (0, "") == (done.returncode, done.stderr)
+    return [json.loads(line) for line in done.stdout.splitlines()]
