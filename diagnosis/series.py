@@ -81,4 +81,6 @@ def steps(series: Series[T], seconds: float) -> tuple[tuple[Timestamped[T], Time
 def _fell(older: MessageStats, newer: MessageStats) -> bool:
     if older is newer:
         return False
-    return any((after or 0) < (before or 0) for before, after in zip(older.all_counters(), newer.all_counters(), strict=True))
+    return any(
+        (after or 0) < (before or 0) for before, after in zip(older.all_counters(), newer.all_counters(), strict=True)
+    )

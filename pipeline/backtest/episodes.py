@@ -1,6 +1,6 @@
 """Episodes out of a series of diagnoses, as `finding_events` would tell them. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ackscope.findings import DiagnosisResult, Finding, Severity
@@ -38,9 +38,14 @@ class Episode:
 
 
 class EpisodeTracker:
-    """Follows the findings of one cluster, diagnosis by diagnosis."""
+    """Follows the findings of one cluster, diagnosis by diagnosis.
 
-    def __init__(self) -> None:
+    Args:
+        rules: names of the rules whose findings count.
+    """
+
+    def __init__(self, rules: Collection[str]) -> None:
+        self.rules = frozenset(rules)
         self._open: dict[Key, Episode] = {}
         self._closed: list[Episode] = []
 
@@ -50,7 +55,7 @@ class EpisodeTracker:
         Consequences belong to their cause and are no findings of their own. A finding stays while its rule is
         inconclusive.
         """
-        found = {finding.key: finding for finding in verdict.findings}
+        found = {finding.key: finding for finding in verdict.findings if finding.rule in self.rules}
         began = []
         for key, finding in found.items():
             known = self._open.get(key)

@@ -4,7 +4,7 @@ A field that the history lacks is absent, as if the broker had not sent it, and 
 needs and the history does not have is measured while the rule runs, and no list of it can be out of date.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, Field, fields
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
@@ -81,7 +81,9 @@ class RecordedObjects:
     """
 
     def __init__(self, reads: FieldReads) -> None:
-        self._makers = {name: _maker(_lacking(kind, HELD[name], name, reads), HELD[name]) for name, kind in _TYPES.items()}
+        self._makers = {
+            name: _maker(_lacking(kind, HELD[name], name, reads), HELD[name]) for name, kind in _TYPES.items()
+        }
         self._stats = {
             name: _maker(_counting(counters, f"{name}.message_stats", reads), counters)
             for name, counters in COUNTERS.items()
@@ -118,21 +120,19 @@ class UnrecordedPart(Part[T], Generic[T]):
         return super().age(now)
 
 
-class NoOutcomes(tuple[ProbeOutcome, ...]):
+class NoOutcomes(Sequence[ProbeOutcome]):
     """The outcomes of probes, which the history does not have; it notes that a rule asked for them."""
 
-    reads: FieldReads
+    def __init__(self, reads: FieldReads) -> None:
+        self._reads = reads
 
-    @classmethod
-    def of(cls, reads: FieldReads) -> "NoOutcomes":
-        """Return none, with notes in `reads`."""
-        none = cls()
-        none.reads = reads
-        return none
+    def __len__(self) -> int:
+        self._reads.note(PROBES)
+        return 0
 
-    def __iter__(self) -> Iterator[ProbeOutcome]:
-        self.reads.note(PROBES)
-        return super().__iter__()
+    def __getitem__(self, _: Any) -> Any:
+        self._reads.note(PROBES)
+        raise IndexError
 
 
 class NoBands(Baselines):
@@ -144,7 +144,7 @@ class NoBands(Baselines):
         super().__init__()
         object.__setattr__(self, "_reads", reads)
 
-    def of(self, kind: str, vhost: str, name: str, measure: str) -> NotYet:
+    def of(self, *_: str) -> NotYet:
         """There is no band."""
         self._reads.note(USUAL)
         return NotYet(NoBand.NO_HISTORY_READ)
@@ -165,8 +165,12 @@ def _counting(held: Iterable[str], family: str, reads: FieldReads) -> type[Any]:
         elif each.name not in held:
             body[each.name] = _absent(None, f"{family}.{each.name}", reads)
     read = attrgetter(*held)
+
     # All counters are read to notice a restart, which the recorded ones show as well.
-    body["all_counters"] = lambda self: read(self)
+    def recorded(self: Any) -> Any:
+        return read(self)
+
+    body["all_counters"] = recorded
     return _subclass(MessageStats, held, body)
 
 

@@ -1,10 +1,11 @@
 """Runs the diagnosis over recorded snapshots, once for each of several settings. Pure."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from ackscope.findings import DiagnosisResult
+from ackscope.clock import Instant
+from ackscope.findings import DiagnosisResult, Finding, flat
 from ackscope.snapshot import Snapshot
 from diagnosis.contract import Rule, RuleResult, View
 from diagnosis.engine import diagnose
@@ -12,6 +13,9 @@ from diagnosis.thresholds import Thresholds
 from diagnosis.window import Window
 from pipeline.backtest.episodes import Episode, EpisodeTracker
 from pipeline.backtest.recorded import FieldReads, NoBands, NoOutcomes
+
+_ALONE_EVERY = 100
+"""Snapshots after which every rule is run alone."""
 
 _NOT_JUDGED = frozenset({"not_read", "read_once", "no_counters"})
 """Reasons for which a rule was not evaluated at all."""
@@ -40,9 +44,9 @@ def replay(
     snapshots: Iterable[Snapshot],
     settings: Sequence[Thresholds],
     rules: Sequence[Rule],
+    related: Sequence[Rule],
     reads: FieldReads,
     start: float = 0.0,
-    look: Callable[[], None] = lambda: None,
 ) -> Replay:
     """Diagnose every snapshot with every setting.
 
@@ -50,38 +54,84 @@ def replay(
         cluster: its name.
         snapshots: in order of time.
         settings: thresholds to compare.
-        rules: the rules to run.
+        rules: the rules to compare.
+        related: these, and the others on which it depends what their findings are.
         reads: where reads of what is not recorded are noted, by rule.
         start: snapshots before it, seconds since 1970, only fill the window; what began there is told, too.
-        look: called before each diagnosis; raises to stop.
     """
-    noted = tuple(_noting(rule, reads) for rule in rules)
-    by_name = {rule.name: rule for rule in noted}
-    none, bands = NoOutcomes.of(reads), NoBands(reads)
+    noting = {rule.name: _noting(rule, reads) for rule in (*related, *rules)}
+    compared, everything = ([noting[rule.name] for rule in given] for given in (rules, related))
     window, result = Window.empty(cluster), Replay()
-    trackers = [EpisodeTracker() for _ in settings]
-    before: list[DiagnosisResult | None] = [None] * len(settings)
-    for snapshot in snapshots:
-        look()
+    runs = [_Run(thresholds, compared, everything, reads) for thresholds in settings]
+    for number, snapshot in enumerate(snapshots):
         window, now = window.add(snapshot), snapshot.taken
-        for index, thresholds in enumerate(settings):
-            verdict = diagnose(window, none, now, thresholds, before[index], noted, bands)
-            before[index] = verdict
-            began = trackers[index].take(verdict, now.wall)
+        for index, run in enumerate(runs):
+            verdict, began = run.take(window, now)
             if index == 0:
-                # A value that rules share is computed, and its reads noted, for the first of them only: a finding is
-                # judged once more by its own rule alone.
-                for rule in {finding.rule for finding in began}:
-                    diagnose(window, none, now, thresholds, None, (by_name[rule],), bands)
+                # A value that rules share is computed, and its reads noted, for the first of them only. So a finding
+                # is judged once more by its own rule alone, and from time to time every rule is.
+                alone = noting if number % _ALONE_EVERY == _ALONE_EVERY - 1 else {finding.rule for finding in began}
+                for rule in alone:
+                    run.diagnose(window, now, [noting[rule]], None)
                 if now.wall >= start:
                     skipped = {gap.rule for gap in verdict.inconclusive if gap.reason in _NOT_JUDGED}
-                    result.judged.update(rule.name for rule in noted if rule.name not in skipped)
+                    result.judged.update(rule.name for rule in compared if rule.name not in skipped)
         if now.wall >= start:
             result.diagnoses += 1
             result.first = now.wall if result.first is None else result.first
             result.last = now.wall
-    result.episodes = [tracker.episodes() for tracker in trackers]
+    result.episodes = [run.tracker.episodes() for run in runs]
     return result
+
+
+class _Run:
+    """The diagnosis with one setting.
+
+    Other rules matter only where a compared one has a finding. Until then only the compared ones are run. When one has
+    a finding, the others are run over the time for which findings are held (`Thresholds.hold`) first: so the result is
+    that of running them always.
+    """
+
+    def __init__(
+        self, thresholds: Thresholds, compared: Sequence[Rule], everything: Sequence[Rule], reads: FieldReads
+    ) -> None:
+        self.tracker = EpisodeTracker({rule.name for rule in compared})
+        self._thresholds, self._compared, self._everything = thresholds, compared, everything
+        self._none, self._bands = NoOutcomes(reads), NoBands(reads)
+        self._before: DiagnosisResult | None = None
+        self._recent: deque[tuple[Window, Instant]] = deque()
+
+    def take(self, window: Window, now: Instant) -> tuple[DiagnosisResult, list[Finding]]:
+        """Diagnose a window; return the result, and the findings that begin with it."""
+        verdict = self._before
+        if verdict is None:
+            verdict = self.diagnose(window, now, self._compared, None)
+            if verdict.findings and len(self._everything) > len(self._compared):
+                verdict = self._caught_up(window, now)
+            elif verdict.findings:
+                self._before = verdict
+        else:
+            verdict = self.diagnose(window, now, self._everything, verdict)
+            names = self.tracker.rules
+            self._before = verdict if any(each.rule in names for each in flat(verdict.findings)) else None
+        self._recent.append((window, now))
+        while now.since(self._recent[0][1]) > self._thresholds.hold:
+            self._recent.popleft()
+        return verdict, self.tracker.take(verdict, now.wall)
+
+    def diagnose(
+        self, window: Window, now: Instant, rules: Sequence[Rule], before: DiagnosisResult | None
+    ) -> DiagnosisResult:
+        """Run some rules."""
+        return diagnose(window, self._none, now, self._thresholds, before, rules, self._bands)
+
+    def _caught_up(self, window: Window, now: Instant) -> DiagnosisResult:
+        before = None
+        for earlier, at in self._recent:
+            if now.since(at) <= self._thresholds.hold + 1.0:
+                before = self.diagnose(earlier, at, self._everything, before)
+        self._before = self.diagnose(window, now, self._everything, before)
+        return self._before
 
 
 def _noting(rule: Rule, reads: FieldReads) -> Rule:

@@ -95,7 +95,8 @@ def _rows(table: Table, given: pa.Table) -> Iterator[Row]:
 def _dicts(table: Table, given: pa.Table | None) -> Iterator[dict[str, Any]]:
     if given is None:
         return iter(())
-    return (dict(zip(table.names, row, strict=True)) for row in _rows(table, given))
+    names = table.names
+    return (dict(zip(names, row, strict=True)) for row in _rows(table, given))
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:

@@ -84,9 +84,7 @@ class RecordedSnapshots:
         messages = None if ready is None or unacked is None else ready + unacked
         stats = self._objects.stats_maker("queues")(counters)
         details = None if details_at is None else _instant(details_at)
-        return self._objects.maker("queues")(
-            (vhost, name, kind, messages, ready, unacked, consumers, stats, details)
-        )
+        return self._objects.maker("queues")((vhost, name, kind, messages, ready, unacked, consumers, stats, details))
 
     def _channel(self, row: Row) -> Any:
         _, name, connection, vhost, user, node, state, prefetch, consumers, unacked, unconfirmed, *counters, _ = row
