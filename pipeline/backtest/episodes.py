@@ -49,11 +49,16 @@ class EpisodeTracker:
         self._open: dict[Key, Episode] = {}
         self._closed: list[Episode] = []
 
-    def take(self, verdict: DiagnosisResult, at: float) -> list[Finding]:
+    def take(self, verdict: DiagnosisResult, at: float, blind: Collection[str] | None = None) -> list[Finding]:
         """Take a diagnosis; return the findings that begin with it.
 
         Consequences belong to their cause and are no findings of their own. A finding stays while its rule is
         inconclusive.
+
+        Args:
+            verdict: the diagnosis.
+            at: its time, seconds since 1970.
+            blind: rules that are inconclusive; None: as the diagnosis says.
         """
         found = {finding.key: finding for finding in verdict.findings if finding.rule in self.rules}
         began = []
@@ -63,7 +68,8 @@ class EpisodeTracker:
                 began.append(finding)
                 known = Episode(key, at, None, finding.severity.value, None)
             self._open[key] = _seen(known, finding.severity, at)
-        blind = {gap.rule for gap in verdict.inconclusive}
+        if blind is None:
+            blind = {gap.rule for gap in verdict.inconclusive}
         for key in [key for key in self._open if key not in found and key[0] not in blind]:
             self._closed.append(replace(self._open.pop(key), ended=at))
         return began

@@ -13,6 +13,7 @@ from ackscope.baselines import Baselines, NoBand, NotYet
 from ackscope.clock import Instant
 from ackscope.counters import MessageStats
 from ackscope.records import ProbeOutcome
+from ackscope.snapshot import FAMILIES as ALL_FAMILIES
 from ackscope.snapshot import Channel, Consumer, Node, Overview, Part, Queue
 
 T = TypeVar("T")
@@ -48,6 +49,9 @@ COUNTERS = {
 
 FAMILIES = ("overview", *HELD)
 """Families that can be replayed. Of the overview, only when it was read is recorded."""
+
+UNRECORDED = frozenset({PROBES, *ALL_FAMILIES}.difference(FAMILIES))
+"""What the history has nothing of."""
 
 _TYPES: dict[str, type[Any]] = {"queues": Queue, "channels": Channel, "consumers": Consumer, "nodes": Node}
 

@@ -12,10 +12,13 @@ from diagnosis.engine import diagnose
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Window
 from pipeline.backtest.episodes import Episode, EpisodeTracker
-from pipeline.backtest.recorded import FieldReads, NoBands, NoOutcomes
+from pipeline.backtest.recorded import UNRECORDED, FieldReads, NoBands, NoOutcomes
 
 _ALONE_EVERY = 100
 """Snapshots after which every rule is run alone."""
+
+_OF_ANY_RULE = frozenset({"not_read", "read_once", "no_counters", "hidden_queues", "stale_details", "silent_queues"})
+"""Reasons that the engine finds before it evaluates a rule, from what is recorded."""
 
 _NOT_JUDGED = frozenset({"not_read", "read_once", "no_counters"})
 """Reasons for which a rule was not evaluated at all."""
@@ -97,6 +100,7 @@ class _Run:
     ) -> None:
         self.tracker = EpisodeTracker({rule.name for rule in compared})
         self._thresholds, self._compared, self._everything = thresholds, compared, everything
+        self._reads = reads
         self._none, self._bands = NoOutcomes(reads), NoBands(reads)
         self._before: DiagnosisResult | None = None
         self._recent: deque[tuple[Window, Instant]] = deque()
@@ -117,7 +121,12 @@ class _Run:
         self._recent.append((window, now))
         while now.since(self._recent[0][1]) > self._thresholds.hold:
             self._recent.popleft()
-        return verdict, self.tracker.take(verdict, now.wall)
+        return verdict, self.tracker.take(verdict, now.wall, self._blind(verdict))
+
+    def _blind(self, verdict: DiagnosisResult) -> set[str]:
+        """Return the rules that were inconclusive then, too: not those that only miss what is not recorded."""
+        missing = {rule for rule, names in self._reads.found.items() if names & UNRECORDED}
+        return {gap.rule for gap in verdict.inconclusive if gap.rule not in missing or gap.reason in _OF_ANY_RULE}
 
     def diagnose(
         self, window: Window, now: Instant, rules: Sequence[Rule], before: DiagnosisResult | None

@@ -13,7 +13,7 @@ from pipeline.backtest.document import APPROXIMATE, EXACT, NOT_REPLAYABLE
 
 Document = Mapping[str, Any]
 
-_NAME = 36
+_NAME = 32
 _MOST_RULES, _MOST_PROPOSALS, _MOST_LACKS = 12, 10, 6
 
 
@@ -111,12 +111,19 @@ def _proposals(document: Document) -> Iterator[str]:
         return
     yield from _wrap("proposed, in the configuration of the exporter, under `diagnosis:`; the row above is its replay")
     yield ""
-    yield from _yaml(proposals[:_MOST_PROPOSALS])
+    yield from (f"    {line}" for line in _yaml(proposals[:_MOST_PROPOSALS]))
     yield ""
     for it in proposals[:_MOST_PROPOSALS]:
         yield from _wrap(_cost(it))
     if len(proposals) > _MOST_PROPOSALS:
         yield f"{len(proposals) - _MOST_PROPOSALS} more, see --json"
+
+
+def with_text(document: Document) -> dict[str, Any]:
+    """Return the document with the parts that a page shows as they are: sentences, and the proposal as YAML."""
+    told = [_cost(it) for it in document["proposals"]] + [rule_line(it) for it in document["rules"]]
+    text = "\n".join(_yaml(document["proposals"])) if document["proposals"] else None
+    return {**document, "told": told, "meaning": explanation(document), "configuration": text}
 
 
 def _yaml(proposals: Sequence[Document]) -> Iterator[str]:
@@ -132,7 +139,7 @@ def _yaml(proposals: Sequence[Document]) -> Iterator[str]:
     if overrides:
         found["overrides"] = overrides
     text = yaml.safe_dump({"diagnosis": found}, sort_keys=False, default_flow_style=None, width=WIDTH - 4)
-    yield from (f"    {line}" for line in text.splitlines())
+    yield from text.splitlines()
 
 
 def _cost(it: Document) -> str:

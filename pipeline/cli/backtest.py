@@ -17,7 +17,7 @@ from pipeline.backtest import result_file
 from pipeline.backtest.document import Asked, Replayed, document
 from pipeline.backtest.job import BacktestPlan, BacktestResult, backtest
 from pipeline.backtest.proposal import Proposal, as_thresholds, propose
-from pipeline.backtest.report import render
+from pipeline.backtest.report import render, with_text
 from pipeline.backtest.settings import Setting, chosen_rules, settings_of, thresholds_of, unrecorded_needs
 from pipeline.backtest.truth import read_incidents
 from pipeline.cli.graceful import graceful
@@ -157,4 +157,4 @@ def _documents(
     }
     if len(found) > 1:
         found[_ALL] = document(f"{len(found)} clusters", asked, settings, done, proposals, now)
-    return found
+    return {name: with_text(it) for name, it in found.items()}
