@@ -3,9 +3,17 @@
 import sys
 
 from bench.bench import run_all
-from bench.pipeline import compaction, freshness, incidents, kills, scale, throughput
+from bench.pipeline import backtest, compaction, freshness, incidents, kills, scale, throughput
 
-BENCHES = (throughput.BENCH, scale.BENCH, incidents.BENCH, compaction.BENCH, freshness.BENCH, kills.BENCH)
+BENCHES = (
+    throughput.BENCH,
+    scale.BENCH,
+    incidents.BENCH,
+    backtest.BENCH,
+    compaction.BENCH,
+    freshness.BENCH,
+    kills.BENCH,
+)
 
 
 if __name__ == "__main__":
