@@ -1,6 +1,7 @@
 """Message counters, which the overview, queues, channels, exchanges and virtual hosts have."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from operator import attrgetter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,3 +22,10 @@ class MessageStats:
     get_empty: int | None = None
     ack: int | None = None
     redeliver: int | None = None
+
+    def all_counters(self) -> tuple[int | None, ...]:
+        """Every counter, in a fixed order."""
+        return _all(self)
+
+
+_all = attrgetter(*(field.name for field in fields(MessageStats)))

@@ -54,7 +54,7 @@ class LatestReadings:
     def age(self, family: str) -> float | None:
         """Return the seconds since the last good reading of a part; None if there never was one."""
         latest = self.window.latest
-        return latest.parts[family].age(self.now) if latest else None
+        return getattr(latest, family).age(self.now) if latest else None
 
     def error(self, family: str) -> str | None:
         """Return why the latest attempt to read a part failed; None if it did not fail."""
@@ -197,7 +197,7 @@ class LatestReadings:
     def _every(self, family: str) -> float:
         """Return the planned seconds between readings of a part, else those between its latest two readings."""
         latest = self.window.latest
-        planned = latest.parts[family].every if latest is not None else None
+        planned = getattr(latest, family).every if latest is not None else None
         if planned is not None:
             return planned
         latest_two = self.window.readings(family)[-2:]

@@ -8,9 +8,7 @@ left out, so no sum spans a restart.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from itertools import pairwise
-from operator import attrgetter
 from typing import TypeVar
 
 from ackscope.counters import MessageStats
@@ -19,8 +17,6 @@ from diagnosis.window import Series, Timestamped
 
 T = TypeVar("T")
 C = TypeVar("C", Queue, Channel)
-
-_all = attrgetter(*(field.name for field in fields(MessageStats)))
 
 
 def span(series: Sequence[Timestamped[T]]) -> float:
@@ -85,4 +81,6 @@ def steps(series: Series[T], seconds: float) -> tuple[tuple[Timestamped[T], Time
 def _fell(older: MessageStats, newer: MessageStats) -> bool:
     if older is newer:
         return False
-    return any((after or 0) < (before or 0) for before, after in zip(_all(older), _all(newer), strict=True))
+    return any(
+        (after or 0) < (before or 0) for before, after in zip(older.all_counters(), newer.all_counters(), strict=True)
+    )

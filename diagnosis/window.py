@@ -102,7 +102,7 @@ class Window:
 def _readings(snapshots: tuple[Snapshot, ...], family: str) -> Series[Any]:
     found: list[Timestamped[Any]] = []
     for snapshot in snapshots:
-        part = snapshot.parts[family]
+        part = getattr(snapshot, family)
         if part.at is not None and part.value is not None and (not found or part.at != found[-1].at):
             found.append(Timestamped(part.at, part.value))
     return tuple(found)

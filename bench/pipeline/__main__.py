@@ -3,12 +3,13 @@
 import sys
 
 from bench.bench import run_all
-from bench.pipeline import compaction, executors, freshness, incidents, kills, scale, throughput
+from bench.pipeline import backtest, compaction, executors, freshness, incidents, kills, scale, throughput
 
 BENCHES = (
     throughput.BENCH,
     scale.BENCH,
     incidents.BENCH,
+    backtest.BENCH,
     compaction.BENCH,
     freshness.BENCH,
     kills.BENCH,

@@ -208,7 +208,7 @@ class LandingRows:
         return ordered(NODE_SAMPLES, columns)
 
     def _poll_rows(self, at: Ints, *, whole: bool) -> pa.Table:
-        families = ("queues", "channels", "consumers", "nodes")
+        families = ("overview", "queues", "channels", "consumers", "nodes")
         family = np.tile(np.arange(len(families)), len(at))
         moments = np.repeat(at, len(families))
         count = len(moments)

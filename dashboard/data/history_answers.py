@@ -22,7 +22,7 @@ from ackscope.tables import BASELINES, CHANGES, EPISODES, HOURS, NODES_1M, OUTCO
 from ackscope.tables.arrow import arrow_schema
 from dashboard.data.rollups import read_with_retry
 
-FOLDER, VERSION = "_answers", 1
+FOLDER, BACKTEST_FOLDER, VERSION = "_answers", "_backtest", 1
 _HOUR = 3600
 
 BAND_COLUMNS = (
@@ -89,7 +89,15 @@ class QueueBands:
 
 def answers(root: Path, cluster: str) -> HistoryAnswers:
     """Read the report document of a cluster."""
-    path = root / FOLDER / f"{quote(cluster, safe='')}.json"
+    return _document(root / FOLDER / f"{quote(cluster, safe='')}.json", "analyse")
+
+
+def backtest(root: Path, cluster: str) -> HistoryAnswers:
+    """Read the last backtest of a cluster."""
+    return _document(root / BACKTEST_FOLDER / f"{quote(cluster, safe='')}.json", "backtest")
+
+
+def _document(path: Path, job: str) -> HistoryAnswers:
     try:
         document: dict[str, Any] = orjson.loads(path.read_bytes())
         if document["version"] != VERSION:
@@ -99,7 +107,7 @@ def answers(root: Path, cluster: str) -> HistoryAnswers:
     except OSError as error:
         return HistoryAnswers(problem=f"{path} cannot be read: {error.strerror}")
     except (orjson.JSONDecodeError, KeyError, TypeError):
-        return HistoryAnswers(problem=f"{path} is not a report document; recreate it with `ackscope pipeline analyse`")
+        return HistoryAnswers(problem=f"{path} is not a report document; recreate it with `ackscope pipeline {job}`")
     return HistoryAnswers(document=document)
 
 

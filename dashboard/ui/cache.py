@@ -101,6 +101,12 @@ def answers(root: Path, cluster: str) -> HistoryAnswers:
     return history_answers.answers(root, cluster)
 
 
+@st.cache_data(ttl=20, show_spinner=False)
+def backtest(root: Path, cluster: str) -> HistoryAnswers:
+    """The last backtest of a cluster."""
+    return history_answers.backtest(root, cluster)
+
+
 @st.cache_data(ttl=60, max_entries=64, show_spinner=False)
 def changes(root: Path, cluster: str, start: datetime, end: datetime) -> ChangesInRange:
     """Change points and finding episodes of a time range in whole minutes."""

@@ -3,7 +3,7 @@
 import argparse
 from typing import Protocol
 
-from pipeline.cli import analyse, ask, backfill, compact, expire, run, stream
+from pipeline.cli import analyse, ask, backfill, backtest, compact, expire, run, stream
 
 
 class JobCommand(Protocol):
@@ -29,6 +29,7 @@ COMMANDS: dict[str, JobCommand] = {
     "stream": stream,
     "ask": ask,
     "analyse": analyse,
+    "backtest": backtest,
     "compact": compact,
     "expire": expire,
     "backfill": backfill,

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from ackscope.cli import argument, print_json, seconds
 from ackscope.clock import SystemClock
-from ackscope.errors import UsageError
+from ackscope.errors import DataError, UsageError
 from pipeline.answers.answer import HistoryAnswer
 from pipeline.answers.answers_file import TARGET
 from pipeline.answers.capacity import capacity
@@ -21,6 +21,7 @@ from pipeline.answers.rollup_reader import RollupReader, require_cluster
 from pipeline.answers.slo import slo
 from pipeline.answers.weeks import weeks
 from pipeline.answers.worst import BY, worst
+from pipeline.backtest import report, result_file
 from pipeline.cli.graceful import graceful
 from pipeline.cli.options import add_folders
 from pipeline.jobs import SessionFactory
@@ -36,6 +37,7 @@ _QUESTIONS = {
     "weeks": "this week compared with the week before",
     "capacity": "when disk, memory and backlog will reach their limits",
     "slo": "share of probe messages confirmed in time, error budget and burn rate",
+    "backtest": "the last result of `ackscope pipeline backtest`",
 }
 
 
@@ -88,12 +90,25 @@ def run(args: argparse.Namespace) -> int:
     """
     master, root = check_master(args.master), args.rollups.absolute()
     cluster, now = require_cluster(root, args.cluster), SystemClock().now().wall
+    if args.question == "backtest":
+        return _show_backtest(root, cluster, as_json=args.json)
     with graceful(partial(spark_session, master), "nothing was changed; run it again") as (_stop, session):
         answer = _ask_small_tables(args, root, cluster, now) or _ask_spark(args, root, cluster, now, session)
     if args.json:
         print_json({"cluster": cluster, **answer.document()})
     else:
         print(render(answer))
+    return 0
+
+
+def _show_backtest(root: Path, cluster: str, *, as_json: bool) -> int:
+    result = result_file.read(root, cluster)
+    if result is None:
+        raise DataError(f"no backtest of {cluster} yet; run `ackscope pipeline backtest --rollups {root}`")
+    if as_json:
+        print_json(result)
+    else:
+        print(report.render(result))
     return 0
 
 

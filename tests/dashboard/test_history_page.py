@@ -267,3 +267,42 @@ def test_a_share_is_never_rounded_up_to_100(value: float | None, text: str) -> N
 def test_the_synthetic_document_is_json() -> None:
     """With the version that the dashboard expects."""
     assert json.loads(json.dumps(document()))["version"] == reader.VERSION
+
+
+def test_the_last_backtest_is_shown(visit: Open, tmp_path: Path) -> None:
+    """The settings side by side, the proposal as configuration, and what cannot be replayed; names stay names."""
+    score = {"begins": 78, "false": 40, "false_a_week": 20.0, "found": 4, "lost": 14, "flapping": 3, "again": 33}
+    times = {"earlier_seconds": -180.0, "later_seconds": 0.0, "latest_seconds": 0.0, "values": {}}
+    made = {
+        "version": 1,
+        "cluster": "shop",
+        "made_at": "2026-03-15T00:00:00Z",
+        "asked": {"rules": ["queue-overload"]},
+        "data": {"first": "2026-03-01T00:00:00Z", "last": "2026-03-14T00:00:00Z"},
+        "settings": [{"setting": "present", **score, **times}, {"setting": HOSTILE, **score, **times, "false": 17}],
+        "meaning": "begins: a warning or worse began.",
+        "configuration": "diagnosis:\n  overrides: []",
+        "told": [f"{HOSTILE}: not replayable: needs connections"],
+    }
+    write_story(tmp_path)
+    path = tmp_path / reader.BACKTEST_FOLDER / "shop.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(made))
+    page = visit(tmp_path)
+    said = words(page)
+
+    assert [] == errors(page)
+    for text in ("Backtest: other thresholds", "begins: a warning", "not replayable: needs connections", "window.hurt=1"):
+        assert text in said
+    assert ["diagnosis:\n  overrides: []"] == [it.value for it in page.code if "overrides" in it.value]
+
+
+def test_a_damaged_backtest_is_told(visit: Open, tmp_path: Path) -> None:
+    """With the command that makes another; the rest of the page is there."""
+    write_story(tmp_path)
+    path = tmp_path / reader.BACKTEST_FOLDER / "shop.json"
+    path.parent.mkdir()
+    path.write_text("{")
+    said = words(visit(tmp_path))
+
+    assert "recreate it with ackscope pipeline backtest" in said.replace("`", "")

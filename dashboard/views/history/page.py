@@ -7,19 +7,20 @@ from dashboard.format import readable
 from dashboard.format.escape import literal
 from dashboard.ui import cache, elements, layout
 from dashboard.ui.layout import PageContext, range_heading
-from dashboard.views.history import bands, capacity, changes, recurrences, slo, weeks, worst
+from dashboard.views.history import backtest, bands, capacity, changes, recurrences, slo, weeks, worst
 
 # Seconds. The reports are updated every hour, so an older one means that an update was missed.
 _STALE_AFTER = 2 * 3600 + 600
 
 
 def render(context: PageContext) -> None:
-    """Changes around a time, then the hourly reports, then one queue with its baseline band."""
+    """Changes around a time, then the hourly reports, the last backtest, and one queue with its baseline band."""
     if context.cluster is None:
         st.caption("No cluster known yet.")
         return
     changes.render(context, context.cluster)
     _reports(context, context.cluster)
+    backtest.render(context, context.cluster)
     bands.render(context, context.cluster, range_heading("Queue compared with its baseline"))
 
 
