@@ -4,12 +4,14 @@ import argparse
 import importlib
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from typing import NamedTuple
 
 from ackscope import __version__
 from ackscope.cli import Command, Parser, nearest
 from ackscope.errors import EXIT_COULD_NOT, AckscopeError
 from ackscope.log import FORMATS, LEVELS, redact, setup_logging
+from ackscope.printable import PrintableStream, printable
 
 
 class Entry(NamedTuple):
@@ -67,7 +69,8 @@ def _run(argv: Sequence[str]) -> int:
         module: Command = importlib.import_module(entry.module)
         args = command_parser(chosen.command, module).parse_args(chosen.rest)
         setup_logging(args.log_level, args.log_format)
-        return module.run(args)
+        with redirect_stdout(PrintableStream(sys.stdout)):
+            return module.run(args)
     except ModuleNotFoundError as error:
         missing = (error.name or "").split(".")[0]
         if entry.extra is None or missing in {entry.module.split(".")[0], "ackscope"}:
@@ -102,7 +105,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run(words)
     except AckscopeError as error:
         name = words[0] if words and words[0] in COMMANDS else ""
-        print(f"ackscope {name}: {redact(str(error))}".replace(" :", ":"), file=sys.stderr)
+        print(printable(f"ackscope {name}: {redact(str(error))}".replace(" :", ":")), file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return 130

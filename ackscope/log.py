@@ -12,6 +12,8 @@ import structlog
 from structlog.stdlib import BoundLogger, ExtraAdder, ProcessorFormatter
 from structlog.typing import EventDict, Processor
 
+from ackscope.printable import printable
+
 ROOMS = ("ackscope", "probes", "exporter", "diagnosis", "pipeline", "dashboard", "lab")
 FORMATS = ("logfmt", "json")
 LEVELS = ("debug", "info", "warning", "error")
@@ -63,7 +65,7 @@ class _Renderer:
             return redact(str(self._to_json(logger, method, fields)))
         traceback = fields.pop("exception", None)
         line = self._logfmt(logger, method, fields)
-        return redact(f"{line}\n{traceback}" if traceback else line)
+        return printable(redact(f"{line}\n{traceback}" if traceback else line))
 
 
 def setup_logging(level: str = "info", style: str = "logfmt") -> None:
