@@ -42,9 +42,9 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             continue
         history = tuple(seen for seen in view.history(queue) if seen.value.messages is not None)
         shared = any(queue.setting(name) is not None for name in _OTHER_EXITS)
-        dropped = (
-            _discarded(view, queue, history) if shared else _dropped(history, view.limits(queue).consumers.poison_seen)
-        )
+        dropped = _discarded(view, queue, history)
+        if not shared:
+            dropped = max(dropped, _dropped(history, view.limits(queue).consumers.poison_seen))
         dropped = at_limit(dropped, delta(history, "redeliver"), limit, _ALL_RETURNS if shared else _RETURNS)
         if dropped > 0:
             yield _finding(view, queue, history, dropped, limit)
