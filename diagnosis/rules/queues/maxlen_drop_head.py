@@ -12,7 +12,7 @@ from functools import partial
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Suppressed, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
-from diagnosis.ledger import ledger, losing, may_have_lost, may_settle_unseen
+from diagnosis.ledger import from_its_beginning, ledger, losing, may_have_lost, may_settle_unseen
 from diagnosis.rules.publishers._shared.overflow import has_length_limit, level, refuses_when_full
 from diagnosis.rules.queues._shared.message_balance import (
     MessageBalance,
@@ -68,7 +68,7 @@ def _since_it_is_known(view: View, queue: Queue, share: float) -> tuple[Series[Q
     """
     if not may_have_lost(queue) or may_settle_unseen(view, queue) or queue.setting("message-ttl") is not None:
         return None
-    history, limits = view.history(queue), view.limits(queue).queues
+    history, limits = from_its_beginning(view, queue), view.limits(queue).queues
     found = ledger(history, skew=limits.loss_skew)
     if found is None or not any(_full(share, seen.value) for seen in history):
         return None

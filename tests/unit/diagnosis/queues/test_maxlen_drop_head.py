@@ -196,3 +196,27 @@ def test_brief_drops_are_counted_while_consumers_reject():
 
     assert (150, 100) == (one("reject-loss", result).facts["lost"], one(RULE, result).facts["lost"])
     assert [] == of("unexplained-loss", result)
+
+
+@pytest.mark.parametrize("length_late", [0.0, 1.3, 2.7, 4.1])
+@pytest.mark.parametrize("counters_late", [0.2, 1.9, 3.3, 4.8])
+def test_a_new_queue_that_drops_and_is_purged_is_counted_exactly(length_late, counters_late):
+    """162 messages within 8 s, 112 of them dropped, and a purge; whatever the delays of the statistics are."""
+
+    def new(t):
+        def published(at):
+            return int(min(162, 20 * max(0.0, at - 21)))
+
+        def refreshed(late):
+            return int((t - late) // 5) * 5 + late
+
+        at = refreshed(length_late)
+        ready = min(50, published(at)) if at < 29.4 else 0
+        counted = published(refreshed(counters_late))
+        counters = stats(**({"publish": counted} if counted else {}))
+        own = {"messages_ready": ready, "consumers": 0, "stats": counters, "arguments": {"x-max-length": 50}}
+        return frame(*((queue("orders", **own),) if t >= 21 else ()))
+
+    result = look(film(new, until=60))
+
+    assert (112, 50) == (one(RULE, result).facts["lost"], one("queue-purged", result).facts["purged"])
