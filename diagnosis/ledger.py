@@ -16,7 +16,7 @@ bounds what that delay can explain. When a queue is quiet it is 0, and the count
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ackscope.counters import MessageStats
@@ -24,7 +24,7 @@ from ackscope.snapshot import Queue
 from diagnosis.memo import per_view
 from diagnosis.series import count, delta, span, stretch
 from diagnosis.view import View
-from diagnosis.window import Series
+from diagnosis.window import Series, Timestamped
 
 SKEW_SECONDS = 6.0
 """Maximum difference in age between two statistics of one answer: the interval of 5 s, and some delay."""
@@ -178,6 +178,23 @@ def ledger(history: Series[Queue], in_flight: int | None = None, skew: float = S
     )
 
 
+def from_its_beginning(view: View, queue: Queue) -> Series[Queue]:
+    """Return the history of a queue; before its first reading, one that is new in the window was empty."""
+    history, since = view.history(queue), view.listed_since(queue)
+    before = [seen.at for seen in view.window.readings("queues") if since is not None and seen.at.mono < since.mono]
+    if not before or not history or len(history) < len(view.readings_of(queue)):
+        return history
+    empty = replace(
+        history[0].value,
+        messages=0,
+        messages_ready=None,
+        messages_unacked=None,
+        stats=_NO_COUNTERS,
+        messages_dlx=None,
+    )
+    return (Timestamped(before[-1], empty), *history)
+
+
 def _moved_within(skew: float, history: Series[Queue], length: Callable[[Levels], int], *counters: str) -> int:
     """Return how many messages moved within the delay between counters, at the start or at the end.
 
@@ -195,8 +212,12 @@ def _moved_within(skew: float, history: Series[Queue], length: Callable[[Levels]
         before, after = levels(pair[0].value), levels(pair[1].value)
         return 0 if before is None or after is None else abs(length(after) - length(before))
 
+    # Before the first reading of a new queue nothing has happened, so nothing can be counted too late there.
+    new = levels(history[0].value) == _NEW
+
     def near(pair: Series[Queue], seconds: float) -> bool:
-        return pair[0].at.since(history[0].at) < seconds or history[-1].at.since(pair[1].at) < seconds
+        early = not new and pair[0].at.since(history[0].at) < seconds
+        return early or history[-1].at.since(pair[1].at) < seconds
 
     pairs = list(pairwise(history))
     most = max(moved(pair) for pair in pairs if near(pair, 2 * _REFRESHED))

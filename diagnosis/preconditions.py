@@ -54,9 +54,8 @@ def _silent(view: View, queue: Queue) -> bool:
         return False
     if span(view.history(queue)) >= NEW_SECONDS:
         return True
-    read, seen = view.window.readings("queues"), view.readings_of(queue)
     # A queue that was not in the first reading is new, even if it has a state already.
-    return queue.state is not None and bool(seen) and len(seen) == len(read)
+    return queue.state is not None and view.listed_since(queue) == view.window.readings("queues")[0].at
 
 
 def _not_read(rule: Rule, view: View, families: list[str]) -> Inconclusive:

@@ -11,8 +11,7 @@ from functools import lru_cache
 
 from ackscope.snapshot import Queue
 from diagnosis.memo import per_view
-from diagnosis.routes import Place
-from diagnosis.series import count
+from diagnosis.routes import dead_letter_targets
 from diagnosis.view import View
 from diagnosis.window import Timestamped
 
@@ -24,6 +23,9 @@ _WORD = re.compile(r"(?:[A-Z]?[a-z]{2,})+(?=\d)|[A-Z]{3,}(?=\d)")
 _CAPITAL = re.compile(r"[A-Z]+")
 _CAPITALS, _TOKEN = 3.5, 8
 """Letters per capital below which a part of at least that length is a random token, not CamelCase."""
+
+_SESSIONS = "mqtt-subscription-"
+"""Prefix of the queues of MQTT sessions, which the broker deletes when the session ends."""
 
 _FEW, _ONCE = 10, 2
 """Most messages that an unconsumed queue got if it was left behind; a consumed one got its reply, perhaps twice."""
@@ -77,15 +79,6 @@ def queue_families(view: View) -> tuple[QueueFamily, ...]:
     return per_view(view, _families)
 
 
-def family_of(view: View) -> dict[Place, int]:
-    """Return the index of the family of each queue that has one."""
-    return per_view(view, _members)
-
-
-def _members(view: View) -> dict[Place, int]:
-    return {queue.key: index for index, each in enumerate(queue_families(view)) for queue in each.queues}
-
-
 def _families(view: View) -> tuple[QueueFamily, ...]:
     least = view.thresholds.queues.reply_least
     grouped: dict[tuple[str, str | None, str], list[Queue]] = defaultdict(list)
@@ -114,17 +107,22 @@ def _families(view: View) -> tuple[QueueFamily, ...]:
 def _left_behind(view: View, queue: Queue) -> str | None:
     """Return the connection that holds a queue that may be left behind, "" if none is known; None if it is in use."""
     published, consumers = queue.stats.publish or 0, queue.consumers
-    if consumers is None or published > _FEW or queue.type == "stream":
+    if consumers is None or published > (_ONCE if consumers else _FEW) or queue.type == "stream":
         return None
-    if any(queue.setting(name) is not None for name in ("expires", "dead-letter-exchange")):
+    used = published or (not consumers and (queue.messages or queue.exclusive or queue.auto_delete))
+    if not used or any(queue.setting(name) is not None for name in ("expires", "dead-letter-exchange")):
         return None
     if not consumers:
-        used = published or queue.messages or count(queue.stats, "deliver_get")
-        return "" if used or queue.exclusive or queue.auto_delete else None
-    if not 0 < published <= _ONCE:
-        return None
+        return "" if not _is_meant(view, queue) else None
     holders = {link.consumer.connection_name for link in view.links(queue)}
     return holders.pop() if len(holders) == 1 else None
+
+
+def _is_meant(view: View, queue: Queue) -> bool:
+    """Return whether a queue without a consumer is there for dead letters, or for a session of the MQTT plugin."""
+    if queue.name.startswith(_SESSIONS) or queue.key in dead_letter_targets(view):
+        return True
+    return any(re.search(pattern, queue.name) for pattern in view.thresholds.benign_queue_patterns)
 
 
 def _pattern_of(queues: list[Queue]) -> str:
@@ -142,14 +140,14 @@ def _one_each(view: View, vhost: str, queues: list[Queue]) -> bool:
 def _growths(view: View, families: list[QueueFamily]) -> list[tuple[Timestamped[int], ...]]:
     if not families:
         return []
-    readings = view.window.readings("queues")
+    times = [seen.at for seen in view.window.readings("queues")]
     deleted: dict[tuple[str, str], int] = defaultdict(int)
     for queue in view.gone_queues():
         deleted[(queue.vhost, name_pattern(queue.name))] += 1
-    keys = [(seen.at, {queue.key for queue in seen.value}) for seen in readings]
     found = []
     for family in families:
-        numbers = tuple(Timestamped(at, sum(queue.key in here for queue in family.queues)) for at, here in keys)
+        since = [at.mono for queue in family.queues if (at := view.listed_since(queue)) is not None]
+        numbers = tuple(Timestamped(at, sum(each <= at.mono for each in since)) for at in times)
         gained = numbers[-1].value - numbers[0].value if numbers else 0
         churns = deleted[(family.vhost, family.pattern)] > _CHURN * gained
         found.append(() if churns else numbers)

@@ -137,6 +137,13 @@ class View(LatestReadings):
         readings = self._queue_readings.of(queue.key)
         return _distinct(tuple(Timestamped(at, value) for at, value in readings if value is not None))
 
+    def listed_since(self, queue: Queue) -> Instant | None:
+        """Return the first reading since which a queue was in the list of queues each time; None if it is not now."""
+        since = None
+        for at, value in self._queue_readings.of(queue.key):
+            since = None if value is None else since or at
+        return since
+
     def moved(self, queue: Queue, counter: str) -> bool:
         """Return whether a counter changed within the last interval; cheap, so healthy queues need no history."""
         if queue.details_at is not None:

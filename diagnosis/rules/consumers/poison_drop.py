@@ -14,7 +14,7 @@ from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import consumer_facts, queue_facts
 from diagnosis.hold_time import may_hold
-from diagnosis.ledger import ledger
+from diagnosis.ledger import from_its_beginning, ledger, may_have_lost
 from diagnosis.purpose import CONSUMED
 from diagnosis.rules.consumers._shared.comings import LASTING, comings, recent_clients
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
@@ -38,13 +38,13 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if queue.type != "quorum" or queue.messages is None or not count(queue.stats, "deliver", "get"):
             continue
         limit = delivery_limit(queue, view.version)
-        if limit is None or queue.setting("dead-letter-exchange") is not None:
+        if limit is None or queue.setting("dead-letter-exchange") is not None or not may_have_lost(queue):
             continue
-        history = tuple(seen for seen in view.history(queue) if seen.value.messages is not None)
+        history = tuple(seen for seen in from_its_beginning(view, queue) if seen.value.messages is not None)
         shared = any(queue.setting(name) is not None for name in _OTHER_EXITS)
-        dropped = (
-            _discarded(view, queue, history) if shared else _dropped(history, view.limits(queue).consumers.poison_seen)
-        )
+        dropped = _discarded(view, queue, history)
+        if not shared:
+            dropped = max(dropped, _dropped(history, view.limits(queue).consumers.poison_seen))
         dropped = at_limit(dropped, delta(history, "redeliver"), limit, _ALL_RETURNS if shared else _RETURNS)
         if dropped > 0:
             yield _finding(view, queue, history, dropped, limit)

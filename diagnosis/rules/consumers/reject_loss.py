@@ -13,7 +13,7 @@ from ackscope.snapshot import Queue
 from diagnosis.contract import ConsumerPath, RuleResult, View
 from diagnosis.facts import consumer_facts, queue_facts
 from diagnosis.hold_time import may_hold
-from diagnosis.ledger import Ledger, ledger, losing, may_have_lost, settles_unseen
+from diagnosis.ledger import Ledger, from_its_beginning, ledger, losing, may_have_lost, settles_unseen
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.rules.consumers.poison_drop import at_limit, delivery_limit
 from diagnosis.series import count, delta, last, span
@@ -37,7 +37,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             continue
         if not may_have_lost(queue) or settles_unseen(view, queue):
             continue
-        history = view.history(queue)
+        history = from_its_beginning(view, queue)
         found = ledger(history, may_hold(view, queue))
         if found is None:
             continue

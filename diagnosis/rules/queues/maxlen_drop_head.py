@@ -1,8 +1,8 @@
 """maxlen-drop-head (C03): a full queue drops its oldest messages, which is the default, and nobody is informed.
 
 Three signs together: the queue stays at its length limit, its overflow is `drop-head`, and messages are lost that no
-client consumed or rejected. All publishes are confirmed. It is also told if the queue was full and is not now, because
-its consumers caught up or somebody purged it.
+client consumed or rejected. All publishes are confirmed. It is also reported if the queue was full and is not now,
+because its consumers caught up or somebody purged it.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from functools import partial
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Suppressed, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
-from diagnosis.ledger import ledger, may_have_lost, may_settle_unseen
+from diagnosis.ledger import from_its_beginning, ledger, losing, may_have_lost, may_settle_unseen
 from diagnosis.rules.publishers._shared.overflow import has_length_limit, level, refuses_when_full
 from diagnosis.rules.queues._shared.message_balance import (
     MessageBalance,
@@ -40,9 +40,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if not _limited(queue):
             continue
         share = view.limits(queue).queues.full_share
-        found = losing_run(view, queue, partial(_full, share))
-        ended = found is None
-        found = found or _while_it_was_full(view, queue, share)
+        recent, whole = losing_run(view, queue, partial(_full, share)), _since_it_is_known(view, queue, share)
+        found = max((each for each in (recent, whole) if each is not None), key=lambda it: it[1].lost, default=None)
         if found is None:
             continue
         exchange = queue.setting("dead-letter-exchange")
@@ -50,7 +49,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             facts = {"exchange": exchange}
             yield Suppressed(rule=NAME, subject=queue_subject(queue), reason="dead_lettered", facts=facts)
             continue
-        yield _finding(view, queue, *found, ended=ended)
+        yield _finding(view, queue, *found, ended=not _full(share, queue))
 
 
 def _limited(queue: Queue) -> bool:
@@ -61,18 +60,17 @@ def _full(share: float, queue: Queue) -> bool:
     return level(queue) >= share
 
 
-def _while_it_was_full(view: View, queue: Queue, share: float) -> tuple[Series[Queue], MessageBalance] | None:
-    """Return the readings in which a queue was full that is not full now, and what it lost; None if it lost none.
+def _since_it_is_known(view: View, queue: Queue, share: float) -> tuple[Series[Queue], MessageBalance] | None:
+    """Return the readings in which a queue lost messages that was full then, and the balance of all its readings.
 
-    Its counters are some seconds behind, so everything that vanished since then counts. What was purged is left to the
-    rule about that, and so is a queue whose messages expire.
+    Where traffic was brief or has ended, the balance of all readings proves what that of the full ones cannot. What was
+    purged is left to the rule about that, and so is a queue whose messages expire.
     """
     if not may_have_lost(queue) or may_settle_unseen(view, queue) or queue.setting("message-ttl") is not None:
         return None
-    history, limits = view.history(queue), view.limits(queue).queues
-    full = [place for place, seen in enumerate(history) if _full(share, seen.value)]
+    history, limits = from_its_beginning(view, queue), view.limits(queue).queues
     found = ledger(history, skew=limits.loss_skew)
-    if not full or full[-1] == len(history) - 1 or found is None:
+    if found is None or not any(_full(share, seen.value) for seen in history):
         return None
     purged = purged_from(view, queue)
     if found.proven_vanished - purged < max(limits.loss_least, limits.loss_share * found.arrived):
@@ -81,12 +79,14 @@ def _while_it_was_full(view: View, queue: Queue, share: float) -> tuple[Series[Q
     if whole is None or whole.lost - purged < limits.loss_least:
         return None
     # Purged messages are stored nowhere, and are no loss of this kind.
-    return history[max(full[0] - 1, 0) : full[-1] + 2], replace(whole, stored=whole.stored + purged)
+    return losing(history, lambda each: each.vanished, found.vanished), replace(whole, stored=whole.stored + purged)
 
 
-def _severity(view: View, queue: Queue, seconds: float, *, ended: bool) -> Severity:
+def _severity(view: View, queue: Queue, run: Series[Queue], *, ended: bool) -> Severity:
     """Return the severity; a queue without consumers or with configured drop-head may hold the newest few by design."""
-    if not queue.consumers or seconds < view.limits(queue).queues.maxlen_for:
+    seconds, share = span(run), view.limits(queue).queues.full_share
+    consumed = any(seen.value.consumers for seen in run if _full(share, seen.value)) if ended else queue.consumers
+    if not consumed or seconds < view.limits(queue).queues.maxlen_for:
         return Severity.INFO
     goes_on = not ended and view.moved(queue, "publish")
     return Severity.CRITICAL if goes_on and queue.setting("overflow") != "drop-head" else Severity.WARNING
@@ -94,7 +94,7 @@ def _severity(view: View, queue: Queue, seconds: float, *, ended: bool) -> Sever
 
 def _finding(view: View, queue: Queue, run: Series[Queue], found: MessageBalance, *, ended: bool) -> Finding:
     seconds, limit = span(run), view.limits(queue).queues.maxlen_for
-    severity = _severity(view, queue, seconds, ended=ended)
+    severity = _severity(view, queue, run, ended=ended)
     return Finding(
         rule=NAME,
         severity=severity,

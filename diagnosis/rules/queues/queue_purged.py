@@ -45,9 +45,10 @@ def purge(view: View, queue: Queue) -> tuple[Series[Queue], Ledger] | None:
     for pair in reversed(list(pairwise(history))):
         if _stays_full(view, pair):
             continue
-        found = _fell(view, pair, history) if full or _is_full(view, pair[0].value) else _emptied(pair, history)
+        by_length = full or _is_full(view, pair[0].value)
+        found = _fell(view, pair, history) if by_length else _emptied(pair, history)
         least = view.limits(queue).queues.loss_least
-        if found is not None and min(found.proven_vanished, _purged(pair)) >= least:
+        if found is not None and _purged(pair) >= least and (by_length or found.proven_vanished >= least):
             return None if _may_have_expired(queue, pair, history) else (pair, found)
     return None
 
@@ -90,7 +91,8 @@ def _fell(view: View, pair: Series[Queue], history: Series[Queue]) -> Ledger | N
         return None
     place = history.index(pair[0])
     around = history[max(place - 1, 0) : place + 4]
-    if delta(around, *_DELIVERIES) > (1 - _YOUNG) * (before.messages_ready or 0):
+    # Deliveries are counted some seconds after the length has fallen.
+    if around[-1] == pair[1] or delta(around, *_DELIVERIES) > (1 - _YOUNG) * (before.messages_ready or 0):
         return None
     return ledger(around)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ackscope.findings import Evidence, Facts, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import View
-from diagnosis.ledger import ledger, levels, losing, may_have_lost, may_settle_unseen
+from diagnosis.ledger import from_its_beginning, ledger, levels, losing, may_have_lost, may_settle_unseen
 from diagnosis.purpose import CONSUMED
 from diagnosis.series import delta, span, steps, stretch
 from diagnosis.window import Series
@@ -90,7 +90,7 @@ def losing_run(
     if not may_have_lost(queue) or may_settle_unseen(view, queue):
         return None
     # Before it holds, counters that are ahead of the length look like a loss.
-    history = stretch(view.history(queue), lambda _, newer: meanwhile(newer.value))
+    history = stretch(from_its_beginning(view, queue), lambda _, newer: meanwhile(newer.value))
     found = ledger(history, skew=limits.loss_skew)
     if found is None or found.proven_vanished < max(limits.loss_least, limits.loss_share * found.arrived):
         return None

@@ -36,7 +36,7 @@ def test_messages_that_disappear_at_the_delivery_limit_are_lost():
     finding = only(look(film(dropping(), until=60)))
 
     assert ("poison-drop", "critical", "orders") == (finding.rule, finding.severity, finding.subject.name)
-    assert (50, 240, 3) == tuple(finding.facts[key] for key in ("dropped", "redelivered", "delivery_limit"))
+    assert (80, 240, 3) == tuple(finding.facts[key] for key in ("dropped", "redelivered", "delivery_limit"))
     assert (
         "rabbitmqctl set_policy -p / dead-letters '^orders$' "
         """'{"dead-letter-exchange":"","dead-letter-routing-key":"orders.dead-letters"}' """

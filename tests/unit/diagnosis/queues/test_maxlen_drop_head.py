@@ -172,3 +172,51 @@ def test_a_lower_limit_is_no_purge():
         return frame(full_once(t, **of_it))
 
     assert [] == of("queue-purged", look(film(lowered, until=100)))
+
+
+@pytest.mark.parametrize(("consumers", "severity"), [(1, "warning"), (0, "info")])
+def test_what_was_dropped_is_urgent_if_it_had_a_consumer_then(consumers, severity):
+    """Without one it may have held the newest few on purpose."""
+    result = look(film(lambda t: frame(full_once(t, emptied="consumed", consumers=consumers)), until=100))
+
+    assert [(severity, "orders")] == of(RULE, result)
+
+
+def test_brief_drops_are_counted_while_consumers_reject():
+    """Drops of 15 s, in a queue whose consumer rejects half of what is published: the whole balance proves both."""
+
+    def rejecting(t):
+        published = int(20 * max(0.0, min(t - 21, 15.0)))
+        got = published // 2
+        counters = stats(**({"publish": published, "get": got} if published else {}))
+        ready = min(50, published - got)
+        return frame(queue(messages_ready=ready, consumers=0, stats=counters, arguments={"x-max-length": 50}))
+
+    result = look(film(rejecting, until=60))
+
+    assert (150, 100) == (one("reject-loss", result).facts["lost"], one(RULE, result).facts["lost"])
+    assert [] == of("unexplained-loss", result)
+
+
+@pytest.mark.parametrize("length_late", [0.0, 1.3, 2.7, 4.1])
+@pytest.mark.parametrize("counters_late", [0.2, 1.9, 3.3, 4.8])
+def test_a_new_queue_that_drops_and_is_purged_is_counted_exactly(length_late, counters_late):
+    """162 messages within 8 s, 112 of them dropped, and a purge; whatever the delays of the statistics are."""
+
+    def new(t):
+        def published(at):
+            return int(min(162, 20 * max(0.0, at - 21)))
+
+        def refreshed(late):
+            return int((t - late) // 5) * 5 + late
+
+        at = refreshed(length_late)
+        ready = min(50, published(at)) if at < 29.4 else 0
+        counted = published(refreshed(counters_late))
+        counters = stats(**({"publish": counted} if counted else {}))
+        own = {"messages_ready": ready, "consumers": 0, "stats": counters, "arguments": {"x-max-length": 50}}
+        return frame(*((queue("orders", **own),) if t >= 21 else ()))
+
+    result = look(film(new, until=60))
+
+    assert (112, 50) == (one(RULE, result).facts["lost"], one("queue-purged", result).facts["purged"])

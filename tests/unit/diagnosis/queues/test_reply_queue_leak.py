@@ -115,9 +115,11 @@ def test_two_polls_find_it():
         {"arguments": {"x-dead-letter-exchange": "dlx"}},
         {"stats": stats(publish=500)},
         {"stock": 5, "rate": 0.1},
+        {"prefix": "parking."},
+        {"prefix": "mqtt-subscription-meter"},
         {"type": "stream"},
     ],
-    ids=["deleted", "expire", "dead letters", "in use", "few", "streams"],
+    ids=["deleted", "expire", "dead letters", "in use", "few", "set aside", "sessions of MQTT", "streams"],
 )
 def test_what_only_resembles_it_is_no_growth(fields):
     """Each differs in one thing."""
