@@ -213,8 +213,8 @@ def test_from_an_empty_environment_to_the_first_finding(installed, lab, tmp_path
         eventually(lambda: '"stuck-consumer"' in requests.get(f"{url}/api/v1/findings", timeout=10).text)
 
         assert 200 == requests.get(f"{url}/runbook?rule=stuck-consumer", timeout=10).status_code
-        assert "ackscope_confirms_total" in requests.get(f"{url}/metrics", timeout=10).text
 
+        eventually(lambda: 'outcome="acked"' in requests.get(f"{url}/metrics", timeout=10).text)
         eventually(lambda: list((tmp_path / "data/landing").rglob("*.parquet")))
 
 
