@@ -15,7 +15,8 @@ from lab.bootstrap import cache_directory
 from lab.ports import free_ports
 from tests.ship.running import ROOT, eventually, needed, run, running
 
-pytestmark = pytest.mark.integration
+# Builds on a busy machine are slow.
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(2400)]
 
 FILE = ROOT / "deploy/image/Containerfile"
 USER = 10001
