@@ -92,8 +92,10 @@ def images(tmp_path_factory):
     yield store
     store.buildah("rm", "--all")
     for name in store.names():
-        if name != "localhost/base:bookworm":
+        if name.startswith("localhost/ackscope:"):
             store.buildah("rmi", name)
+    # What the stages of the builds left.
+    store.buildah("rmi", "--prune", "--force")
 
 
 def built(images, release, folder, target):
