@@ -24,6 +24,9 @@ CHART = ROOT / "deploy/helm/ackscope/Chart.yaml"
 MANIFESTS = ROOT / "deploy/kubernetes/ackscope.yaml"
 SUMS = "SHA256SUMS"
 
+EXPORTER_EXTRAS = ("notify", "otlp", "mcp")
+"""Extras that belong to the exporter and are small: the requirements and the image of the exporter have them."""
+
 # Tools write their version into what they build, so it is pinned; they run in environments of their own.
 BACKEND = "hatchling==1.33.0"
 SBOM_TOOL = "cyclonedx-bom==7.5.0"
@@ -141,18 +144,16 @@ def runtime_lock(what: str) -> str:
     """The pins of requirements.lock, with hashes, of what a user installs, without the tools of the tests.
 
     Args:
-        what: "exporter" for the package without extras, "all" for all of them.
+        what: "exporter" for the package with the extras of the exporter, "all" for all extras.
 
     Raises:
         ReleaseError: the lock lacks a package.
     """
     pins = {block.partition("==")[0].lower(): block for block in _blocks((ROOT / "requirements.lock").read_text())}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = [line for lines in project["optional-dependencies"].values() for line in lines]
-    wanted = [
-        *project["dependencies"],
-        *(line for line in extras if what == "all" and not line.startswith("ackscope[")),
-    ]
+    extras = project["optional-dependencies"]
+    chosen = [line for name, lines in extras.items() if what == "all" or name in EXPORTER_EXTRAS for line in lines]
+    wanted = [*project["dependencies"], *(line for line in chosen if not line.startswith("ackscope["))]
     command = [_uv(), "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--no-emit-index-url"]
     options = ["--constraint", str(ROOT / "requirements.lock"), "--python-version", "3.11", "-"]
     listed = _run(*command, *options, stdin="\n".join(wanted))

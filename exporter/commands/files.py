@@ -79,8 +79,8 @@ def _write(name: str, files: list[str], output: Path, *, force: bool) -> None:
         raise UsageError(f"{existing}: already exists; choose another folder, or overwrite with --force")
     try:
         shutil.copytree(_folder(name), output, ignore=_UNWANTED, dirs_exist_ok=True)
-    except (OSError, shutil.Error) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    except OSError as error:
+        reason = error.strerror or str(error)
         raise DataError(f"{output}: cannot be written ({reason}); choose a folder of yours") from None
 
 

@@ -4,6 +4,7 @@ import argparse
 import importlib
 import importlib.util
 import json
+import re
 import subprocess
 
 import jsonschema
@@ -95,10 +96,14 @@ def test_the_exporter_accepts_its_configuration(values, tmp_path):
             path = tmp_path / "secrets" / item["path"]
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(_CERTIFICATE if item["path"].endswith("ca.crt") else "hush\n")
+    for name in (each["name"] for each in pod["volumes"] if each["name"].startswith("extra-")):
+        path = tmp_path / "extra" / name.removeprefix("extra-") / "url"
+        path.parent.mkdir(parents=True)
+        path.write_text("https://pager.example.org/hook\n")
     environ = {each["name"]: each.get("value", f"user-{each['name'].lower()}") for each in container["env"]}
     environ.pop("ACKSCOPE_WEB_CONFIG", None)
     file = tmp_path / "ackscope.yml"
-    file.write_text(config["data"]["ackscope.yml"].replace("/etc/ackscope/secrets", str(tmp_path / "secrets")))
+    file.write_text(re.sub("/etc/ackscope/(?=secrets|extra)", f"{tmp_path}/", config["data"]["ackscope.yml"]))
     settings = load(ExporterSettings, file, environ)
 
     assert "0.0.0.0:9419" == settings.listen

@@ -15,7 +15,8 @@ from lab.bootstrap import cache_directory
 from lab.ports import free_ports
 from tests.ship.running import ROOT, eventually, needed, run, running
 
-pytestmark = pytest.mark.integration
+# Builds on a busy machine are slow.
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(2400)]
 
 FILE = ROOT / "deploy/image/Containerfile"
 USER = 10001
@@ -91,8 +92,10 @@ def images(tmp_path_factory):
     yield store
     store.buildah("rm", "--all")
     for name in store.names():
-        if name != "localhost/base:bookworm":
+        if name.startswith("localhost/ackscope:"):
             store.buildah("rmi", name)
+    # What the stages of the builds left.
+    store.buildah("rmi", "--prune", "--force")
 
 
 def built(images, release, folder, target):

@@ -85,5 +85,6 @@ affinity:
 {{- $clusters = set $clusters $name $made }}
 {{- end }}
 {{- $own := dict "clusters" $clusters "landing" (dict "directory" "/var/lib/ackscope/landing") "history" (dict "rollups" "/var/lib/ackscope/rollups") "triage" (dict "file" "/var/lib/ackscope/triage.json") }}
+{{- if .Values.config.delivery }}{{ $own = set $own "delivery" (dict "directory" "/var/lib/ackscope/delivery") }}{{ end }}
 {{- mergeOverwrite $own .Values.config | toYaml }}
 {{- end }}
