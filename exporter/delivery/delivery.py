@@ -19,6 +19,9 @@ from exporter.delivery.settings import FindingDeliverySettings, ReceiverSettings
 from exporter.delivery.worker import DeliveryStats, DeliveryWorker
 from exporter.triage.store import FindingKey, TriageStore
 
+_STOP_SECONDS = 3.0
+"""All receivers together get this time to finish a message."""
+
 
 class FindingDelivery:
     """Delivers the findings of all clusters.
@@ -53,7 +56,10 @@ class FindingDelivery:
     def stop(self) -> None:
         """Stop all workers and store what was delivered."""
         for worker in self._workers.values():
-            worker.stop()
+            worker.end()
+        until = self._clock.now().mono + _STOP_SECONDS
+        for worker in self._workers.values():
+            worker.stop(max(0.0, until - self._clock.now().mono))
 
     def observe(self, result: DiagnosisResult) -> None:
         """Deliver what changed with this diagnosis."""

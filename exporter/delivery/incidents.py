@@ -150,6 +150,7 @@ class IncidentRecord:
         self._incidents = {it.key: it for it in incidents}
         self.lock = threading.Lock()
         self._start = start or Instant(wall=0.0, mono=float("-inf"))
+        self._sending: set[IncidentKey] = set()
         self._omitted: set[IncidentKey] = set()
         self.dropped = 0
 
@@ -190,12 +191,16 @@ class IncidentRecord:
                 self._end(key, EndReason.REMOVED, now)
 
     def due(self, now: Instant) -> list[DeliveryEvent]:
-        """What the receiver has to get now, most urgent first."""
+        """What the receiver has to get now, most urgent first. It counts as being sent until the next call."""
+        for key, it in list(self._incidents.items()):
+            if it.ended is not None and it.delivered is None and it.reason is not EndReason.ENDED:
+                del self._incidents[key]  # it was being sent when it ended, and did not arrive
         events = [
             DeliveryEvent(kind, it)
             for it in self._incidents.values()
             if (kind := self._kind(it, now)) is not None and not self._settings.holds(it.severity, now.wall)
         ]
+        self._sending = {event.incident.key for event in events}
         return sorted(events, key=lambda it: (it.incident.severity.urgency, it.incident.began, it.incident.key))
 
     def commit(self, events: Iterable[DeliveryEvent], now: Instant) -> None:
@@ -272,7 +277,7 @@ class IncidentRecord:
 
     def _end(self, key: IncidentKey, reason: EndReason, now: Instant, joined: IncidentKey | None = None) -> None:
         it = self._incidents[key]
-        if it.delivered is None and reason is not EndReason.ENDED:
+        if it.delivered is None and reason is not EndReason.ENDED and key not in self._sending:
             del self._incidents[key]  # the receiver never knew it, and need not know now
         else:
             self._incidents[key] = replace(it, ended=now.wall, reason=reason, joined=joined)
@@ -280,7 +285,9 @@ class IncidentRecord:
     def _kind(self, it: FindingIncident, now: Instant) -> EventKind | None:
         known = it.delivered
         if it.ended is not None:
-            return EventKind.MISSED if known is None else EventKind.RESOLVE
+            if known is not None:
+                return EventKind.RESOLVE
+            return EventKind.MISSED if it.reason is EndReason.ENDED else None
         if it.finding is None:  # of an earlier process, and not seen again yet
             return None
         if known is None:

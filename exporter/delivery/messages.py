@@ -37,7 +37,7 @@ class DeliveryMessage:
         sent_at: seconds since 1970.
         document: the JSON document.
         title: one line.
-        text: lines for people.
+        text: lines for people, which do not repeat the title.
         worst: the most urgent severity; None if all of its findings are over.
     """
 
@@ -125,7 +125,7 @@ def trial_message(receiver: str, now: Instant) -> DeliveryMessage:
     }
     incident = FindingIncident(key=key, began=now.wall, severity=Severity.INFO, brief=brief, ended=now.wall)
     event = DeliveryEvent(EventKind.TEST, incident)
-    text = f"{brief['summary']}.\n{brief['cause']}"
+    text = str(brief["cause"])
     document = {
         "schema": "ackscope.delivery",
         "version": VERSION,
@@ -234,8 +234,8 @@ def _text(events: Sequence[DeliveryEvent], external_url: str | None) -> str:
 def _one(event: DeliveryEvent, external_url: str | None) -> str:
     it, brief = event.incident, event.incident.brief or {}
     if it.ended is not None:
-        return f"{_summary(it)}.\nFrom {_times(it)}."
-    lines = [f"{_summary(it)}.", str(brief.get("cause", "")), ""]
+        return f"From {_times(it)}."
+    lines = [str(brief.get("cause", "")), ""]
     for number, step in enumerate((Step(**step) for step in brief.get("steps", ())), 1):
         lines += [f"{number}. {step.lead}", *([f"   {step.command}"] if step.command else [])]
     if follows := brief.get("follows"):
@@ -246,7 +246,7 @@ def _one(event: DeliveryEvent, external_url: str | None) -> str:
 
 def _summary(incident: FindingIncident) -> str:
     brief = incident.brief or {}
-    return str(brief.get("summary") or incident.key.rule)
+    return str(brief.get("summary") or incident.key.rule).removesuffix(".")
 
 
 def _times(incident: FindingIncident) -> str:

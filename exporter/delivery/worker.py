@@ -19,6 +19,7 @@ log = get_logger(__name__)
 
 _TICK = 15.0
 """Quiet hours and reminders are looked at as often as this, in seconds."""
+_STOP_SECONDS = 3.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0
 """Seconds between two attempts while a receiver is away: doubled each time."""
 
@@ -82,12 +83,16 @@ class DeliveryWorker:
         """Start delivering."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """Stop after the message in progress, and store the record."""
+    def end(self) -> None:
+        """Send nothing after the message in progress."""
         self._ending.set()
         self._wake.set()
+
+    def stop(self, seconds: float = _STOP_SECONDS) -> None:
+        """Wait up to `seconds` for the message in progress, and store the record."""
+        self.end()
         if self._thread.is_alive():
-            self._thread.join(3.0)
+            self._thread.join(seconds)
         self._store()
 
     def observe(self, result: DiagnosisResult, triage: Mapping[FindingKey, Triage]) -> None:

@@ -264,6 +264,22 @@ def test_an_end_that_was_delivered_while_the_finding_returned_starts_again():
     assert [("start", "a")] == receiver.look()
 
 
+def test_a_finding_that_is_muted_while_its_start_is_sent_ends():
+    """The receiver may have got the start; if it did not, there is nothing to end."""
+    arrives, lost = Receiver(), Receiver()
+    mute = {queue("a").key: Triage(muted_until=iso(WALL + 600))}
+    for receiver in (arrives, lost):
+        receiver.away = True
+        receiver.see(queue("a"))
+        due = receiver.record.due(receiver.clock.now())
+        receiver.record.observe(Verdicts(findings=(queue("a"),)).of("shop"), mute, receiver.clock.now())
+        if receiver is arrives:
+            receiver.record.commit(due, receiver.clock.now())
+
+    assert ([("resolve", "a")], []) == (arrives.look(), lost.look())
+    assert [] == lost.record.all()
+
+
 def test_the_fingerprint_is_that_of_the_finding():
     """Receivers use it to join messages about one finding."""
     one = IncidentKey("shop", "no-consumer", "queue", "/", "a")

@@ -145,7 +145,7 @@ def test_a_restart_repeats_nothing_and_tells_what_ended(receiver, tmp_path):
 
     assert [("start", "ended"), ("start", "lasts")] == between
     assert ("resolve", "ended") == receiver.events()[-1]
-    assert "no consumer" in receiver.arrived[-1]["text"]
+    assert "resolved: Queue 'orders'" in receiver.arrived[-1]["title"]
     assert "hush" not in path.read_text()
     assert () == read_record(path, "elsewhere").incidents
 
