@@ -5,6 +5,7 @@ line on stdout with its rows: [[column, ...], [value, ...], ...], ordered by all
 `where` is [column, lowest, highest] of a text column, or null. Times are in microseconds since 1970, dates are text.
 """
 
+import importlib
 import json
 import sys
 from collections.abc import Callable
@@ -19,13 +20,13 @@ Rows = list[dict[str, Any]]
 
 def _pandas(table: DeltaTable, where: Where) -> Rows:
     frame = table.to_pandas(filters=None if where is None else [(where[0], ">=", where[1]), (where[0], "<=", where[2])])
-    found: Rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    plain_frame: Any = frame.astype(object).where(frame.notna(), None)
+    found: Rows = plain_frame.to_dict("records")
     return found
 
 
 def _polars(table: DeltaTable, where: Where) -> Rows:
-    import polars as pl  # type: ignore[import-not-found]  # noqa: PLC0415  only this engine
-
+    pl = importlib.import_module("polars")
     lazy = pl.scan_delta(table)
     if where is not None:
         lazy = lazy.filter(pl.col(where[0]).is_between(pl.lit(where[1]), pl.lit(where[2])))
@@ -34,8 +35,7 @@ def _polars(table: DeltaTable, where: Where) -> Rows:
 
 
 def _duckdb(table: DeltaTable, where: Where) -> Rows:
-    import duckdb  # type: ignore[import-not-found]  # noqa: PLC0415  only this engine
-
+    duckdb = importlib.import_module("duckdb")
     # Its own extension for Delta is downloaded at run time. So it gets the data set of delta-rs, with the statistics.
     history = table.to_pyarrow_dataset()
     connection = duckdb.connect()

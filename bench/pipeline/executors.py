@@ -30,7 +30,7 @@ _JOB = "bench.pipeline.executor_job"
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class ExecutorRun:
     """One run, with a warm driver and warm executors.
 
     Attributes:
@@ -85,7 +85,7 @@ def measure(args: argparse.Namespace) -> Document:
     }
 
 
-def _measure(folder: Path, runs: Mapping[str, tuple[str, str, int]]) -> dict[str, Measured]:
+def _measure(folder: Path, runs: Mapping[str, tuple[str, str, int]]) -> dict[str, ExecutorRun]:
     """Do all runs, one after the other, with one driver; each is a landing folder, who writes, and clusters at once."""
     logs = folder / "events"
     logs.mkdir()
@@ -93,7 +93,7 @@ def _measure(folder: Path, runs: Mapping[str, tuple[str, str, int]]) -> dict[str
     settings = {"enabled": "true", "dir": f"file:{logs}", "compress": "false", "rolling.enabled": "false"}
     text = "".join(f"spark.eventLog.{name} {value}\n" for name, value in settings.items())
     (folder / "spark-defaults.conf").write_text(text)
-    taken: dict[str, tuple[dict[str, Any], float, float]] = {}
+    answers: dict[str, tuple[dict[str, Any], float, float]] = {}
     with cluster(folder) as master:
         process = subprocess.Popen(
             [sys.executable, "-m", _JOB, master],
@@ -109,21 +109,21 @@ def _measure(folder: Path, runs: Mapping[str, tuple[str, str, int]]) -> dict[str
                     request = {"landing": str(folder / landing), "rollups": str(folder / name)}
                     before = usage.driver, usage.executors
                     answer = _ask(process, request | {"how": how, "at_once": at_once})
-                    taken[name] = (answer, usage.driver - before[0], usage.executors - before[1])
-                    progress(f"{taken[name]}")
+                    answers[name] = (answer, usage.driver - before[0], usage.executors - before[1])
+                    progress(f"{answers[name]}")
         finally:
             # The driver ends when its stdin closes.
             process.communicate()
     results = list(_results(logs))
     return {
-        name: Measured(
+        name: ExecutorRun(
             it["ended"] - it["began"],
             it["rows"],
             sum(size for at, size in results if it["began"] <= at <= it["ended"]),
             driver,
             executors,
         )
-        for name, (it, driver, executors) in taken.items()
+        for name, (it, driver, executors) in answers.items()
     }
 
 

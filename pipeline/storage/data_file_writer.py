@@ -165,8 +165,8 @@ def _replaced_chunks(store: FileStore, plan: FilePlan, rows: pa.Table) -> dict[i
         if not _covers(plan.replaced, start * HOUR, (start + width) * HOUR):
             part = part.filter(pa.array(_inside(table, part, plan.replaced)))
             old = [read_part(store, table, it, start, start + width) for it in plan.existing if str(start) in it.parts]
-            kept = [it.filter(pa.array(~_inside(table, it, plan.replaced))) for it in old]
-            part = _in_order_of_time(table, [*kept, part])
+            remaining = [it.filter(pa.array(~_inside(table, it, plan.replaced))) for it in old]
+            part = _in_order_of_time(table, [*remaining, part])
         part = part.combine_chunks()
         chunks[start] = _Chunk(digest(part), partial(_identity, part)) if part.num_rows else None
     return chunks

@@ -61,8 +61,9 @@ def table_folder(root: Path, table: str, cluster: str) -> Path:
 def publish(root: Path, before: Manifest, after: Manifest) -> dict[str, int]:
     """Bring the Delta tables of a cluster up to date; return the version of each table. Requires the writer lock.
 
-    A log that cannot be brought up to date is written anew. If that fails, too, it is removed with a warning, because
-    it would soon name files that are gone, and the next commit tries again: the history does not depend on it.
+    A log that cannot be brought up to date is written again from the start. If that fails, too, it is removed with a
+    warning, because it would soon name files that are gone, and the next commit tries again: the history does not
+    depend on it.
 
     Args:
         root: the rollup folder.
@@ -139,7 +140,7 @@ def _publish_table(root: Path, table: Table, after: Manifest, old: Sequence[Data
     there = _active(delta)
     # A compaction writes the same rows into other files. That is only certain if the log was up to date.
     is_new = set(there) != {str((root / it.path).relative_to(folder)) for it in old} or _parts(old) != _parts(new)
-    actions = [
+    actions: list[AddAction | RemoveAction] = [
         *(
             _removed(path, size, after.cluster, data_change=is_new)
             for path, size in there.items()
