@@ -121,9 +121,9 @@ def _proposals(document: Document) -> Iterator[str]:
 
 def with_text(document: Document) -> dict[str, Any]:
     """Return the document with the parts that a page shows as they are: sentences, and the proposal as YAML."""
-    told = [_cost(it) for it in document["proposals"]] + [rule_line(it) for it in document["rules"]]
+    sentences = [_cost(it) for it in document["proposals"]] + [rule_line(it) for it in document["rules"]]
     text = "\n".join(_yaml(document["proposals"])) if document["proposals"] else None
-    return {**document, "told": told, "meaning": explanation(document), "configuration": text}
+    return {**document, "told": sentences, "meaning": explanation(document), "configuration": text}
 
 
 def _yaml(proposals: Sequence[Document]) -> Iterator[str]:

@@ -20,7 +20,7 @@ _LONGEST = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class HistoryStretch:
     """A part of the history of one cluster.
 
     Attributes:
@@ -35,7 +35,7 @@ class Stretch:
 
 def stretches(
     landed: Mapping[int, float], minutes: Collection[int], start: int, end: int, cores: int = 1
-) -> Iterator[Stretch]:
+) -> Iterator[HistoryStretch]:
     """Yield the parts of a history, in order of time.
 
     Args:
@@ -54,13 +54,13 @@ def stretches(
         for hour in hours:
             here = landed.get(hour, 0.0)
             if hour > first and (hour - first >= longest or rows + here > _MOST_ROWS):
-                yield Stretch(grain, first, hour)
+                yield HistoryStretch(grain, first, hour)
                 first, rows = hour, 0.0
             rows += here
-        yield Stretch(grain, first, hours[-1] + 1)
+        yield HistoryStretch(grain, first, hours[-1] + 1)
 
 
-def bounds(stretch: Stretch, lead: float) -> tuple[float, float, float]:
+def bounds(stretch: HistoryStretch, lead: float) -> tuple[float, float, float]:
     """Return start, end, and the time from which rows are needed, seconds since 1970."""
     start, end = float(stretch.start * HOUR), float(stretch.end * HOUR)
     return start, end, start - lead
