@@ -197,7 +197,7 @@ class LatestReadings:
     def _every(self, family: str) -> float:
         """Return the planned seconds between readings of a part, else those between its latest two readings."""
         latest = self.window.latest
-        planned = getattr(latest, family).every if latest is not None else None
+        planned: float | None = getattr(latest, family).every if latest is not None else None
         if planned is not None:
             return planned
         latest_two = self.window.readings(family)[-2:]

@@ -8,12 +8,14 @@ from pyspark.sql import SparkSession
 
 from ackscope.errors import DataError
 from ackscope.findings import Severity
+from ackscope.manifest import Manifest
 from ackscope.ranking import FindingEpisode
 from ackscope.tables import EPISODES, POLL_SAMPLES, POLLS_1M, Table
 from pipeline.answers.rollup_reader import RollupReader
 from pipeline.backtest import task
 from pipeline.backtest.comparison import ReplayedHistory
 from pipeline.backtest.episodes import joined
+from pipeline.backtest.rows import MINUTES_OF
 from pipeline.backtest.settings import Setting, needs_trend, related_rules, replayable
 from pipeline.backtest.sources import LANDED
 from pipeline.backtest.stretches import LANDING, LEAD, TREND_LEAD, bounds, stretches
@@ -123,8 +125,7 @@ def _tasks(plan: BacktestPlan, cluster: str, settings: Sequence[Setting], least:
     landing = None if plan.landing is None else Landing(plan.landing)
     files = {} if landing is None else {it.name: _files(landing, it, cluster, first, last) for it in LANDED}
     landed = _landed(files, 0 if landing is None else landing.floor(cluster))
-    manifest = RollupReader.of(plan.rollups, cluster).manifest
-    minutes = {int(hour) for it in manifest.files_for(POLLS_1M.name, first, last) for hour in it.parts}
+    minutes = _rolled_up(RollupReader.of(plan.rollups, cluster).manifest, first, last)
     rules = [rule for rule in plan.rules if replayable(rule)]
     related = related_rules(rules)
     lead = TREND_LEAD if needs_trend(rules) else LEAD
@@ -163,6 +164,17 @@ def _landed(files: Mapping[str, Mapping[Path, FileStats]], floor: int) -> dict[i
                 rows[hour] = rows.get(hour, 0.0) + stats.rows / len(stats.hours)
     polled = {hour for stats in files.get(POLL_SAMPLES.name, {}).values() for hour in stats.hours}
     return {hour: rows[hour] for hour in sorted(polled) if hour >= floor}
+
+
+def _rolled_up(manifest: Manifest, first: int, last: int) -> dict[int, float]:
+    """Return the hours that have minutes, and about how many rows each has."""
+    rows: dict[int, float] = {}
+    for table in MINUTES_OF.values():
+        for it in manifest.files_for(table.name, first, last):
+            for hour in it.parts:
+                rows[int(hour)] = rows.get(int(hour), 0.0) + it.rows / len(it.parts)
+    polled = {int(hour) for it in manifest.files_for(POLLS_1M.name, first, last) for hour in it.parts}
+    return {hour: rows[hour] for hour in sorted(polled)}
 
 
 def _within(files: Mapping[Path, FileStats], start: float, end: float) -> list[str]:

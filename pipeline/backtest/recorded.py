@@ -7,7 +7,7 @@ needs and the history does not have is measured while the rule runs, and no list
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, Field, fields
 from operator import attrgetter
-from typing import Any, Generic, TypeVar
+from typing import Any, cast
 
 from ackscope.baselines import Baselines, NoBand, NotYet
 from ackscope.clock import Instant
@@ -15,8 +15,6 @@ from ackscope.counters import MessageStats
 from ackscope.records import ProbeOutcome
 from ackscope.snapshot import FAMILIES as ALL_FAMILIES
 from ackscope.snapshot import Channel, Consumer, Node, Overview, Part, Queue
-
-T = TypeVar("T")
 
 PROBES, USUAL = "probes", "usual ranges"
 """Names of what is not part of a snapshot: the outcomes of probes, and the baseline bands of that time."""
@@ -108,10 +106,12 @@ class RecordedObjects:
         return overview
 
 
-class UnrecordedPart(Part[T], Generic[T]):
+class UnrecordedPart(Part[Any]):
     """A family that the history does not have: never read. It notes that a rule asked for it."""
 
     __slots__ = ("_name", "_reads")
+    _name: str
+    _reads: FieldReads
 
     def __init__(self, name: str, reads: FieldReads) -> None:
         super().__init__()
@@ -143,6 +143,7 @@ class NoBands(Baselines):
     """The bands of that time, which the history does not have: it holds those of now, which know what came later."""
 
     __slots__ = ("_reads",)
+    _reads: FieldReads
 
     def __init__(self, reads: FieldReads) -> None:
         super().__init__()
@@ -191,7 +192,7 @@ def _subclass(kind: type[Any], held: Iterable[str], body: dict[str, Any]) -> typ
 
 def _maker(kind: type[Any], names: Iterable[str]) -> Callable[[Iterable[Any]], Any]:
     """Return a function that sets the given fields only: `__init__` would set forty."""
-    order, new = tuple(names), kind.__new__
+    order, new = tuple(names), cast("Any", kind).__new__
     setters = [getattr(kind, name).__set__ for name in order]
 
     def make(values: Iterable[Any]) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from ackscope.format import join, plural
+from ackscope.format import join, plural, share
 from pipeline.answers.moments import format_duration
 from pipeline.answers.render import WIDTH
 from pipeline.backtest.document import APPROXIMATE, EXACT, NOT_REPLAYABLE
@@ -52,7 +52,7 @@ def _data(data: Document) -> str:
         text for text, key in zip(parts, ("landing_hours", "minute_hours", "missing_hours"), strict=True) if data[key]
     ]
     followed = [
-        f"{data[f'{name}_recorded']:.0%} of the {name} were recorded"
+        f"{share(data[f'{name}_recorded'])} of the {name} were recorded"
         for name in ("channels", "consumers")
         if data[f"{name}_recorded"] is not None and data[f"{name}_recorded"] < 0.995
     ]
@@ -121,9 +121,9 @@ def _proposals(document: Document) -> Iterator[str]:
 
 def with_text(document: Document) -> dict[str, Any]:
     """Return the document with the parts that a page shows as they are: sentences, and the proposal as YAML."""
-    told = [_cost(it) for it in document["proposals"]] + [rule_line(it) for it in document["rules"]]
+    sentences = [_cost(it) for it in document["proposals"]] + [rule_line(it) for it in document["rules"]]
     text = "\n".join(_yaml(document["proposals"])) if document["proposals"] else None
-    return {**document, "told": told, "meaning": explanation(document), "configuration": text}
+    return {**document, "told": sentences, "meaning": explanation(document), "configuration": text}
 
 
 def _yaml(proposals: Sequence[Document]) -> Iterator[str]:
@@ -147,7 +147,7 @@ def _cost(it: Document) -> str:
     where = f"queues {it['queues']}" if it["queues"] else "all objects"
     later = best["later_seconds"]
     costs = [f"{best['false']} false instead of {it['false_now']}", f"{best['lost']} lost"]
-    costs.append("no report to compare" if later is None else f"{format_duration(later)} later")
+    costs.append("no incident of these" if later is None else f"{format_duration(later)} later")
     cheaper = [each for each in it["others"] if each["false"] < best["false"]]
     text = f"{where}: {', '.join(costs)}"
     if cheaper:
@@ -171,10 +171,10 @@ def rule_line(it: Document) -> str:
     if it["replay"] == NOT_REPLAYABLE:
         return f"{it['rule']}: not replayable: needs {lacks}"
     if it["recorded"]:
-        agrees = f"the replay has {it['agreed']} of {plural(it['recorded'], 'recorded episode')}"
+        others = f" and {it['unrecorded']} that were not recorded" if it["unrecorded"] else ""
+        agrees = f"the replay has {it['agreed']} of {plural(it['recorded'], 'recorded episode')}{others}"
     else:
-        agrees = "no episode was recorded"
-    agrees += f" and {it['unrecorded']} others" if it["unrecorded"] else ""
+        agrees = f"no episode was recorded, the replay has {it['unrecorded']} (of any severity)"
     without = f"; approximate, without {lacks}" if it["replay"] == APPROXIMATE else ""
     return f"{it['rule']}: {agrees}{without}"
 

@@ -72,7 +72,8 @@ class RecordedSnapshots:
                     value = tables[poll.family].until(poll.at)
                     self._count(poll, len(value))
                 parts[poll.family] = Part(value=value, at=_instant(poll.at), seconds=poll.took)
-            yield Snapshot(cluster=self._cluster, taken=_instant(polls[-1].at), **parts, **self._unread)
+            both: dict[str, Any] = {**parts, **self._unread}
+            yield Snapshot(cluster=self._cluster, taken=_instant(polls[-1].at), **both)
 
     def _count(self, poll: _Poll, known: int) -> None:
         if poll.family in self.known and poll.objects is not None:

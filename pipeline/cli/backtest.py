@@ -6,6 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from ackscope.cli import argument, print_json, seconds
 from ackscope.clock import SystemClock
 from ackscope.errors import DataError, UsageError
@@ -22,7 +24,6 @@ from pipeline.backtest.settings import Setting, chosen_rules, settings_of, thres
 from pipeline.backtest.truth import read_incidents
 from pipeline.cli.graceful import graceful
 from pipeline.cli.options import add_folders, folder
-from pipeline.jobs import SessionFactory
 from pipeline.session import check_master, spark_session
 from pipeline.storage.landing import require_folder
 
@@ -83,8 +84,12 @@ def run(args: argparse.Namespace) -> int:
         needs = "; ".join(f"{rule} needs {', '.join(unrecorded_needs(rule))}" for rule in plan.rules)
         raise UsageError(f"--rule: nothing to replay, the history does not have what these rules need: {needs}")
     asked = Asked(plan.rules, plan.severity, plan.start, plan.end, str(args.incidents or ""), args.brief)
-    with graceful(partial(spark_session, master), "no result was stored; run it again") as (_stop, session):
-        result, proposals, shown = replay_twice(plan, settings, session)
+    with (
+        graceful(partial(spark_session, master), "no result was stored; run it again") as (_stop, session),
+        session() as spark,
+    ):
+        result = backtest(spark, plan, settings)
+        proposals, shown = replay_proposal(spark, plan, settings, result)
     if not result.histories:
         raise DataError(f"--rollups {plan.rollups}: no minutes or landing rows in this time; use a longer --last")
     documents = _documents(asked, shown, result, proposals, now)
@@ -98,24 +103,21 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def replay_twice(
-    plan: BacktestPlan, settings: list[Setting], session: SessionFactory
-) -> tuple[BacktestResult, list[Proposal], list[Setting]]:
-    """Replay with every setting; then with what is proposed, so that its figures are no sum of others.
+def replay_proposal(
+    spark: SparkSession, plan: BacktestPlan, settings: list[Setting], result: BacktestResult
+) -> tuple[list[Proposal], list[Setting]]:
+    """Propose thresholds and replay them, so that their figures are no sum of others; adds the episodes to the result.
 
     Returns:
-        The results, the proposals, and the settings with the proposed one at the end, if there is one.
+        The proposals, and the settings with the proposed one at the end, if there is one.
     """
-    with session() as spark:
-        result = backtest(spark, plan, settings)
-        proposals = propose(result.histories, settings, plan.rules, plan.severity)
-        if not proposals:
-            return result, [], settings
-        proposed = Setting(PROPOSED, as_thresholds(settings[0].thresholds, proposals))
-        again = backtest(spark, plan, [settings[0], proposed])
-    by_cluster = {it.cluster: it.settings[1] for it in again.histories}
-    result.histories = [replace(it, settings=(*it.settings, by_cluster.get(it.cluster, ()))) for it in result.histories]
-    return result, proposals, [*settings, proposed]
+    proposals = propose(result.histories, settings, plan.rules, plan.severity)
+    if not proposals:
+        return [], settings
+    proposed = Setting(PROPOSED, as_thresholds(settings[0].thresholds, proposals))
+    again = {it.cluster: it.settings[0] for it in backtest(spark, plan, [proposed]).histories}
+    result.histories = [replace(it, settings=(*it.settings, again.get(it.cluster, ()))) for it in result.histories]
+    return proposals, [*settings, proposed]
 
 
 def _plan(args: argparse.Namespace, settings: list[Setting], now: float) -> BacktestPlan:

@@ -21,7 +21,7 @@ from pipeline.backtest.settings import (
     settings_of,
     unrecorded_needs,
 )
-from pipeline.backtest.stretches import LANDING, MINUTES, Stretch, stretches
+from pipeline.backtest.stretches import LANDING, MINUTES, HistoryStretch, stretches
 from pipeline.backtest.task import TaskResult
 from pipeline.backtest.truth import Truth, of_episodes, read_incidents
 
@@ -231,15 +231,19 @@ def test_needs_that_are_not_recorded_are_told():
 
 def test_history_is_cut_by_grain_gap_and_size():
     """Landing where it is, minutes else; no task over a gap, none with too many rows or too long."""
-    landed = dict.fromkeys((3, 4), 1_500_000.0)
+    landed, minutes = dict.fromkeys((3, 4), 700_000.0), dict.fromkeys((0, 1, 2, 3, 7, 8), 1.0)
 
     assert [
-        Stretch(MINUTES, 0, 3),
-        Stretch(LANDING, 3, 4),
-        Stretch(LANDING, 4, 5),
-        Stretch(MINUTES, 7, 9),
-    ] == list(stretches(landed, {0, 1, 2, 3, 7, 8}, 0, 9))
-    assert [(it.start, it.end) for it in stretches({}, range(50), 0, 50)] == [(0, 24), (24, 48), (48, 50)]
+        HistoryStretch(MINUTES, 0, 3),
+        HistoryStretch(LANDING, 3, 4),
+        HistoryStretch(LANDING, 4, 5),
+        HistoryStretch(MINUTES, 7, 9),
+    ] == list(stretches(landed, minutes, 0, 9))
+    assert [(it.start, it.end) for it in stretches({}, dict.fromkeys(range(50), 1.0), 0, 50)] == [
+        (0, 24),
+        (24, 48),
+        (48, 50),
+    ]
 
 
 def test_incidents_of_a_file(tmp_path):
