@@ -19,4 +19,5 @@ def read(url: str, rule: str) -> tuple[str | None, str | None]:
         return None, exporter_client.failure(error)
     if response.status_code != 200:
         return None, f"HTTP status {response.status_code}"
-    return _LINK.sub(r"\1", response.text), None
+    page = response.content.decode()
+    return _LINK.sub(r"\1", page), None
