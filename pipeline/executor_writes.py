@@ -21,8 +21,8 @@ from pipeline.storage.row_order import sort_by_time
 from pipeline.storage.store import FileStore
 from pipeline.work_ranges import MAX_COLLECTED_ROWS
 
-# In a single process, the rows of one job are collected and written by the driver if its heap has room for them: another
-# shuffle, and Python workers, take about 0.4 s of CPU a file more. In a cluster no rows are collected.
+# In a single process, the rows of one job are collected and written by the driver if its heap has room for them:
+# another shuffle and Python workers take up to a second of CPU a file more. In a cluster no rows are collected.
 COLLECTED_ROWS, COLLECTED_ROWS_IN_CLUSTER = MAX_COLLECTED_ROWS, -1
 
 _PLAN = "_plan"
