@@ -19,10 +19,11 @@ from pipeline.hours import HOUR
 from pipeline.storage.data_file_writer import FilePlan, WrittenFile, encoded, write_file
 from pipeline.storage.row_order import sort_by_time
 from pipeline.storage.store import FileStore
+from pipeline.work_ranges import MAX_COLLECTED_ROWS
 
-# In a single process, up to so many rows are collected and written by the driver: another shuffle, and handing rows to
-# a Python worker, would take longer. In a cluster no rows are collected.
-COLLECTED_ROWS, COLLECTED_ROWS_IN_CLUSTER = 100_000, -1
+# In a single process, the rows of one job are collected and written by the driver if its heap has room for them:
+# another shuffle and Python workers take up to a second of CPU a file more. In a cluster no rows are collected.
+COLLECTED_ROWS, COLLECTED_ROWS_IN_CLUSTER = MAX_COLLECTED_ROWS, -1
 
 _PLAN = "_plan"
 _RESULT = "plan INT, document BINARY"
