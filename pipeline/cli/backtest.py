@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from ackscope.cli import argument, print_json, seconds
+from ackscope.cli import argument, nearest, print_json, seconds
 from ackscope.clock import SystemClock
 from ackscope.errors import DataError, UsageError
 from ackscope.findings import Severity
@@ -23,8 +23,9 @@ from pipeline.backtest.report import render, with_text
 from pipeline.backtest.settings import Setting, chosen_rules, settings_of, thresholds_of, unrecorded_needs
 from pipeline.backtest.truth import read_incidents
 from pipeline.cli.graceful import graceful
-from pipeline.cli.options import add_folders, folder
+from pipeline.cli.options import add_clusters, add_folders, folder
 from pipeline.session import check_master, spark_session
+from pipeline.shard import Shard
 from pipeline.storage.landing import require_folder
 
 HELP = "replay the diagnosis over the history with other thresholds, and propose some"
@@ -54,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--last", type=duration, default=seconds("90d"), metavar="TIME", help="how far back to look (default: 90d)"
     )
     parser.add_argument("--until", default="now", metavar="TIME", help="end of the time range (default: now)")
-    parser.add_argument("--clusters", metavar="C[,C]", help="clusters (default: all)")
+    add_clusters(parser)
     parser.add_argument(
         "--severity", choices=("info", "warning"), default="warning", help="lowest that counts (default: warning)"
     )
@@ -141,10 +142,13 @@ def _plan(args: argparse.Namespace, settings: list[Setting], now: float) -> Back
     )
 
 
-def _clusters(root: Path, text: str | None) -> tuple[str, ...]:
-    if text is None:
-        return clusters(root) or (require_cluster(root, None),)
-    return tuple(dict.fromkeys(require_cluster(root, name.strip()) for name in text.split(",")))
+def _clusters(root: Path, shard: Shard) -> tuple[str, ...]:
+    known = clusters(root) or (require_cluster(root, None),)
+    for pattern in shard.patterns:
+        if not any(it in Shard((pattern,)) for it in known):
+            hint = nearest(pattern, list(known))
+            raise UsageError(f"--clusters {pattern!r}: no such cluster{hint}; there are: {', '.join(known)}")
+    return tuple(it for it in known if it in shard)
 
 
 def _documents(

@@ -119,3 +119,11 @@ def test_command_says_what_cannot_be_replayed(folder, capsys):
 
     assert main(["pipeline", "backtest", *words]) == 3
     assert "zombie-connection needs connections" in capsys.readouterr().err
+
+
+def test_command_says_which_clusters_there_are(folder, capsys):
+    """A name or a pattern that matches none is an error, before Spark starts."""
+    words = ["--rollups", str(folder / "rollups"), "--rule", "no-consumer", "--clusters", "shop,shpo*"]
+
+    assert main(["pipeline", "backtest", *words]) == 3
+    assert "--clusters 'shpo*': no such cluster" in capsys.readouterr().err
