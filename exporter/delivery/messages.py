@@ -10,6 +10,7 @@ from urllib.parse import quote
 from ackscope.clock import Instant, iso
 from ackscope.findings import Severity
 from ackscope.format import duration, plural
+from ackscope.printable import printable
 from ackscope.reports import FindingReport, Step, as_document, flat_reports
 from diagnosis.text import Cluster, render
 from exporter.delivery.incidents import Brief, DeliveryEvent, EndReason, EventKind, FindingIncident, IncidentKey
@@ -90,7 +91,7 @@ def compose(
         replace(it, incident=replace(it.incident, brief=brief_of(it.incident, cluster_of(it.incident.key.cluster))))
         for it in events
     )
-    title, text = _title(shown), _text(shown, external_url)
+    title, text = printable(_title(shown)), printable(_text(shown, external_url))
     name = _identity(receiver, shown)
     document = {
         "schema": "ackscope.delivery",

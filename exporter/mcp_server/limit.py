@@ -6,6 +6,8 @@ from typing import Any
 
 import orjson
 
+from ackscope.printable import printable
+
 MAX_BYTES = 4000
 """Bytes of an answer at most."""
 _LEAST_TEXT = 80
@@ -86,4 +88,4 @@ def _name(path: Place) -> str:
 
 
 def _json(document: Any) -> bytes:
-    return orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS)
+    return printable(orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS).decode()).encode()

@@ -61,7 +61,7 @@ def test_every_path_is_on_the_page(paths):
     """And no other."""
     table = PAGE.partition("## Reload")[0]
 
-    assert paths == set(re.findall(r"`(/[a-z0-9/-]+)[?`]", table))
+    assert paths == set(re.findall(r"`(/[a-z0-9/.-]+)[?`]", table))
 
 
 @pytest.mark.parametrize("spec", reloads.SPECS, ids=lambda spec: spec.name)

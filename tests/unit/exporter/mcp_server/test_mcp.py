@@ -262,3 +262,4 @@ def test_an_answer_is_cut_where_it_is_longest():
     assert ("y" * 100, {"texts": 1}) == (long["other"], long["cut"])
     assert long["text"].endswith(" ...")
     assert {"a": 1} == json.loads(bounded({"a": 1}))
+    assert '{"a":"x\\u202ey"}' == bounded({"a": "x\u202ey"})
