@@ -19,5 +19,5 @@ def read(url: str, rule: str) -> tuple[str | None, str | None]:
         return None, exporter_client.failure(error)
     if response.status_code != 200:
         return None, f"HTTP status {response.status_code}"
-    page = response.content.decode()
+    page = response.content.decode(errors="replace")
     return _LINK.sub(r"\1", page), None
