@@ -16,7 +16,7 @@ from ackscope.snapshot import Queue
 from diagnosis.churn import ChurnRate, churn_rate
 from diagnosis.churn_loops import ChurnLoop, churn_loops, cluster_cycles
 from diagnosis.contract import RuleResult, View
-from diagnosis.purpose import had_consumer
+from diagnosis.purpose import had_consumer, was_consumed
 from diagnosis.routes import dead_letter_targets, is_delay
 from diagnosis.rules.clients._shared.loops import (
     FEW_MESSAGES,
@@ -60,6 +60,9 @@ def _starved(view: View, vhost: str | None) -> tuple[Queue, ...]:
         if (vhost is None or queue.vhost == vhost)
         and queue.consumers == 0
         and queue.messages_ready
+        # A stream keeps its messages, and what expires unread need not be consumed.
+        and queue.type != "stream"
+        and (queue.setting("message-ttl") is None or was_consumed(queue))
         and not queue.exclusive
         and view.moved(queue, "publish")
         and not is_delay(view, queue)

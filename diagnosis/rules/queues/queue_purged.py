@@ -14,6 +14,7 @@ from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
 from diagnosis.ledger import Ledger, ledger, levels, may_have_lost, may_settle_unseen
+from diagnosis.routes import is_delay
 from diagnosis.rules.publishers._shared.overflow import has_length_limit, level
 from diagnosis.rules.queues._shared.queue import involved_queue, queue_subject
 from diagnosis.series import delta, span
@@ -37,7 +38,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 def purge(view: View, queue: Queue) -> tuple[Series[Queue], Ledger] | None:
     """Return the two readings between which a queue was emptied at once, and the balance around them; None without."""
-    if not may_have_lost(queue) or may_settle_unseen(view, queue):
+    # What was published to a delay queue at once also expires at once.
+    if not may_have_lost(queue) or may_settle_unseen(view, queue) or is_delay(view, queue):
         return None
     # At a length limit new messages replace the old ones, which looks like a purge and a refill.
     full = level(queue) >= view.limits(queue).queues.full_share

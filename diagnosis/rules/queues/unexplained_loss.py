@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Inconclusive, Severity, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
-from diagnosis.ledger import Ledger, from_its_beginning, ledger, losing, may_have_lost, may_settle_unseen
+from diagnosis.ledger import Ledger, ledger, losing, may_have_lost, may_settle_unseen
 from diagnosis.routes import dead_letters_to
 from diagnosis.rules.publishers._shared.overflow import has_length_limit, level, refuses_when_full
 from diagnosis.rules.queues._shared.queue import (
@@ -34,7 +34,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if may_settle_unseen(view, queue):
             unseen += 1
             continue
-        history = from_its_beginning(view, queue)
+        history = view.history(queue)
         found = ledger(history)
         if found is None or _moved_on(view, queue):
             continue

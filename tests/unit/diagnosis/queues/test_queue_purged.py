@@ -108,3 +108,16 @@ def test_messages_that_were_delivered_meanwhile_were_not_purged():
 
     assert [] == of(RULE, result)
     assert ["a.b1"] == [name for _, name in of("unexplained-loss", result)]
+
+
+def test_a_delay_queue_whose_messages_expire_at_once_was_not_purged():
+    """They were published at once, with the same expiration, and go on to another queue."""
+    arguments = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "due"}
+
+    assert [] == of(RULE, look(film(lambda t: frame(purged(t, arguments=arguments), due(t)), until=60)))
+
+
+def due(t):
+    """The queue to which they go, and where they are consumed."""
+    done = 300 if t > 30 else 0
+    return queue("due", stats=stats(**({"deliver": done, "ack": done} if done else {})))
