@@ -98,7 +98,7 @@ class ProbeTarget:
         except ValidationError as error:
             places = ", ".join(".".join(str(word) for word in item["loc"]) for item in error.errors())
             raise DataError(f"probe target: invalid at {places}") from None
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise DataError(f"probe target: unexpected format ({type(error).__name__})") from None
 
 
