@@ -378,7 +378,7 @@ class AmqpLink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AmqpSession:
-    """One AMQP 1.0 session (`/api/connections/{name}/sessions`, from 4.1 on). The broker keeps no other statistics of it.
+    """One AMQP 1.0 session (`/api/connections/{name}/sessions`, from 4.1 on); the broker tells nothing else of it.
 
     Attributes:
         number: its channel number.

@@ -265,7 +265,7 @@ def _details_at(queue: Queue) -> Instant | None:
 
 
 def _distinct(series: Series[T], read_at: Callable[[T], Instant | None]) -> Series[T]:
-    """Return one entry per reading of an object itself, at its time; polls in between repeat it, or read totals only."""
+    """Return one entry per reading of an object itself, at its time; polls in between repeat it or part of it."""
     found: list[Timestamped[T]] = []
     for seen in series:
         at = read_at(seen.value) or seen.at

@@ -83,6 +83,7 @@ class BrokerReader:
         self._overview: Overview | None = None
         self._nodes: tuple[str, ...] = ()
         self._sessions = AmqpSessions()
+        self._timeout = settings.timeout
         # Family -> node that did not answer -> when it is retried (monotonic clock).
         self._retry_at: dict[str, dict[str, float]] = {}
         self._prerequisites_deadline: float | None = None
@@ -221,4 +222,5 @@ class BrokerReader:
         if FAMILIES[family].mode is FetchMode.PER_NODE:
             self._nodes_attempted.wait(max(0.0, self._prerequisites_deadline - time.monotonic()))
         if FAMILIES[family].mode is FetchMode.PER_CONNECTION:
-            self._connections_attempted.wait(max(0.0, self._prerequisites_deadline - time.monotonic()))
+            # The list of connections is long on some brokers. Without it, no session would be known.
+            self._connections_attempted.wait(self._timeout)

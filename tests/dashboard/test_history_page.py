@@ -292,12 +292,7 @@ def test_the_last_backtest_is_shown(visit: Open, tmp_path: Path) -> None:
     said = words(page)
 
     assert [] == errors(page)
-    for text in (
-        "Backtest: other thresholds",
-        "begins: a warning",
-        "not replayable: needs connections",
-        "window.hurt=1",
-    ):
+    for text in ("Backtest: other thresholds", "begins: a warning", "not replayable: needs connections", "window.hurt=1"):
         assert text in said
     assert ["diagnosis:\n  overrides: []"] == [it.value for it in page.code if "overrides" in it.value]
 

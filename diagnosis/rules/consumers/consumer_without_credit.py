@@ -1,4 +1,4 @@
-"""consumer-without-credit: consumers are attached over AMQP 1.0 and ask for no message, so a backlog is not delivered."""
+"""consumer-without-credit: consumers attached over AMQP 1.0 ask for no message, so a backlog is not delivered."""
 
 from collections.abc import Iterator
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from ackscope.snapshot import AmqpLink, AmqpSession
+from exporter.broker.fetch import is_error
 from exporter.broker.fields import (
     Field,
     FieldTable,
@@ -17,7 +18,6 @@ from exporter.broker.fields import (
     objects,
     read,
 )
-from exporter.broker.fetch import is_error
 
 _SESSION = FieldTable(
     Field("number", "channel_number", count, required=True),

@@ -34,7 +34,7 @@ class StuckConsumer:
     """A consumer that holds messages and settles none.
 
     Attributes:
-        prefetch: how many it may hold; 0 is no limit. With AMQP 1.0: how many it holds if its credit is used up, else 0.
+        prefetch: how many it may hold; 0 is no limit. With AMQP 1.0: how many it holds if its credit is used up, or 0.
         seen_seconds: how long that was observed.
         held_seconds: minimum duration.
         warning_after_seconds: from this duration on it is more than information.
@@ -135,7 +135,7 @@ def _at_standstill(view: View, queue: Queue, link: ConsumerPath) -> StuckConsume
 
 
 def _filled_for(view: View, queue: Queue, link: ConsumerPath, stalled: Series[Channel]) -> float:
-    """Return for how long a session that never settled has held messages, by the rate at which they come; 0 if unknown."""
+    """Return for how long a session that never settled has held messages, by the rate at which they come, or 0."""
     seconds, gained = span(stalled), delta(stalled, "deliver")
     age = age_seconds(view, link.connection) if link.connection else 0.0
     if gained > 0:

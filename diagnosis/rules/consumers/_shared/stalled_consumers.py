@@ -121,7 +121,7 @@ def _find(view: View) -> Iterator[Stall]:
 
 
 def _judged(view: View, queue: Queue) -> tuple[ConsumerPath, ...]:
-    """Return the AMQP 0-9-1 consumers that must and can acknowledge; empty if another cause explains that they do not."""
+    """Return the AMQP 0-9-1 consumers that must and can acknowledge; empty if another cause explains it."""
     links = [
         link
         for link in view.links(queue)
@@ -240,7 +240,7 @@ def _gathered(history: Series[Queue], stalled: Series[Queue]) -> bool:
 
 
 def _amqp10(view: View, queue: Queue) -> Stall | None:
-    """Return the stall of consumers that use AMQP 1.0; each is judged by its session, because the queue has no counters."""
+    """Return the stall of consumers that use AMQP 1.0; each is judged by its session: the queue has no counters."""
     links = tuple(link for link in view.links(queue) if link.consumer.active is not False)
     found = sessions_at_standstill(view, queue, tuple(link for link in links if link.session))
     if not found:
