@@ -6,7 +6,7 @@ holds: an exact count, for which `standstill` has the law.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ackscope.counters import MessageStats
 from ackscope.findings import Evidence, Inconclusive, Unit, source
@@ -15,7 +15,7 @@ from diagnosis.contract import ConsumerPath, View
 from diagnosis.facts import consumer_facts
 from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.consumers._shared.standstill import handling_time, held, most_held, unsettled
-from diagnosis.series import delta, span, stretch
+from diagnosis.series import delta, life, span, stretch
 from diagnosis.window import Series, Timestamped
 
 BLOCKED = {"blocked", "blocking"}
@@ -29,7 +29,7 @@ _MANY = 20
 """Messages held and none ever settled: more than a handler usually takes at once."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class StuckConsumer:
     """A consumer that holds messages and settles none.
 
@@ -90,6 +90,36 @@ def from_before(history: Series[Queue], wall: float) -> Series[Queue]:
     """Return the readings since a time, from the last one before it on, because sessions are read after queues."""
     start = max((place for place, seen in enumerate(history) if seen.at.wall <= wall), default=0)
     return history[start:]
+
+
+def may_take(links: tuple[ConsumerPath, ...]) -> int | None:
+    """Return how many messages AMQP 1.0 consumers may hold now: what they hold and their credit; None if unknown."""
+    sessions = {link.session.key: link.session for link in links if link.session}
+    known = [link.consumer.credit for link in links] + [session.unsettled for session in sessions.values()]
+    return None if not links or None in known else sum(each or 0 for each in known)
+
+
+def counted_history(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> Series[Queue]:
+    """Return the history of a queue with the counters that sessions tell, if they serve this queue only; else nothing.
+
+    `publish` follows from the balance: what is there, and what was settled.
+    """
+    sessions = {link.session.key: link.session for link in links if link.session}
+    if any(each.queue != queue.name for session in sessions.values() for each in session.consuming):
+        return ()
+    flows = [session_flow(view, session) for session in sessions.values()]
+    found: list[Timestamped[Queue]] = []
+    published = 0
+    for seen in view.history(queue) if flows and all(flows) else ():
+        near = [min(flow, key=lambda each: abs(each.at.since(seen.at))) for flow in flows]
+        if any(abs(each.at.since(seen.at)) > view.thresholds.interval for each in near):
+            continue
+        acked, sent = (sum(getattr(each.value.stats, name) for each in near) for name in ("ack", "deliver"))
+        # The broker refreshes the totals of a queue every 5 s, so the balance may fall for a moment.
+        published = max(published, acked + (seen.value.messages or 0))
+        stats = MessageStats(publish=published, deliver=sent, ack=acked)
+        found.append(Timestamped(seen.at, replace(seen.value, stats=stats)))
+    return life(tuple(found))
 
 
 def sessions_at_standstill(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> list[StuckConsumer]:
