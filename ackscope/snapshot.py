@@ -287,7 +287,7 @@ class Consumer:
         consumer_timeout_ms: how long a delivery may stay unacknowledged; None if this version does not report it.
         session_number: the AMQP 1.0 session that it belongs to, within its connection. None for other protocols, and if
             the broker does not report sessions. The broker names no connection for such a consumer: that, its user, its
-            node and its peer are then those of its session.
+            node and its peer are then those of its session. It has no prefetch.
         link_name, credit: of its AMQP 1.0 link. Credit is how many more messages it asked for.
         unsettled: messages that were delivered on its link and not settled; None if its session has other links too.
     """

@@ -103,6 +103,8 @@ def _told(consumer: Consumer, connection: Connection, session: AmqpSession, link
         node=connection.node,
         peer_host=connection.peer_host,
         peer_port=connection.peer_port,
+        # The broker says 0, which would mean no limit; credit is what limits it.
+        prefetch_count=None,
         session_number=session.number,
         link_name=link.name,
         credit=link.credit,

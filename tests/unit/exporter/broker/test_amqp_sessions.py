@@ -197,6 +197,7 @@ def test_a_consumer_gets_what_its_session_tells():
         consumer.credit,
         consumer.unsettled,
     )
+    assert consumer.prefetch_count is None
     assert "invoice-worker" == snapshot.connections.value[0].client_name
 
 
