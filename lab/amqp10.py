@@ -91,7 +91,7 @@ def _handler(
     where = f"/queues/{quote(queue, safe='')}"
     message = library["proton"].Message(body="lab", durable=True)
 
-    class _Handler(library["handlers"].MessagingHandler):  # type: ignore[misc,name-defined]  # a class loaded at run time
+    class _Handler(library["handlers"].MessagingHandler):  # type: ignore[misc]  # a class loaded at run time
         def __init__(self) -> None:
             # The library would renew credit and accept messages by itself.
             super().__init__(prefetch=0, auto_accept=False)
