@@ -285,6 +285,11 @@ class Consumer:
     Attributes:
         ack_required: False means automatic acknowledgement.
         consumer_timeout_ms: how long a delivery may stay unacknowledged; None if this version does not report it.
+        session_number: the AMQP 1.0 session that it belongs to, within its connection. None for other protocols, and if
+            the broker does not report sessions. The broker names no connection for such a consumer: that, its user, its
+            node and its peer are then those of its session. It has no prefetch.
+        link_name, credit: of its AMQP 1.0 link. Credit is how many more messages it asked for.
+        unsettled: messages that were delivered on its link and not settled; None if its session has other links too.
     """
 
     tag: str
@@ -302,6 +307,10 @@ class Consumer:
     active: bool | None = None
     activity_status: str | None = None
     consumer_timeout_ms: int | None = None
+    session_number: int | None = None
+    link_name: str | None = None
+    credit: int | None = None
+    unsettled: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,7 +318,9 @@ class Connection:
     """One connection (`/api/connections`).
 
     Attributes:
-        client_name: the name that the application set (`connection_name` client property).
+        client_name: the name that the application set: the `connection_name` client property, else the AMQP 1.0
+            container id, unless a library generated that.
+        container_id: AMQP 1.0 only.
         state: running, blocking, blocked, flow, ...
         heartbeat: seconds; 0 is off.
         recv_oct, send_oct: bytes; recv_cnt, send_cnt: packets; send_pend: bytes waiting to be sent
@@ -324,6 +335,7 @@ class Connection:
     protocol: str | None = None
     client_name: str | None = None
     client_product: str | None = None
+    container_id: str | None = None
     peer_host: str | None = None
     peer_port: int | None = None
     channels: int | None = None
@@ -338,6 +350,56 @@ class Connection:
     channel_max: int | None = None
     tls: bool | None = None
     auth_mechanism: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AmqpLink:
+    """One link of an AMQP 1.0 session.
+
+    Attributes:
+        handle: its number in the session; the consumer tag of a consuming link.
+        address: the source of a consuming link, the target of a publishing one.
+        queue: the queue that a consuming link consumes from.
+        credit: how many more messages the receiver asked for.
+        delivery_count: messages sent on it since it was attached.
+        settled_by_sender: whether deliveries count as settled at once, as with automatic acknowledgement.
+        unconfirmed: messages of a publishing link that the broker has not settled yet.
+    """
+
+    handle: int
+    name: str | None = None
+    address: str | None = None
+    queue: str | None = None
+    credit: int | None = None
+    delivery_count: int | None = None
+    settled_by_sender: bool | None = None
+    unconfirmed: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AmqpSession:
+    """One AMQP 1.0 session (`/api/connections/{name}/sessions`, from 4.1 on); the broker tells nothing else of it.
+
+    Attributes:
+        number: its channel number.
+        unsettled: messages delivered to the client and not settled, on all its links together.
+        remote_incoming_window: how many more transfers the client accepts on this session.
+        consuming, publishing: its links, by what the client does.
+        read_at: when it was read; of many connections, each reading of the family reads some.
+    """
+
+    connection_name: str
+    number: int
+    unsettled: int | None = None
+    remote_incoming_window: int | None = None
+    consuming: tuple[AmqpLink, ...] = ()
+    publishing: tuple[AmqpLink, ...] = ()
+    read_at: Instant | None = None
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """The identity of a session: its connection and number."""
+        return (self.connection_name, self.number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -383,6 +445,7 @@ class Snapshot:
     channels: Part[tuple[Channel, ...]] = field(default_factory=Part)
     consumers: Part[tuple[Consumer, ...]] = field(default_factory=Part)
     connections: Part[tuple[Connection, ...]] = field(default_factory=Part)
+    sessions: Part[tuple[AmqpSession, ...]] = field(default_factory=Part)
     health: Part[tuple[HealthCheck, ...]] = field(default_factory=Part)
     exchanges: Part[tuple[Exchange, ...]] = field(default_factory=Part)
     bindings: Part[Bindings] = field(default_factory=Part)
@@ -421,6 +484,7 @@ FAMILIES = (
     "channels",
     "consumers",
     "connections",
+    "sessions",
     "health",
     "exchanges",
     "bindings",

@@ -26,7 +26,8 @@ def consumer_facts(link: ConsumerPath) -> dict[str, Fact]:
     """Return what identifies a consumer, for the macro `consumer`.
 
     Returns:
-        `{"tag", "client", "peer", "channel", "connection"}`; `client` and `connection` are None if unknown.
+        `{"tag", "client", "peer", "channel", "connection", "link"}`; `client` and `connection` are None if unknown,
+        `link` is None for protocols other than AMQP 1.0.
     """
     return {
         "tag": link.consumer.tag,
@@ -34,6 +35,7 @@ def consumer_facts(link: ConsumerPath) -> dict[str, Fact]:
         "peer": peer(link),
         "channel": link.consumer.channel_name,
         "connection": link.connection.name if link.connection else link.consumer.connection_name,
+        "link": link.consumer.link_name,
     }
 
 

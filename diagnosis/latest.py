@@ -8,6 +8,7 @@ from ackscope.clock import Instant
 from ackscope.records import ProbeOutcome
 from ackscope.snapshot import (
     Alarm,
+    AmqpSession,
     Channel,
     Connection,
     Consumer,
@@ -111,6 +112,11 @@ class LatestReadings:
     def every_channel(self) -> tuple[Channel, ...]:
         """All channels, with those of the probes."""
         return self._value("channels", lambda each: each.channels) or ()
+
+    @cached_property
+    def sessions(self) -> tuple[AmqpSession, ...]:
+        """AMQP 1.0 sessions of all connections."""
+        return self._value("sessions", lambda each: each.sessions) or ()
 
     @cached_property
     def every_consumer(self) -> tuple[Consumer, ...]:

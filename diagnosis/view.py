@@ -1,19 +1,21 @@
 """The view that rules judge: readings that are fresh enough, and the links between their objects."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from ackscope.baselines import Band, Baselines, NoBand, NotYet
 from ackscope.clock import Instant
 from ackscope.records import ProbeOutcome
-from ackscope.snapshot import Channel, Connection, Consumer, Queue
+from ackscope.snapshot import AmqpSession, Channel, Connection, Consumer, Queue
 from diagnosis.differences import Readings
 from diagnosis.latest import LatestReadings
 from diagnosis.series import life
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Series, Timestamped, Window
+
+T = TypeVar("T")
 
 _ROUND = 10.0
 """Seconds within which all parts of one round are read."""
@@ -24,11 +26,16 @@ OWN_CLIENTS = ("ackscope-probe", "ackscope-verify")
 
 @dataclass(frozen=True, slots=True)
 class ConsumerPath:
-    """One consumer of a queue, with its channel and connection if known."""
+    """One consumer of a queue, with its channel and connection if known.
+
+    Attributes:
+        session: its AMQP 1.0 session, if the broker reports one.
+    """
 
     consumer: Consumer
     channel: Channel | None
     connection: Connection | None
+    session: AmqpSession | None = None
 
 
 class View(LatestReadings):
@@ -121,7 +128,7 @@ class View(LatestReadings):
         """Return a queue at each distinct reading since it (or its counters) last restarted, oldest first."""
         known = self._histories.get(queue.key)
         if known is None:
-            known = life(_distinct(_unbroken(self._queue_readings.of(queue.key))))
+            known = life(_distinct(_unbroken(self._queue_readings.of(queue.key)), _details_at))
             self._histories[queue.key] = known
         return known
 
@@ -135,7 +142,8 @@ class View(LatestReadings):
         After a start of its node, a queue is not listed for some seconds.
         """
         readings = self._queue_readings.of(queue.key)
-        return _distinct(tuple(Timestamped(at, value) for at, value in readings if value is not None))
+        series = tuple(Timestamped(at, value) for at, value in readings if value is not None)
+        return _distinct(series, _details_at)
 
     def listed_since(self, queue: Queue) -> Instant | None:
         """Return the first reading since which a queue was in the list of queues each time; None if it is not now."""
@@ -164,6 +172,11 @@ class View(LatestReadings):
     def channels_before(self) -> Instant | None:
         """Time of the first reading of channels in this window; a channel not in it was opened later."""
         return self._channel_readings[0][0] if self._channel_readings else None
+
+    def session_history(self, session: AmqpSession) -> Series[AmqpSession]:
+        """Return an AMQP 1.0 session at each of its consecutive readings, oldest first."""
+        series = _unbroken([(at, known.get(session.key)) for at, known in self._session_readings])
+        return _distinct(series, lambda it: it.read_at)
 
     def links(self, queue: Queue) -> tuple[ConsumerPath, ...]:
         """Return the consumers of a queue, each with its channel and connection, in a fixed order."""
@@ -213,11 +226,13 @@ class View(LatestReadings):
     @cached_property
     def _links(self) -> dict[tuple[str, str], tuple[ConsumerPath, ...]]:
         channels = {channel.name: channel for channel in self.channels}
+        sessions: dict[Any, AmqpSession] = {session.key: session for session in self.sessions}
         grouped: dict[tuple[str, str], list[ConsumerPath]] = {}
         for consumer in sorted(self.every_consumer, key=lambda c: (c.channel_name or "", c.tag)):
             channel = channels.get(consumer.channel_name or "")
             name = consumer.connection_name or (channel.connection_name if channel else None)
-            link = ConsumerPath(consumer, channel, self.connection(name))
+            session = sessions.get((name, consumer.session_number)) if consumer.session_number is not None else None
+            link = ConsumerPath(consumer, channel, self.connection(name), session)
             grouped.setdefault((consumer.vhost, consumer.queue), []).append(link)
         return {key: tuple(links) for key, links in grouped.items()}
 
@@ -235,6 +250,11 @@ class View(LatestReadings):
         readings = self.window.readings("connections")
         return [(seen.at, {connection.name: connection for connection in seen.value}) for seen in readings]
 
+    @cached_property
+    def _session_readings(self) -> list[tuple[Instant, dict[tuple[str, int], AmqpSession]]]:
+        readings = self.window.readings("sessions")
+        return [(seen.at, {session.key: session for session in seen.value}) for seen in readings]
+
     def _is_unread(self, queue: Queue) -> bool:
         if queue.details_at is not None:
             return self.now.since(queue.details_at) > self.thresholds.data_age
@@ -247,11 +267,15 @@ def is_own(connection: Connection) -> bool:
     return (connection.client_name or "").startswith(OWN_CLIENTS)
 
 
-def _distinct(series: Series[Queue]) -> Series[Queue]:
-    """Return one entry per reading of the statistics, at its time; polls in between read totals only."""
-    found: list[Timestamped[Queue]] = []
+def _details_at(queue: Queue) -> Instant | None:
+    return queue.details_at
+
+
+def _distinct(series: Series[T], read_at: Callable[[T], Instant | None]) -> Series[T]:
+    """Return one entry per reading of an object itself, at its time; polls in between repeat it or part of it."""
+    found: list[Timestamped[T]] = []
     for seen in series:
-        at = seen.value.details_at or seen.at
+        at = read_at(seen.value) or seen.at
         if not found or at != found[-1].at:
             found.append(Timestamped(at, seen.value))
     return tuple(found)

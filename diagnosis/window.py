@@ -169,6 +169,7 @@ def _slim(snapshot: Snapshot, clients: dict[str, Part[Any]]) -> Snapshot:
         bindings=snapshot.bindings,
         auth=snapshot.auth,
         links=snapshot.links,
+        sessions=snapshot.sessions,
         hidden_queues=snapshot.hidden_queues,
     )
 

@@ -14,11 +14,15 @@ CONSUMER_COLUMNS = (
     "prefetch_count",
     "ack_required",
     "active",
+    "session_number",
+    "credit",
+    "unsettled",
 )
 CHANNEL_COLUMNS = ("name", "consumer_count", "messages_unacked")
 CONNECTION_COLUMNS = ("name", "client_name", "client_product", "peer_host")
 
 UNLIMITED, AUTOMATIC = "no limit", "automatic ack"
+AMQP_10 = "AMQP 1.0"
 
 
 def consumer_rows(consumers: pd.DataFrame, channels: pd.DataFrame, connections: pd.DataFrame) -> pd.DataFrame:
@@ -27,7 +31,9 @@ def consumer_rows(consumers: pd.DataFrame, channels: pd.DataFrame, connections: 
     Columns: `vhost`, `queue`, `tag`, `client`, `host`, `user`, `node`, `channel`, `prefetch` (NaN if unknown, 0 means
     no limit), `unacked` of its channel, `beside` (consumers on that channel, which share `unacked`), `held` (unacked
     messages in percent of the prefetch; NaN without a limit), `acks` (manual, automatic, "" if unknown), `hazard`
-    (`UNLIMITED`, `AUTOMATIC` or ""), `active` (yes, no, "").
+    (`UNLIMITED`, `AUTOMATIC` or ""), `active` (yes, no, ""), `protocol` (`AMQP_10` or ""), `credit` (messages that an
+    AMQP 1.0 consumer asked for; NaN for others). Such a consumer has no channel and no prefetch; its `unacked` is what
+    it has not settled.
     """
     joined = consumers.merge(
         channels.add_prefix("channel."), how="left", left_on="channel_name", right_on="channel.name"
@@ -37,7 +43,9 @@ def consumer_rows(consumers: pd.DataFrame, channels: pd.DataFrame, connections: 
         values: pd.Series = pd.to_numeric(joined[name], errors="coerce")
         return values
 
-    prefetch, unacked = number("prefetch_count"), number("channel.messages_unacked")
+    native = number("session_number").notna()
+    prefetch = number("prefetch_count").mask(native)
+    unacked = number("channel.messages_unacked").fillna(number("unsettled"))
     on_channel = number("channel.consumer_count")
     limit = prefetch.where(prefetch > 0) * on_channel.fillna(1).clip(lower=1)
     automatic = joined["ack_required"].eq(False)
@@ -57,6 +65,8 @@ def consumer_rows(consumers: pd.DataFrame, channels: pd.DataFrame, connections: 
             "held": (100 * unacked / limit).where(~automatic),
             "acks": joined["ack_required"].map({True: "manual", False: "automatic"}).fillna(""),
             "active": joined["active"].map({True: "yes", False: "no"}).fillna(""),
+            "protocol": native.map({True: AMQP_10, False: ""}),
+            "credit": number("credit"),
         }
     )
     unlimited = prefetch.eq(0) & ~automatic
@@ -88,11 +98,11 @@ def prefetch_rows(rows: pd.DataFrame, shown: int = 10) -> pd.DataFrame:
     consumers of the channel together; NaN without a limit), `why` (why there is no ceiling).
     """
     found = []
-    named = rows.assign(channel=rows["channel"].where(rows["channel"] != "", rows["tag"]))
+    named = rows.assign(channel=rows["channel"].where(rows["channel"] != "", rows["client"] + " " + rows["tag"]))
     for _, mine in named.groupby("channel", sort=False):
         first = mine.iloc[0]
         on_channel = 1.0 if pd.isna(first["beside"]) else max(float(first["beside"]), 1.0)
-        why = first["hazard"] or ("" if first["prefetch"] > 0 else "prefetch unknown")
+        why = first["hazard"] or first["protocol"] or ("" if first["prefetch"] > 0 else "prefetch unknown")
         found.append(
             {
                 "who": first["client"] if len(mine) == 1 else f"{first['client']} ({len(mine)} consumers)",

@@ -28,9 +28,13 @@ _COLUMNS = {
         "Acked", help="messages acknowledged per second on its channel in the last 3 min", width="small", y_min=0
     ),
     "unacked": st.column_config.NumberColumn(
-        "Unacked", help="unacknowledged messages of its channel", format="localized"
+        "Unacked", help="unacknowledged messages of its channel; AMQP 1.0: not settled", format="localized"
     ),
     "prefetch": st.column_config.NumberColumn("Prefetch", help="0: no limit", format="localized"),
+    "protocol": st.column_config.TextColumn("Protocol", help="empty: AMQP 0-9-1 or MQTT", width="small"),
+    "credit": st.column_config.NumberColumn(
+        "Credit", help="AMQP 1.0: how many more messages it asked for; at 0 it gets none", format="localized"
+    ),
     "beside": st.column_config.NumberColumn("On channel", help="consumers on its channel, which share its unacked"),
     "acks": st.column_config.TextColumn("Acks", width="small"),
     "hazard": st.column_config.TextColumn("Risk", width="small"),

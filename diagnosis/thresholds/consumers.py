@@ -47,6 +47,7 @@ class ConsumerThresholds(Settings):
     poison_seen: Seconds = 12.0
     reject_share: float = Field(default=0.1, gt=0.0, le=1.0)
     none_active_for: Seconds = 4.0
+    no_credit_for: Seconds = 60.0
     cancelled_for: Seconds = 45.0
     prefetch_grows_for: Seconds = 30.0
     grows_seen: Seconds = 24.0
@@ -73,6 +74,7 @@ class ConsumerThresholds(Settings):
             slow_for=4.0,
             hoard_for=4.0,
             unread_for=4.0,
+            no_credit_for=4.0,
             flapping_changes=1,
             flapping_for=4.0,
             loop_for=4.0,

@@ -21,6 +21,7 @@ from exporter.broker.endpoints.nodes import decode_nodes
 from exporter.broker.endpoints.overview import decode_overview
 from exporter.broker.endpoints.policies import decode_policies
 from exporter.broker.endpoints.queues import decode_queues
+from exporter.broker.endpoints.sessions import decode_sessions
 from exporter.broker.endpoints.vhosts import decode_vhosts
 from exporter.broker.fields import Gaps, Version
 
@@ -51,6 +52,7 @@ class FetchMode(StrEnum):
     SINGLE: the answer of one endpoint. PAGED: all objects of a paged list. HEALTH_CHECKS: check name -> answer.
     MULTIPLE: endpoint -> answer, without endpoints that the broker does not have (404).
     PER_NODE: node -> answer; the endpoint contains `{node}`.
+    PER_CONNECTION: connection -> answer, for some AMQP 1.0 connections; the endpoint contains `{name}`.
     """
 
     SINGLE = "single"
@@ -58,6 +60,7 @@ class FetchMode(StrEnum):
     HEALTH_CHECKS = "health_checks"
     MULTIPLE = "multiple"
     PER_NODE = "per_node"
+    PER_CONNECTION = "per_connection"
 
 
 class EndpointFamily(NamedTuple):
@@ -86,7 +89,7 @@ class EndpointFamily(NamedTuple):
 # One eighth remains for the rest: configuration rarely changes and rarely explains current problems.
 _QUEUES_MIN_SHARE, _CLIENTS_MIN_SHARE = 3 / 8, 1 / 6
 
-_15_S, _30_S, _1_MIN = 15.0, 30.0, 60.0
+_5_S, _15_S, _30_S, _1_MIN = 5.0, 15.0, 30.0, 60.0
 # No longer than this, because no rule uses a reading that is older than five minutes.
 _4_MIN = 240.0
 
@@ -105,6 +108,10 @@ FAMILIES = {
     ),
     "connections": EndpointFamily(
         ("/api/connections",), FetchMode.SINGLE, decode_connections, weight=4.0, min_share=_CLIENTS_MIN_SHARE
+    ),
+    # Read after the connections, which name those that have sessions; without AMQP 1.0 clients it requests nothing.
+    "sessions": EndpointFamily(
+        ("/api/connections/{name}/sessions",), FetchMode.PER_CONNECTION, decode_sessions, _5_S, weight=4.0
     ),
     "health": EndpointFamily(("/api/health/checks",), FetchMode.HEALTH_CHECKS, decode_health),
     "exchanges": EndpointFamily(("/api/exchanges",), FetchMode.SINGLE, decode_exchanges, _15_S, idle_interval=_30_S),

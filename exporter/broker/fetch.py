@@ -146,17 +146,32 @@ def fetch_per_node(client: ManagementClient, path: str, nodes: Sequence[str]) ->
     if not nodes:
         where = f"{client.address.where}{client.address.path}"
         raise Unreachable(f"{where}{path}: no running node is known; see why /api/nodes cannot be read")
+    return _fetch_each(client, path, "{node}", nodes)
+
+
+def fetch_per_connection(client: ManagementClient, path: str, names: Sequence[str]) -> dict[str, Any]:
+    """Fetch the answer for each of some connections for a path with `{name}`, without those that were closed (404).
+
+    A connection that could not be read has {"error": text} instead.
+
+    Raises:
+        BrokerError: no connection could be read.
+    """
+    return _fetch_each(client, path, "{name}", names)
+
+
+def _fetch_each(client: ManagementClient, path: str, placeholder: str, names: Sequence[str]) -> dict[str, Any]:
     answers: dict[str, Any] = {}
     failure: BrokerError | None = None
-    for node in nodes:
+    for name in names:
         try:
-            answer = client.request(path.replace("{node}", quote(node, safe="")), accepted=(200, 404))
+            answer = client.request(path.replace(placeholder, quote(name, safe="")), accepted=(200, 404))
         except BrokerError as error:
-            answers[node] = {"error": str(error)}
+            answers[name] = {"error": str(error)}
             failure = error
             continue
         if answer.status == 200:
-            answers[node] = answer.body
+            answers[name] = answer.body
     if failure is not None and all(is_error(answer) for answer in answers.values()):
         raise failure
     return answers

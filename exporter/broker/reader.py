@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ackscope.clock import Clock
 from ackscope.failures import FailurePhrase
 from ackscope.snapshot import Overview
+from exporter.broker.amqp_sessions import AmqpSessions
 from exporter.broker.client import ManagementClient
 from exporter.broker.cost_model import RttEstimator
 from exporter.broker.credentials import Credentials, credentials_from
@@ -17,6 +18,7 @@ from exporter.broker.fetch import (
     UNRESPONSIVE_RETRY_SECONDS,
     fetch_multiple,
     fetch_pages,
+    fetch_per_connection,
     fetch_per_node,
     is_error,
 )
@@ -80,11 +82,14 @@ class BrokerReader:
         self._version: Version | None = None
         self._overview: Overview | None = None
         self._nodes: tuple[str, ...] = ()
+        self._sessions = AmqpSessions()
+        self._timeout = settings.timeout
         # Family -> node that did not answer -> when it is retried (monotonic clock).
         self._retry_at: dict[str, dict[str, float]] = {}
         self._prerequisites_deadline: float | None = None
         self._overview_attempted = threading.Event()
         self._nodes_attempted = threading.Event()
+        self._connections_attempted = threading.Event()
 
     @property
     def version(self) -> Version | None:
@@ -115,6 +120,8 @@ class BrokerReader:
                 return fetch_multiple(client, paths)
             case FetchMode.PER_NODE:
                 return self._fetch_per_node(family, client, paths[0])
+            case FetchMode.PER_CONNECTION:
+                return fetch_per_connection(client, paths[0], self._sessions.due(self._version))
 
     def _fetch_per_node(self, family: str, client: ManagementClient, path: str) -> dict[str, Any]:
         """Fetch the answer of each node. A silent node is then skipped for a while: an attempt costs a full timeout."""
@@ -148,11 +155,17 @@ class BrokerReader:
                 self._version = version_of(value.rabbitmq_version) or self._version
             if family == "nodes":
                 self._nodes = tuple(node.name for node in value if node.running)
+            if family == "connections":
+                self._sessions.listed(value)
+            if family == "sessions":
+                value = self._sessions.merged(value, self._clock.now())
         finally:
             if family == "overview":
                 self._overview_attempted.set()
             if family == "nodes":
                 self._nodes_attempted.set()
+            if family == "connections":
+                self._connections_attempted.set()
         done = self._clock.now()
         return FamilyReading(value=value, gaps=dict(gaps), at=done, seconds=done.since(began))
 
@@ -198,7 +211,7 @@ class BrokerReader:
             client.close()
 
     def _await_prerequisites(self, family: str) -> None:
-        """Wait for the version, which decides which fields and checks exist, and for the names of the nodes.
+        """Wait for the version, which decides which fields and checks exist, and for names of nodes and connections.
 
         The wait is short: if overview or nodes hang, they must not delay the other families.
         """
@@ -208,3 +221,6 @@ class BrokerReader:
             self._overview_attempted.wait(max(0.0, self._prerequisites_deadline - time.monotonic()))
         if FAMILIES[family].mode is FetchMode.PER_NODE:
             self._nodes_attempted.wait(max(0.0, self._prerequisites_deadline - time.monotonic()))
+        if FAMILIES[family].mode is FetchMode.PER_CONNECTION:
+            # The list of connections is long on some brokers. Without it, no session would be known.
+            self._connections_attempted.wait(self._timeout)

@@ -58,8 +58,9 @@ def record(settings: ManagementSettings, out: Path, shape: str | None = None) ->
     payloads = {}
     try:
         version = reader.read("overview").value.rabbitmq_version or "unknown"
-        # Some families are read node by node.
+        # Some families are read node by node, and one connection by connection.
         reader.read("nodes")
+        reader.read("connections")
         for family in FAMILIES:
             try:
                 payloads[family] = strip(reader.payload(family))

@@ -11,6 +11,7 @@ from ackscope.clock import Clock, Instant
 from ackscope.errors import BrokerError
 from ackscope.failures import FailurePhrase
 from ackscope.snapshot import Part, Snapshot
+from exporter.broker.amqp_sessions import with_sessions
 from exporter.broker.credentials import Credentials
 from exporter.broker.families import FAMILIES, FAST, FamilyReading, T
 from exporter.broker.reader import BrokerReader
@@ -85,9 +86,13 @@ def read_once(
 
 
 def assemble(cluster: str, at: Instant, parts: Mapping[str, Part[Any]]) -> Snapshot:
-    """Build a snapshot of these parts, without lists that mislead for lack of permissions or statistics."""
+    """Build a snapshot of these parts, without lists that mislead for lack of permissions or statistics.
+
+    Consumers of AMQP 1.0 get what their sessions tell about them.
+    """
     complete = {family: parts.get(family, Part()) for family in FAMILIES}
-    snapshot = replace(Snapshot(cluster=cluster, taken=at), **dict[str, Any](without_misleading_lists(complete)))
+    told = with_sessions(without_misleading_lists(complete))
+    snapshot = replace(Snapshot(cluster=cluster, taken=at), **dict[str, Any](told))
     return replace(snapshot, hidden_queues=hidden_queues(snapshot))
 
 

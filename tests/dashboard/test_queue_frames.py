@@ -319,9 +319,12 @@ def test_prefetch_bars_have_their_ceiling() -> None:
     """A channel without a limit has none, and says why."""
     consumers = pd.DataFrame(
         [
-            ("/", "q", "a", "c1", "k1", "u", "n", "h", 10, True, True),
-            ("/", "q", "b", "c1", "k1", "u", "n", "h", 10, True, True),
-            ("/", "q", "c", "c2", "k2", "u", "n", "h", 0, True, True),
+            ("/", "q", "a", "c1", "k1", "u", "n", "h", 10, True, True, None, None, None),
+            ("/", "q", "b", "c1", "k1", "u", "n", "h", 10, True, True, None, None, None),
+            ("/", "q", "c", "c2", "k2", "u", "n", "h", 0, True, True, None, None, None),
+            # AMQP 1.0: two connections, and the same tag in each.
+            ("/", "q", "0", None, "k3", "u", "n", "h", 0, True, True, 0, 9, 128),
+            ("/", "q", "0", None, "k4", "u", "n", "h", 0, True, True, 0, 0, 3),
         ],
         columns=list(consumer_rows.CONSUMER_COLUMNS),
     )
@@ -330,10 +333,10 @@ def test_prefetch_bars_have_their_ceiling() -> None:
     rows = consumer_rows.prefetch_rows(consumer_rows.consumer_rows(consumers, channels, connections))
     figure = queue_charts.prefetch_bars(rows)
 
-    assert [(20, 20.0), (7, None)] == [
+    assert [(20, 20.0), (128, None), (7, None), (3, None)] == [
         (it["unacked"], it["ceiling"] if it["ceiling"] > 0 else None) for it in rows.to_dict("records")
     ]
-    assert ("20 of 20", "7, no limit") == figure.data[0].text
+    assert ("20 of 20", "128, AMQP 1.0", "7, no limit", "3, AMQP 1.0") == figure.data[0].text
 
 
 def test_a_node_is_shown_against_its_limits() -> None:

@@ -1,5 +1,7 @@
 """`/api/connections`."""
 
+import re
+
 from ackscope.snapshot import Connection
 from exporter.broker.fields import (
     Field,
@@ -25,6 +27,7 @@ _FIELDS = FieldTable(
     Field("protocol", "", text),
     Field("client_name", "client_properties.connection_name", if_set(name)),
     Field("client_product", "client_properties.product", if_set(name)),
+    Field("container_id", "", if_set(name)),
     Field("peer_host", "", text),
     Field("peer_port", "", count),
     Field("channels", "", count),
@@ -42,6 +45,10 @@ _FIELDS = FieldTable(
 )
 
 
+_GENERATED = re.compile(r"(ID:)?[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}(:\d+)?", re.IGNORECASE)
+"""A container id that no person chose: libraries use a UUID unless the application sets one."""
+
+
 def decode_connections(payload: object, version: Version | None) -> tuple[tuple[Connection, ...], Gaps]:
     """Connections and gaps; a connection without a name is dropped and counted."""
     gaps = Gaps()
@@ -50,6 +57,9 @@ def decode_connections(payload: object, version: Version | None) -> tuple[tuple[
         # A client without client properties: Erlang sends an empty object as [].
         cleaned = {**item, "client_properties": {}} if item.get("client_properties") == [] else item
         values = read(_FIELDS, cleaned, version, gaps)
+        container = values["container_id"]
+        if values["client_name"] is None and container is not None and not _GENERATED.fullmatch(container):
+            values["client_name"] = container
         if values["name"] is not None:
             connections.append(Connection(**values))
     return tuple(connections), gaps

@@ -1,6 +1,7 @@
 """Faults of consumers (B)."""
 
 from lab.faults.consumers import (
+    amqp10,
     auto_ack_consumer,
     auto_ack_ends,
     bad_ack_loop,
@@ -63,6 +64,7 @@ FAULTS: tuple[FaultSpec, ...] = (
     prefetch_grows.SPEC,
     unacked_grows.SPEC,
     *holding.SPECS,
+    *amqp10.SPECS,
     *dying.SPECS,
     polled_unacked.SPEC,
     consumer_leak.SPEC,

@@ -2,6 +2,7 @@ import json
 import subprocess
 import sys
 from contextlib import contextmanager
+from urllib.parse import quote
 
 import pytest
 import requests
@@ -112,3 +113,43 @@ def test_a_fault_ends_with_sigterm_too(lab, held):
         process.terminate()
 
         assert 0 == process.wait(20)
+
+
+def sessions(node, container):
+    """The AMQP 1.0 sessions of the connection with this container id."""
+    for connection in requests.get(f"{node.management}/api/connections", timeout=10).json():
+        if connection.get("container_id") == container:
+            name = quote(connection["name"], safe="")
+            return requests.get(f"{node.management}/api/connections/{name}/sessions", timeout=10).json()
+    return []
+
+
+def test_an_amqp10_consumer_that_never_settles_is_named(lab_43, queues, wait_until):
+    """The broker counts neither deliveries nor acknowledgements of it; its session tells both."""
+    node, name = lab_43.nodes[0], "amqp10-never-settles"
+    command = [sys.executable, "-m", "lab.faults", name, "--amqp", node.amqp, "--management", node.management]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert "stuck-consumer" == json.loads(process.stdout.readline())["rule"]
+
+        (session,) = sessions(node, f"fault-{name}")
+        (link,) = session["outgoing_links"]
+
+        assert link["delivery_count"] == session["outgoing_unsettled_deliveries"] >= 30
+        assert link["credit"] > 0
+        assert "message_stats" not in wait_until(lambda: queues(node).get(f"fault.{name}"), "the queue")
+
+        def told():
+            look = [sys.executable, "-m", "ackscope", "diagnose", "--management", node.management, "--json"]
+            found = json.loads(subprocess.run(look, capture_output=True, text=True, check=False).stdout)["findings"]
+            return next(
+                (each for each in found if each["rule"] == "stuck-consumer" and each["severity"] == "critical"), None
+            )
+
+        finding = wait_until(told, "a critical finding", 180)
+
+        assert f"fault.{name}" == finding["subject"]["name"]
+        assert [f"fault-{name}"] == finding["involved"]["clients"]
+        process.stdin.close()
+
+        assert 0 == process.wait(60)
+    assert f"fault.{name}" not in queues(node)

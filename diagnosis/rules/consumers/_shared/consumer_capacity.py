@@ -12,7 +12,8 @@ from diagnosis.facts import consumer_facts, queue_facts
 from diagnosis.hold_time import HoldTime, RoundTrip, hold_time, may_hold, prefetch, round_trip
 from diagnosis.memo import per_view
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
-from diagnosis.series import delta, span, steps
+from diagnosis.rules.consumers._shared.sessions import SETTLED_BY, counted_history, may_take, session_evidence
+from diagnosis.series import delta, last, span, steps
 from diagnosis.usual import band_facts, is_less, is_more, of_queue, queue_baselines, usual_backlog
 from diagnosis.window import Series
 
@@ -76,10 +77,15 @@ def _find(view: View) -> Iterator[SaturatedQueue]:
         # A cheap check, so that the whole history is read only of queues that grow.
         if queue.details_at is None and queue.messages_ready <= before.get(queue.key, 0):
             continue
-        total = may_hold(view, queue) if view.moved(queue, "ack") else None
+        links = view.links(queue)
+        if links and all(link.session for link in links):
+            history = counted_history(view, queue, links)
+            total = may_take(links) if delta(last(history, view.thresholds.interval), "ack") else None
+        else:
+            total, history = may_hold(view, queue) if view.moved(queue, "ack") else None, view.history(queue)
         if total is None:
             continue
-        found = _judge(view, queue, total)
+        found = _judge(view, queue, total, history)
         if found is not None:
             yield found
 
@@ -93,9 +99,8 @@ def _ready_before(view: View) -> dict[tuple[str, str], int]:
     return {}
 
 
-def _judge(view: View, queue: Queue, prefetch_total: int) -> SaturatedQueue | None:
+def _judge(view: View, queue: Queue, prefetch_total: int, history: Series[Queue]) -> SaturatedQueue | None:
     limits = view.limits(queue)
-    history = view.history(queue)
     early = _growing(history, limits.interval)
     late = _growing(history, max(limits.interval, limits.consumers.slow_for / 4))
     growing = late if span(late) >= limits.consumers.slow_for else early
@@ -207,10 +212,11 @@ def saturation_finding(rule: str, found: SaturatedQueue, facts: Facts) -> Findin
 
 def _evidence(found: SaturatedQueue) -> Iterator[Evidence]:
     queue, work = found.queue, found.work
+    native = any(link.session for link in found.links)
     for key, value, field in (("published", work.publish_rate, "publish"), ("acked", work.ack_rate, "ack")):
-        yield Evidence(
-            key=key, value=value, unit=Unit.PER_SECOND, source=source("/api/queues", f"message_stats.{field}")
-        )
+        counted = source("/api/queues", f"message_stats.{field}")
+        by_sessions = SETTLED_BY + source("/api/queues", "messages")
+        yield Evidence(key=key, value=value, unit=Unit.PER_SECOND, source=by_sessions if native else counted)
     yield Evidence(
         key="ready",
         value=queue.messages_ready or 0,
@@ -221,7 +227,9 @@ def _evidence(found: SaturatedQueue) -> Iterator[Evidence]:
         key="unacked",
         value=round(work.unacked),
         unit=Unit.MESSAGES,
-        source=source("/api/queues", "messages_unacknowledged", "message_stats.ack")
+        source=SETTLED_BY + source("/api/queues", "messages_unacknowledged")
+        if native
+        else source("/api/queues", "messages_unacknowledged", "message_stats.ack")
         + source("/api/consumers", "prefetch_count"),
     )
     if found.trip:
@@ -234,6 +242,9 @@ def _evidence(found: SaturatedQueue) -> Iterator[Evidence]:
         )
     yield from found.baselines
     for link in found.links[:3]:
+        if link.session:
+            yield session_evidence(link)
+            continue
         yield Evidence(
             key="consumer",
             value=link.consumer.prefetch_count,

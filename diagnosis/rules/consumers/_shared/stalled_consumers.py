@@ -18,6 +18,13 @@ from diagnosis.contract import ConsumerPath, View
 from diagnosis.hold_time import QUORUM_MOST, prefetch
 from diagnosis.memo import per_view
 from diagnosis.rules.clients._shared.connections import age_seconds
+from diagnosis.rules.consumers._shared.sessions import (
+    BLOCKED,
+    StuckConsumer,
+    arrivals,
+    from_before,
+    sessions_at_standstill,
+)
 from diagnosis.rules.consumers._shared.standstill import (
     handling_time,
     held,
@@ -29,9 +36,6 @@ from diagnosis.rules.consumers._shared.standstill import (
 )
 from diagnosis.series import delta, last, piled_up_seconds, span, stretch
 from diagnosis.window import Series, Timestamped
-
-BLOCKED = {"blocked", "blocking"}
-"""States of a connection under an alarm, whose acknowledgements the broker does not read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +58,7 @@ class Stall:
         held_seconds: minimum duration: as observed, or as long as the broker reports the channels idle.
         warning_after_seconds: from this duration on it is more than information.
         since: wall clock, seconds since 1970.
+        amqp10: the stuck consumers use AMQP 1.0. `prefetches` is then what each holds if it is full, else 0.
     """
 
     queue: Queue
@@ -72,21 +77,12 @@ class Stall:
     held_seconds: float
     warning_after_seconds: float
     since: float
+    amqp10: bool = False
 
     @property
     def one_at_a_time(self) -> bool:
         """Whether every stuck consumer handles one message at a time; a long job looks the same."""
         return set(self.prefetches) == {1}
-
-
-@dataclass(frozen=True, slots=True)
-class _StuckConsumer:
-    link: ConsumerPath
-    prefetch: int
-    seen_seconds: float
-    held_seconds: float
-    warning_after_seconds: float
-    since: float
 
 
 def stalls(view: View) -> tuple[Stall, ...]:
@@ -104,6 +100,14 @@ def _find(view: View) -> Iterator[Stall]:
         if not queue.consumers or (not queue.messages_unacked and queue.type != "stream"):
             continue
         links = _judged(view, queue)
+        if queue.type != "stream" and any(link.consumer.channel_name is None for link in view.links(queue)):
+            # The counters of the queue are those of its AMQP 0-9-1 clients only.
+            stall = _amqp10(view, queue)
+            if stall is None and links and view.moved(queue, "ack"):
+                stall = _some_consumers(view, queue, links)
+            if stall is not None:
+                yield stall
+            continue
         if not links:
             continue
         if queue.type == "stream":
@@ -117,11 +121,12 @@ def _find(view: View) -> Iterator[Stall]:
 
 
 def _judged(view: View, queue: Queue) -> tuple[ConsumerPath, ...]:
-    """Return the consumers that must and can acknowledge; empty if another cause explains that they do not."""
+    """Return the AMQP 0-9-1 consumers that must and can acknowledge; empty if another cause explains it."""
     links = [
         link
         for link in view.links(queue)
         if link.consumer.ack_required is not False
+        and link.consumer.channel_name is not None
         # 3.10 reports every reader of a stream as inactive.
         and (link.consumer.active is not False or queue.type == "stream")
     ]
@@ -234,6 +239,36 @@ def _gathered(history: Series[Queue], stalled: Series[Queue]) -> bool:
     return rises >= 2 and delta(before, "ack") > 0
 
 
+def _amqp10(view: View, queue: Queue) -> Stall | None:
+    """Return the stall of consumers that use AMQP 1.0; each is judged by its session: the queue has no counters."""
+    links = tuple(link for link in view.links(queue) if link.consumer.active is not False)
+    found = sessions_at_standstill(view, queue, tuple(link for link in links if link.session))
+    if not found:
+        return None
+    first = min(each.since for each in found)
+    arrived = arrivals(from_before(view.history(queue), first))
+    whole = len(found) == len(links)
+    return Stall(
+        queue=queue,
+        early=all(each.early for each in found),
+        stuck=tuple(each.link for each in found),
+        prefetches=tuple(each.prefetch for each in found),
+        full=all(each.prefetch for each in found),
+        never_acked=all(each.never_settled for each in found),
+        gathered=False,
+        consumers=len(links),
+        standbys=sum(link.consumer.active is False for link in view.links(queue)),
+        whole_queue=whole,
+        growing=arrived > 0,
+        published=arrived,
+        seen_seconds=min(each.seen_seconds for each in found),
+        held_seconds=min(each.held_seconds for each in found),
+        warning_after_seconds=max(each.warning_after_seconds for each in found),
+        since=first,
+        amqp10=True,
+    )
+
+
 def _some_readers(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> Stall | None:
     """Return the stall of the readers of a stream that hold their prefetch; each reads all messages by itself."""
     limits, history = view.limits(queue).consumers, view.history(queue)
@@ -249,14 +284,14 @@ def _some_readers(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> 
         growing = delta(_since(history, stalled[0].at.mono), "publish") > 0
         if seen >= limits.stuck_seen and growing and held_seconds >= limits.stuck_for:
             since = stalled[0].at.wall if idle is None else idle
-            found.append(_StuckConsumer(link, prefetch(view, link) or 0, seen, held_seconds, limits.stuck_for, since))
+            found.append(StuckConsumer(link, prefetch(view, link) or 0, seen, held_seconds, limits.stuck_for, since))
     return _stall_of(view, queue, links, found, growing=True) if found else None
 
 
 def _some_consumers(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> Stall | None:
     """Return the stall of the consumers that hold their full prefetch and acknowledge nothing while others work."""
     limits, history = view.limits(queue).consumers, view.history(queue)
-    found: list[_StuckConsumer] = []
+    found: list[StuckConsumer] = []
     for _, group in groupby(links, key=lambda link: link.consumer.channel_name):
         together = tuple(group)
         stalled = None if len(together) == len(links) else _stalled_channel(view, together)
@@ -276,7 +311,7 @@ def _some_consumers(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -
         if held_seconds >= need:
             since = stalled[0].at.wall if idle is None else idle
             found += [
-                _StuckConsumer(link, each, seen, held_seconds, need, since)
+                StuckConsumer(link, each, seen, held_seconds, need, since)
                 for link, each in zip(together, allowed, strict=True)
             ]
     return _stall_of(view, queue, links, found, growing=False) if found else None
@@ -292,7 +327,7 @@ def _stalled_channel(view: View, links: tuple[ConsumerPath, ...]) -> Series[Chan
 
 
 def _stall_of(
-    view: View, queue: Queue, links: tuple[ConsumerPath, ...], found: list[_StuckConsumer], *, growing: bool
+    view: View, queue: Queue, links: tuple[ConsumerPath, ...], found: list[StuckConsumer], *, growing: bool
 ) -> Stall:
     stuck = tuple(each.link for each in found)
     return Stall(

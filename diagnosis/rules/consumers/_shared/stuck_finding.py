@@ -1,13 +1,14 @@
 """The finding about a stall, for the two rules that report one."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 
 from ackscope.clock import iso
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Unit, source
 from diagnosis.contract import ConsumerPath
 from diagnosis.facts import consumer_facts, queue_facts
 from diagnosis.rules.consumers._shared.objects import involved_consumers, process_facts, queue_subject
+from diagnosis.rules.consumers._shared.sessions import SETTLED_BY, session_evidence
 from diagnosis.rules.consumers._shared.stalled_consumers import Stall
 
 
@@ -17,9 +18,9 @@ def stuck_findings(rule: str, stalls: Iterable[Stall]) -> Iterator[Finding]:
     served: dict[str, set[str]] = defaultdict(set)
     for stall in found:
         for link in stall.stuck:
-            served[link.consumer.channel_name or link.consumer.tag].add(stall.queue.name)
+            served[_key(link)].add(stall.queue.name)
     for stall in found:
-        others = set().union(*(served[link.consumer.channel_name or link.consumer.tag] for link in stall.stuck))
+        others = set().union(*(served[_key(link)] for link in stall.stuck))
         yield _finding(rule, stall, sorted(others - {stall.queue.name}))
 
 
@@ -27,7 +28,7 @@ def _finding(rule: str, stall: Stall, other_queues: list[str]) -> Finding:
     queue = stall.queue
     stopped = stall.whole_queue and stall.growing and not stall.one_at_a_time
     severity = Severity.CRITICAL if stopped else Severity.WARNING
-    unacked = sum({link.consumer.channel_name: _unacked(link) for link in stall.stuck}.values())
+    unacked = sum({_key(link): _unacked(link) for link in stall.stuck}.values())
     return Finding(
         rule=rule,
         severity=Severity.INFO if stall.early else severity,
@@ -47,6 +48,7 @@ def _finding(rule: str, stall: Stall, other_queues: list[str]) -> Finding:
             "one_at_a_time": stall.one_at_a_time,
             "unlimited": 0 in stall.prefetches,
             "full": stall.full,
+            "amqp10": stall.amqp10,
             "never_acked": stall.never_acked,
             "gathered": stall.gathered,
             "prefetch": max(stall.prefetches),
@@ -61,17 +63,21 @@ def _finding(rule: str, stall: Stall, other_queues: list[str]) -> Finding:
     )
 
 
+def _key(link: ConsumerPath) -> Hashable:
+    """Return what holds the messages of a consumer: its channel or AMQP 1.0 session."""
+    return link.session.key if link.session else link.consumer.channel_name or link.consumer.tag
+
+
 def _unacked(link: ConsumerPath) -> int:
+    if link.session is not None:
+        return link.session.unsettled or 0
     return (link.channel.messages_unacked or 0) if link.channel else 0
 
 
 def _evidence(stall: Stall, unacked: int) -> Iterator[Evidence]:
     queue = stall.queue
-    yield Evidence(
-        key="acked",
-        value=0,
-        source=source("/api/queues" if stall.whole_queue else "/api/channels", "message_stats.ack"),
-    )
+    counted = source("/api/queues" if stall.whole_queue else "/api/channels", "message_stats.ack")
+    yield Evidence(key="acked", value=0, source=SETTLED_BY if stall.amqp10 else counted)
     yield Evidence(
         key="unacked",
         value=queue.messages_unacked or unacked,
@@ -82,10 +88,13 @@ def _evidence(stall: Stall, unacked: int) -> Iterator[Evidence]:
         key="ready",
         value=queue.messages_ready or 0,
         unit=Unit.MESSAGES,
-        source=source("/api/queues", "messages_ready", "message_stats.publish"),
+        source=source("/api/queues", "messages_ready", "messages" if stall.amqp10 else "message_stats.publish"),
     )
     for link, prefetch in list(zip(stall.stuck, stall.prefetches, strict=True))[:5]:
         idle = link.channel.idle_since if link.channel else None
+        if link.session is not None:
+            yield session_evidence(link)
+            continue
         yield Evidence(
             key="consumer",
             value=_unacked(link),

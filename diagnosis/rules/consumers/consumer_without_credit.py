@@ -1,0 +1,102 @@
+"""consumer-without-credit: consumers attached over AMQP 1.0 ask for no message, so a backlog is not delivered."""
+
+from collections.abc import Iterator
+
+from ackscope.findings import Certainty, Evidence, Finding, Severity, Unit, source
+from ackscope.snapshot import AmqpLink, AmqpSession, Queue
+from diagnosis.contract import ConsumerPath, RuleResult, View
+from diagnosis.facts import queue_facts
+from diagnosis.rules.clients._shared.connections import age_seconds
+from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, process_facts, queue_subject
+from diagnosis.rules.consumers._shared.sessions import arrivals, session_evidence, untold
+from diagnosis.series import last, span, stretch
+from diagnosis.window import Series, Timestamped
+
+NAME = "consumer-without-credit"
+
+
+def evaluate(view: View) -> Iterator[RuleResult]:
+    """Judge every queue with messages ready all of whose consumers use AMQP 1.0."""
+    yield from untold(view, NAME)
+    for queue in view.queues:
+        links = tuple(link for link in view.links(queue) if link.consumer.active is not False)
+        if not queue.messages_ready or queue.type == "stream" or not all(link.session for link in links):
+            continue
+        waiting = stretch(view.history(queue), _ready_stays)
+        seen = min((span(_asks_for_nothing(view, link)) for link in links), default=0.0)
+        seen = min(seen, span(waiting))
+        if links and seen >= view.limits(queue).early:
+            yield _finding(view, queue, links, waiting, seen)
+
+
+def _ready_stays(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
+    return 0 < (older.value.messages_ready or 0) <= (newer.value.messages_ready or 0)
+
+
+def _link(session: AmqpSession, link: ConsumerPath) -> AmqpLink | None:
+    found = (each for each in session.consuming if str(each.handle) == link.consumer.tag)
+    return next((each for each in found if each.name == link.consumer.link_name), None)
+
+
+def _asks_for_nothing(view: View, link: ConsumerPath) -> Series[AmqpSession]:
+    """Return the readings in which a link had no credit, its session held nothing, and nothing was sent on it."""
+    if link.session is None or not _is_idle(link.session, link):
+        return ()
+
+    def stays(older: Timestamped[AmqpSession], newer: Timestamped[AmqpSession]) -> bool:
+        before, after = _link(older.value, link), _link(newer.value, link)
+        same = before is not None and after is not None and before.delivery_count == after.delivery_count
+        return same and _is_idle(older.value, link)
+
+    return stretch(view.session_history(link.session), stays)
+
+
+def _is_idle(session: AmqpSession, link: ConsumerPath) -> bool:
+    own = _link(session, link)
+    return own is not None and own.credit == 0 and session.unsettled == 0
+
+
+def _finding(view: View, queue: Queue, links: tuple[ConsumerPath, ...], waiting: Series[Queue], seen: float) -> Finding:
+    need = view.limits(queue).consumers.no_credit_for
+    during = last(waiting, seen)
+    arrived = arrivals(during)
+    sent = sum(own.delivery_count or 0 for link in links if link.session and (own := _link(link.session, link)))
+    lasted = seen if sent else max(seen, _piled_up(view, queue, links, during))
+    early = lasted < need
+    severity = Severity.CRITICAL if arrived else Severity.WARNING
+    return Finding(
+        rule=NAME,
+        severity=Severity.INFO if early else severity,
+        subject=queue_subject(queue),
+        since=during[0].at.iso(),
+        facts={
+            "queue": queue_facts(queue),
+            "consumers": len(links),
+            "ready": queue.messages_ready or 0,
+            "arrived": arrived,
+            "delivered": sent,
+            "waiting_seconds": lasted,
+            "warning_after_seconds": need,
+            "clients": client_names(links),
+            "first_consumer": process_facts(links[0]),
+        },
+        evidence=(
+            Evidence(
+                key="ready",
+                value=queue.messages_ready or 0,
+                unit=Unit.MESSAGES,
+                source=source("/api/queues", "messages_ready", "messages"),
+            ),
+            *(session_evidence(link) for link in links[:5]),
+        ),
+        involved=involved_consumers((queue,), links),
+        certainty=Certainty.EARLY if early else Certainty.LIKELY,
+        seen_seconds=seen,
+    )
+
+
+def _piled_up(view: View, queue: Queue, links: tuple[ConsumerPath, ...], during: Series[Queue]) -> float:
+    """Return for how long consumers that never took a message have asked for none, by the backlog behind them."""
+    arrived = arrivals(during)
+    ages = [age_seconds(view, link.connection) if link.connection else 0.0 for link in links]
+    return min((queue.messages_ready or 0) * span(during) / arrived, *ages) if arrived else 0.0
