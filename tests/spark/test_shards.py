@@ -24,7 +24,12 @@ def test_two_jobs_make_what_one_makes(session, fingerprint, tmp_path):
         rows = random_messages(random.Random(cluster), 100, 0, 600)
         write(tmp_path / "landing", PROBE_MESSAGES, rows, "a", cluster=cluster)
     (tmp_path / "streamed").mkdir()
-    status = stream_until(tmp_path, session, lambda status: status["batches"] >= 1, shard=SHOPS)
+
+    def is_taken_in(status):
+        """The rows are there, and a listing after them has found nothing more."""
+        return status["batches"] >= 1 and read_watermark(tmp_path / "streamed", jobs.generation(), SHOPS) > 0
+
+    status = stream_until(tmp_path, session, is_taken_in, shard=SHOPS)
 
     assert 200 == status.landing_rows
     assert 0.0 == status.lag_seconds
