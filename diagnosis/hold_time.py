@@ -90,8 +90,8 @@ def prefetch(view: View, link: ConsumerPath) -> int | None:
     The consumer's own prefetch counts. If it has none, the global prefetch of its channel (3.x) counts, provided that
     the channel consumes from one queue only.
     """
-    if link.consumer.channel_name is None:
-        # It uses another protocol, or was just opened. For AMQP 1.0 the broker says 0, although credit limits it.
+    if link.is_uncounted:
+        # The broker may say 0, although credit limits it.
         return None
     own = link.consumer.prefetch_count
     shared = link.channel.global_prefetch_count if link.channel else None

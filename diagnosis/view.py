@@ -37,6 +37,14 @@ class ConsumerPath:
     connection: Connection | None
     session: AmqpSession | None = None
 
+    @property
+    def is_uncounted(self) -> bool:
+        """Whether the broker tells neither a channel nor a prefetch of it, as of consumers that use AMQP 1.0.
+
+        The consumer of a local shovel has no channel either, but a prefetch.
+        """
+        return self.consumer.channel_name is None and not self.consumer.prefetch_count
+
 
 class View(LatestReadings):
     """A view of one window for one diagnosis. Its lists are computed on first use and cached in the view.

@@ -51,14 +51,14 @@ class AmqpSessions:
     def merged(self, read: Iterable[AmqpSession], at: Instant) -> tuple[AmqpSession, ...]:
         """Return the sessions that were just read, with those of connections that were not asked and still exist."""
         names, asked = self._names, set(self._asked)
-        kept = {name: self._latest[name] for name in names if name in self._latest and name not in asked}
+        remaining = {name: self._latest[name] for name in names if name in self._latest and name not in asked}
         fresh: dict[str, tuple[AmqpSession, ...]] = {}
         for session in read:
             fresh[session.connection_name] = (
                 *fresh.get(session.connection_name, ()),
                 replace(session, read_at=at),
             )
-        self._latest = {**kept, **fresh}
+        self._latest = {**remaining, **fresh}
         return tuple(session for name in sorted(self._latest) for session in self._latest[name])
 
 
@@ -87,14 +87,14 @@ def with_sessions(parts: Mapping[str, Part[Any]]) -> dict[str, Part[Any]]:
         candidates = links.get((consumer.vhost, consumer.queue, consumer.tag), [])
         if candidates:
             session, link = candidates.pop()
-            found[index] = _told(consumer, known[session.connection_name], session, link)
+            found[index] = _joined(consumer, known[session.connection_name], session, link)
     if not found:
         return dict(parts)
     value = tuple(found.get(index, consumer) for index, consumer in enumerate(consumers.value))
     return {**parts, "consumers": replace(consumers, value=value)}
 
 
-def _told(consumer: Consumer, connection: Connection, session: AmqpSession, link: AmqpLink) -> Consumer:
+def _joined(consumer: Consumer, connection: Connection, session: AmqpSession, link: AmqpLink) -> Consumer:
     alone = len([each for each in session.consuming if not each.settled_by_sender]) == 1
     return replace(
         consumer,

@@ -91,8 +91,8 @@ def assemble(cluster: str, at: Instant, parts: Mapping[str, Part[Any]]) -> Snaps
     Consumers of AMQP 1.0 get what their sessions tell about them.
     """
     complete = {family: parts.get(family, Part()) for family in FAMILIES}
-    told = with_sessions(without_misleading_lists(complete))
-    snapshot = replace(Snapshot(cluster=cluster, taken=at), **dict[str, Any](told))
+    joined = with_sessions(without_misleading_lists(complete))
+    snapshot = replace(Snapshot(cluster=cluster, taken=at), **dict[str, Any](joined))
     return replace(snapshot, hidden_queues=hidden_queues(snapshot))
 
 
@@ -102,8 +102,9 @@ def raise_if_unreadable(snapshot: Snapshot) -> None:
     Raises:
         BrokerError: no family could be read; the message is that of the overview.
     """
-    # Links do not count: a server that is not a broker answers 404, like a broker without shovels and federation.
-    if all(part.value is None for name, part in snapshot.parts.items() if name != "links"):
+    # Links do not count: a server that is not a broker answers 404, like a broker without shovels and federation. Without
+    # known AMQP 1.0 connections, sessions are read without a request.
+    if all(part.value is None for name, part in snapshot.parts.items() if name not in ("links", "sessions")):
         errors = [part.error for part in snapshot.parts.values() if part.error]
         raise BrokerError(errors[0] if errors else f"cluster {snapshot.cluster!r}: nothing could be read")
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ackscope.counters import MessageStats
-from ackscope.findings import Evidence, Inconclusive, Unit, source
+from ackscope.findings import Evidence, Fact, Inconclusive, Unit, source
 from ackscope.snapshot import AmqpSession, Channel, Queue
 from diagnosis.contract import ConsumerPath, View
 from diagnosis.facts import consumer_facts
@@ -205,9 +205,9 @@ def untold(view: View, rule: str) -> Iterator[Inconclusive]:
     )
     if queues:
         version = view.version
-        facts = {
+        facts: dict[str, Fact] = {
             "queues": len(queues),
-            "names": list[str](queues),
+            "names": list[Fact](queues),
             "too_old": version is not None and version < (4, 1),
             "error": view.error("sessions"),
         }
@@ -216,7 +216,7 @@ def untold(view: View, rule: str) -> Iterator[Inconclusive]:
 
 def _is_untold(view: View, link: ConsumerPath) -> bool:
     """Return whether a consumer has neither a channel nor a session, and is not just new."""
-    if link.consumer.channel_name is not None or link.session is not None:
+    if not link.is_uncounted or link.session is not None:
         return False
     earlier = [seen.value for seen in view.window.readings("consumers")[-2:-1]]
     return not earlier or any(

@@ -100,7 +100,7 @@ def _find(view: View) -> Iterator[Stall]:
         if not queue.consumers or (not queue.messages_unacked and queue.type != "stream"):
             continue
         links = _judged(view, queue)
-        if queue.type != "stream" and any(link.consumer.channel_name is None for link in view.links(queue)):
+        if queue.type != "stream" and any(link.is_uncounted for link in view.links(queue)):
             # The counters of the queue are those of its AMQP 0-9-1 clients only.
             stall = _amqp10(view, queue)
             if stall is None and links and view.moved(queue, "ack"):
@@ -126,7 +126,7 @@ def _judged(view: View, queue: Queue) -> tuple[ConsumerPath, ...]:
         link
         for link in view.links(queue)
         if link.consumer.ack_required is not False
-        and link.consumer.channel_name is not None
+        and not link.is_uncounted
         # 3.10 reports every reader of a stream as inactive.
         and (link.consumer.active is not False or queue.type == "stream")
     ]

@@ -94,6 +94,12 @@ NOT_SET = {"operator_policy", "mirrors", "synchronised_mirrors"}
 """No recorded queue has one; mirrored queues of 3.10 would list their mirrors."""
 
 
+NATIVE = {"session_number", "link_name", "credit", "unsettled"}
+"""Of consumers that use AMQP 1.0; no recorded client does. `test_amqp_sessions` has recorded ones."""
+
+CONTAINER = {"connections": {"container_id"}}
+
+
 @pytest.mark.parametrize(
     ("version", "expected"),
     [
@@ -102,16 +108,28 @@ NOT_SET = {"operator_policy", "mirrors", "synchronised_mirrors"}
             {
                 "nodes": {"being_drained"},
                 "queues": {"delivery_limit", "publishers", "segments"} | NOT_SET,
-                "consumers": {"consumer_timeout_ms"},
+                "consumers": {"consumer_timeout_ms"} | NATIVE,
+                **CONTAINER,
             },
         ),
-        ("4.0.5", {"nodes": ZEROS, "queues": {"idle_since"} | NOT_SET, "channels": {"global_prefetch_count"}}),
+        (
+            "4.0.5",
+            {
+                "nodes": ZEROS,
+                "queues": {"idle_since"} | NOT_SET,
+                "channels": {"global_prefetch_count"},
+                "consumers": NATIVE,
+                **CONTAINER,
+            },
+        ),
         (
             "4.3.6",
             {
                 "nodes": ZEROS | {"partitions"},
                 "queues": {"idle_since", "messages_paged_out", "message_bytes_paged_out"} | NOT_SET,
                 "channels": {"global_prefetch_count"},
+                "consumers": NATIVE,
+                **CONTAINER,
             },
         ),
     ],

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from exporter.broker.families import FAMILIES
 from exporter.broker.fields import count, number, version_of, whole
 from tests.unit.exporter.broker.server import VERSIONS, fixture
+from tests.unit.exporter.broker.test_amqp_sessions import CONSUMING, HOLDER, PUBLISHING
 
 
 def without_zeros(value):
@@ -36,8 +37,13 @@ RICHEST_SHAPE = {
         ("exchanges", "bindings", "vhosts", "policies", "limits", "links", "features", "auth", "memory"), "linked"
     ),
 }
+SESSIONS = {HOLDER: [CONSUMING], "another": [PUBLISHING]}
+"""No recorded workload uses AMQP 1.0."""
+
 PAYLOADS = {
-    (version, family): without_zeros(fixture(version, family, RICHEST_SHAPE.get(family, "")))
+    (version, family): without_zeros(
+        SESSIONS if family == "sessions" else fixture(version, family, RICHEST_SHAPE.get(family, ""))
+    )
     for version in VERSIONS
     for family in FAMILIES
 }
