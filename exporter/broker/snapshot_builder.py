@@ -102,8 +102,8 @@ def raise_if_unreadable(snapshot: Snapshot) -> None:
     Raises:
         BrokerError: no family could be read; the message is that of the overview.
     """
-    # Links do not count: a server that is not a broker answers 404, like a broker without shovels and federation. Without
-    # known AMQP 1.0 connections, sessions are read without a request.
+    # Links do not count: a server that is not a broker answers 404, like a broker without shovels and federation.
+    # Sessions do not either: without known AMQP 1.0 connections they are read without a request.
     if all(part.value is None for name, part in snapshot.parts.items() if name not in ("links", "sessions")):
         errors = [part.error for part in snapshot.parts.values() if part.error]
         raise BrokerError(errors[0] if errors else f"cluster {snapshot.cluster!r}: nothing could be read")

@@ -15,7 +15,7 @@ from diagnosis.rules.consumers._shared.stalled_consumers import Stall
 def stuck_findings(rule: str, stalls: Iterable[Stall]) -> Iterator[Finding]:
     """Yield the finding for each queue; it names the other queues that the same client has stopped."""
     found = tuple(stalls)
-    served: dict[str, set[str]] = defaultdict(set)
+    served: dict[Hashable, set[str]] = defaultdict(set)
     for stall in found:
         for link in stall.stuck:
             served[_key(link)].add(stall.queue.name)

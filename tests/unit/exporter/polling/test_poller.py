@@ -47,7 +47,9 @@ def test_before_the_first_round_every_part_is_empty():
     """There is always a snapshot."""
     poller = Poller("shop", ManagementSettings(url="http://127.0.0.1:1"), quickly(), SystemClock(), lambda _: None)
 
-    assert [(None, None, None)] * len(FAMILIES) == [(part.value, part.at, part.error) for part in poller.latest.parts.values()]
+    parts = poller.latest.parts.values()
+
+    assert [(None, None, None)] * len(FAMILIES) == [(part.value, part.at, part.error) for part in parts]
     assert {0} == {stats.attempts for stats in poller.stats.families.values()}
 
 
