@@ -71,8 +71,8 @@ def _library() -> dict[str, Any]:
         }
     except ImportError:
         raise MissingPart(
-            "this fault needs an AMQP 1.0 client: pip install python-qpid-proton (it is in the dev dependencies; "
-            "building it needs a C compiler, cmake and the headers of OpenSSL)"
+            "this fault needs an AMQP 1.0 client: scripts/setup.sh test installs it, "
+            "or pip install python-qpid-proton (it is compiled: a C compiler and the headers of Python)"
         ) from None
 
 

@@ -16,6 +16,8 @@ have() {
     prometheus | chromium | debootstrap | strace | buildah) command -v "$1" ;;
     prometheus-alertmanager) command -v prometheus-alertmanager ;;
     systemd) command -v systemd-analyze ;;
+    gcc) command -v cc ;;
+    python3-dev) python3 -c 'import os, sysconfig; os.stat(sysconfig.get_path("include") + "/Python.h")' ;;
     nginx-light) [ -x /usr/sbin/nginx ] || command -v nginx ;;
     python3-venv) python3 -c 'import ensurepip, venv' ;;
     # Erlang's and Debian's own keys, without which debootstrap refuses (Ubuntu).
@@ -72,7 +74,7 @@ python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
 
 packages=(rabbitmq-server default-jre-headless prometheus debootstrap debian-archive-keyring)
 command -v uv >/dev/null 2>&1 || packages+=(python3-venv)
-[ "${1:-}" != test ] || packages+=(chromium strace systemd nginx-light prometheus-alertmanager)
+[ "${1:-}" != test ] || packages+=(chromium strace systemd nginx-light prometheus-alertmanager gcc python3-dev)
 [ "${1:-}" != ship ] || packages+=(buildah prometheus-alertmanager)
 install_system "${packages[@]}"
 
@@ -86,6 +88,12 @@ if [ ! -x .venv/bin/ackscope ] || [ "$(cat "$stamp" 2>/dev/null)" != "$want" ]; 
   "$uv" pip sync --quiet --python .venv/bin/python --require-hashes requirements.lock
   "$uv" pip install --quiet --python .venv/bin/python --no-deps --editable .
   echo "$want" >"$stamp"
+fi
+
+# Compiled, for the AMQP 1.0 clients of the lab.
+if [ "${1:-}" = test ] && ! .venv/bin/python -c 'import proton' 2>/dev/null; then
+  say "compiling python-qpid-proton (a minute)"
+  "$uv" pip install --quiet --python .venv/bin/python --require-hashes -r requirements-amqp10.lock
 fi
 
 # Their versions are pinned; Go's checksum database checks them.
