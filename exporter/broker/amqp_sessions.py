@@ -13,7 +13,7 @@ from ackscope.snapshot import AmqpLink, AmqpSession, Connection, Consumer, Part
 from exporter.broker.fields import Version
 
 MOST_CONNECTIONS = 50
-"""Connections that one reading asks; about 2 ms each at the broker (4.3)."""
+"""Connections that one reading asks; the budget of polling bounds how often."""
 
 FIRST_VERSION: Version = (4, 1)
 """The first version that reports sessions."""

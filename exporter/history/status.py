@@ -1,4 +1,4 @@
-"""The pipeline's lag, from its status file."""
+"""The pipeline's lag, from the status files of its jobs."""
 
 import math
 from dataclasses import dataclass
@@ -11,6 +11,8 @@ from ackscope.errors import DataError
 
 STATUS = "_status.json"
 """Name below the rollup directory; `ackscope pipeline stream` writes it at least every 10 s."""
+_SHARDS = "_status-*.json"
+"""The same of jobs with `--clusters`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +33,16 @@ class PipelineLag:
 
 
 def read_lag(root: Path) -> PipelineLag | None:
-    """Read the last report; None if there is no file or no lag in it.
+    """Read the last report of each job and return that of the latest one; None if there is no file or no lag in it.
 
     Raises:
-        DataError: the file cannot be read.
+        DataError: a file cannot be read.
     """
-    path = root / STATUS
+    found = (_read(path) for path in (root / STATUS, *sorted(root.glob(_SHARDS))))
+    return max((lag for lag in found if lag is not None), key=lambda lag: lag.seconds - lag.reported_at, default=None)
+
+
+def _read(path: Path) -> PipelineLag | None:
     try:
         document = orjson.loads(path.read_bytes())
         if document.get("lag_seconds") is None:

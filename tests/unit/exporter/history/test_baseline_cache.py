@@ -146,6 +146,15 @@ def test_lag_grows_while_the_pipeline_is_away(tmp_path):
     assert (67.5, 7.5) == (lag.at(WALL + 60), lag.at(WALL - 60))
 
 
+def test_of_several_jobs_the_latest_counts(tmp_path):
+    """A fleet that is shared by jobs has a status file for each."""
+    for name, lag in (("_status-a.json", 3.0), ("_status-b.json", 400.0)):
+        say(tmp_path, lag_seconds=lag, updated_at=STAMP)
+        (tmp_path / "_status.json").rename(tmp_path / name)
+
+    assert PipelineLag(400.0, WALL) == read_lag(tmp_path)
+
+
 @pytest.mark.parametrize(
     "status",
     [{}, {"updated_at": STAMP}, {"lag_seconds": None, "updated_at": STAMP}],
