@@ -8,7 +8,7 @@ from diagnosis.contract import ConsumerPath, RuleResult, View
 from diagnosis.facts import queue_facts
 from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, process_facts, queue_subject
-from diagnosis.rules.consumers._shared.sessions import arrivals, session_evidence, untold
+from diagnosis.rules.consumers._shared.sessions import arrivals, session_evidence, unreported
 from diagnosis.series import last, span, stretch
 from diagnosis.window import Series, Timestamped
 
@@ -17,7 +17,7 @@ NAME = "consumer-without-credit"
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue with messages ready all of whose consumers use AMQP 1.0."""
-    yield from untold(view, NAME)
+    yield from unreported(view, NAME)
     for queue in view.queues:
         links = tuple(link for link in view.links(queue) if link.consumer.active is not False)
         if not queue.messages_ready or queue.type == "stream" or not all(link.session for link in links):

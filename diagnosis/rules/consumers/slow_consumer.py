@@ -10,14 +10,14 @@ from ackscope.findings import Suppressed
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.consumers._shared.consumer_capacity import network_bound, saturated_queues, saturation_finding
 from diagnosis.rules.consumers._shared.objects import queue_subject
-from diagnosis.rules.consumers._shared.sessions import untold
+from diagnosis.rules.consumers._shared.sessions import unreported
 
 NAME = "slow-consumer"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that grows while its consumers work at capacity."""
-    yield from untold(view, NAME)
+    yield from unreported(view, NAME)
     for found in saturated_queues(view):
         by_network = network_bound(view, found)
         if by_network:

@@ -10,7 +10,7 @@ from ackscope.findings import Suppressed
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.cluster._shared.link_flow import stalled_links
 from diagnosis.rules.consumers._shared.objects import queue_subject
-from diagnosis.rules.consumers._shared.sessions import untold
+from diagnosis.rules.consumers._shared.sessions import unreported
 from diagnosis.rules.consumers._shared.stalled_consumers import stalls
 from diagnosis.rules.consumers._shared.stuck_finding import stuck_findings
 
@@ -19,7 +19,7 @@ NAME = "stuck-consumer"
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Report every queue that is stuck as a whole or in part."""
-    yield from untold(view, NAME)
+    yield from unreported(view, NAME)
     links = {stall.queue.key: source for source, stall in stalled_links(view)}
     for stall in stalls(view):
         if stall.queue.key in links:

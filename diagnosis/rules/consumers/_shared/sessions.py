@@ -196,12 +196,12 @@ def session_evidence(link: ConsumerPath) -> Evidence:
     )
 
 
-def untold(view: View, rule: str) -> Iterator[Inconclusive]:
+def unreported(view: View, rule: str) -> Iterator[Inconclusive]:
     """Yield why consumers of a protocol other than AMQP 0-9-1 cannot be judged, if the broker tells nothing of them."""
     queues = sorted(
         f"{queue.name!r} in vhost {queue.vhost!r}"
         for queue in view.queues
-        if queue.type != "stream" and any(_is_untold(view, link) for link in view.links(queue))
+        if queue.type != "stream" and any(_is_unreported(view, link) for link in view.links(queue))
     )
     if queues:
         version = view.version
@@ -211,10 +211,10 @@ def untold(view: View, rule: str) -> Iterator[Inconclusive]:
             "too_old": version is not None and version < (4, 1),
             "error": view.error("sessions"),
         }
-        yield Inconclusive(rule=rule, reason="sessions_untold", facts=facts)
+        yield Inconclusive(rule=rule, reason="sessions_not_reported", facts=facts)
 
 
-def _is_untold(view: View, link: ConsumerPath) -> bool:
+def _is_unreported(view: View, link: ConsumerPath) -> bool:
     """Return whether a consumer has neither a channel nor a session, and is not just new."""
     if not link.is_uncounted or link.session is not None:
         return False

@@ -189,7 +189,7 @@ def test_a_queue_that_is_or_may_be_served_is_not_reported(other):
     assert "consumer-without-credit" not in rules
 
 
-def untold(t, version="4.0.5", **parts):
+def unreported(t, version="4.0.5", **parts):
     """A consumer of which the broker tells its queue and tag only, and that seems to hold messages."""
     bare = consumer(tag="0", channel_name=None, connection_name=None, prefetch_count=0, peer_host=None, peer_port=None)
     return {
@@ -204,16 +204,16 @@ def untold(t, version="4.0.5", **parts):
 @pytest.mark.parametrize(
     ("shot", "words"),
     [
-        (untold, "from 4.1 on"),
-        (lambda t: untold(t, "4.3.6", sessions=Part(error="403 for guest")), "403 for guest"),
-        (lambda t: untold(t, "4.3.6"), "neither what these hold"),
+        (unreported, "from 4.1 on"),
+        (lambda t: unreported(t, "4.3.6", sessions=Part(error="403 for guest")), "403 for guest"),
+        (lambda t: unreported(t, "4.3.6"), "neither what these hold"),
     ],
     ids=["4.0", "refused", "another protocol"],
 )
 def test_where_the_broker_tells_nothing_it_is_inconclusive(shot, words):
     """Never silence, and never a guess."""
     verdict = look(film(shot, until=120))
-    gaps = [each for each in verdict.inconclusive if each.reason == "sessions_untold"]
+    gaps = [each for each in verdict.inconclusive if each.reason == "sessions_not_reported"]
 
     assert [] == found(verdict)
     assert set(UNREAD) == {each.rule for each in gaps}
@@ -224,9 +224,11 @@ def test_where_the_broker_tells_nothing_it_is_inconclusive(shot, words):
 
 def test_a_consumer_that_just_came_is_not_inconclusive():
     """Its session is read with the next poll."""
-    window = film(lambda t: untold(t, "4.3.6") if t >= 60 else {**untold(t, "4.3.6"), "consumers": ()}, until=60)
+    window = film(
+        lambda t: unreported(t, "4.3.6") if t >= 60 else {**unreported(t, "4.3.6"), "consumers": ()}, until=60
+    )
 
-    assert [] == [each for each in look(window).inconclusive if each.reason == "sessions_untold"]
+    assert [] == [each for each in look(window).inconclusive if each.reason == "sessions_not_reported"]
 
 
 def slow(t, settled=2, arriving=10, **more):
