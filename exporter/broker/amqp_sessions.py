@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from ackscope.clock import Instant
+from ackscope.errors import BrokerError
 from ackscope.snapshot import AmqpLink, AmqpSession, Connection, Consumer, Part
 from exporter.broker.fields import Version
 
@@ -25,28 +26,46 @@ PROTOCOL = "AMQP 1-0"
 class AmqpSessions:
     """The sessions of all AMQP 1.0 connections, each as it was read last.
 
-    `listed` is called by the thread that reads the connections, the others by the one that reads the sessions.
+    `listed` and `not_listed` are called by the thread that reads the connections, the others by the one that reads the
+    sessions.
     """
 
     def __init__(self) -> None:
         self._names: tuple[str, ...] = ()
+        self._listed_at: Instant | None = None
+        self._failure: BrokerError | None = None
         self._asked: tuple[str, ...] = ()
         self._latest: dict[str, tuple[AmqpSession, ...]] = {}
         # Connection -> number of the round in which it was asked last.
         self._round, self._turns = 0, dict[str, int]()
 
-    def listed(self, connections: Iterable[Connection]) -> None:
+    def listed(self, connections: Iterable[Connection], at: Instant) -> None:
         """Note the connections that exist."""
         self._names = tuple(each.name for each in connections if each.protocol == PROTOCOL)
+        self._listed_at, self._failure = at, None
+
+    def not_listed(self, error: BrokerError) -> None:
+        """Note that the connections could not be read, so that it is not known which ones to ask."""
+        self._failure = error
 
     def due(self, version: Version | None) -> tuple[str, ...]:
-        """Return the connections to ask now: those that were not asked for longest; none before 4.1."""
+        """Return the connections to ask now: those that were not asked for longest; none before 4.1.
+
+        Raises:
+            BrokerError: the connections could not be read, for this reason.
+        """
+        if self._failure is not None:
+            raise self._failure.with_traceback(None)
         names = self._names if version is not None and version >= FIRST_VERSION else ()
         self._asked = tuple(sorted(names, key=lambda name: self._turns.get(name, -1))[:MOST_CONNECTIONS])
         self._round += 1
         self._turns = {name: self._turns[name] for name in names if name in self._turns}
         self._turns.update(dict.fromkeys(self._asked, self._round))
         return self._asked
+
+    def known_at(self, now: Instant) -> Instant:
+        """Return the time of what is known: that of the list of connections if none of them was asked."""
+        return now if self._asked or self._listed_at is None else self._listed_at
 
     def merged(self, read: Iterable[AmqpSession], at: Instant) -> tuple[AmqpSession, ...]:
         """Return the sessions that were just read, with those of connections that were not asked and still exist."""

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from ackscope.clock import Clock
+from ackscope.errors import BrokerError
 from ackscope.failures import FailurePhrase
 from ackscope.snapshot import Overview
 from exporter.broker.amqp_sessions import AmqpSessions
@@ -156,9 +157,13 @@ class BrokerReader:
             if family == "nodes":
                 self._nodes = tuple(node.name for node in value if node.running)
             if family == "connections":
-                self._sessions.listed(value)
+                self._sessions.listed(value, self._clock.now())
             if family == "sessions":
                 value = self._sessions.merged(value, self._clock.now())
+        except BrokerError as error:
+            if family == "connections":
+                self._sessions.not_listed(error)
+            raise
         finally:
             if family == "overview":
                 self._overview_attempted.set()
@@ -167,7 +172,8 @@ class BrokerReader:
             if family == "connections":
                 self._connections_attempted.set()
         done = self._clock.now()
-        return FamilyReading(value=value, gaps=dict(gaps), at=done, seconds=done.since(began))
+        at = self._sessions.known_at(done) if family == "sessions" else done
+        return FamilyReading(value=value, gaps=dict(gaps), at=at, seconds=done.since(began))
 
     def queue_hints(self, redelivering: Collection[QueueKey] = ()) -> QueueHints:
         """Return the hints about queues from the latest overview, with the given redelivering queues."""

@@ -3,7 +3,7 @@
 import pytest
 
 from ackscope.clock import Instant
-from ackscope.errors import BrokerError
+from ackscope.errors import BrokerError, Unreachable
 from ackscope.snapshot import AmqpLink, AmqpSession, Connection, Consumer, Part
 from exporter.broker.amqp_sessions import MOST_CONNECTIONS, AmqpSessions, with_sessions
 from exporter.broker.endpoints.connections import decode_connections
@@ -137,7 +137,7 @@ def test_what_cannot_be_used_is_a_gap(payload, gap):
 def test_nobody_is_asked_where_sessions_are_not_reported(version):
     """Before 4.1 the endpoint does not exist."""
     sessions = AmqpSessions()
-    sessions.listed(named(1))
+    sessions.listed(named(1), at(0))
 
     assert () == sessions.due(version)
 
@@ -146,7 +146,7 @@ def test_connections_take_turns():
     """Each reading asks some; the others keep what they answered, until they close."""
     many = range(MOST_CONNECTIONS + 20)
     sessions = AmqpSessions()
-    sessions.listed([*named(*many), *named("other", protocol="AMQP 0-9-1")])
+    sessions.listed([*named(*many), *named("other", protocol="AMQP 0-9-1")], at(0))
     first, second, third = (sessions.due((4, 3)) for _ in range(3))
 
     assert MOST_CONNECTIONS == len(set(first)) == len(set(second))
@@ -154,10 +154,38 @@ def test_connections_take_turns():
     assert set(third) >= set(first) - set(second)
 
 
+def test_without_a_list_of_connections_nobody_knows_whom_to_ask():
+    """It is an error, not an empty answer: until the list is read again."""
+    sessions = AmqpSessions()
+    sessions.listed(named(1), at(0))
+    sessions.not_listed(Unreachable("broker:15672: connection refused"))
+
+    with pytest.raises(Unreachable, match="connection refused"):
+        sessions.due((4, 3))
+
+    sessions.listed(named(1), at(5))
+
+    assert ("1",) == sessions.due((4, 3))
+
+
+def test_an_answer_that_was_not_asked_for_is_as_old_as_the_list():
+    """Without AMQP 1.0 clients nothing is requested, so nothing new is known."""
+    sessions = AmqpSessions()
+    sessions.listed([], at(5))
+    sessions.due((4, 3))
+
+    assert at(5) == sessions.known_at(at(9))
+
+    sessions.listed(named(1), at(10))
+    sessions.due((4, 3))
+
+    assert at(12) == sessions.known_at(at(12))
+
+
 def test_those_not_asked_keep_what_they_answered():
     """Until they close; one that was asked and answered nothing has no session any more."""
     sessions = AmqpSessions()
-    sessions.listed(named(*range(MOST_CONNECTIONS + 1)))
+    sessions.listed(named(*range(MOST_CONNECTIONS + 1)), at(0))
     first = [AmqpSession(connection_name=name, number=0) for name in sessions.due((4, 3))]
 
     assert {at(5)} == {each.read_at for each in sessions.merged(first, at(5))}
@@ -168,7 +196,7 @@ def test_those_not_asked_keep_what_they_answered():
     assert {each.connection_name for each in first} - set(asked) == kept
     assert kept
 
-    sessions.listed([])
+    sessions.listed([], at(0))
 
     assert () == sessions.merged([], at(15))
 
