@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from ackscope.atomic_file import write_atomically
 from ackscope.findings import Severity
 from ackscope.log import get_logger
+from ackscope.state_file import read_state
 from exporter.delivery.incidents import Brief, Delivered, EndReason, FindingIncident, IncidentKey
 
 log = get_logger(__name__)
@@ -61,26 +62,9 @@ def digest(address: str) -> str:
 
 
 def read_record(path: Path, address: str) -> RecordContent:
-    """The content of a file; an empty one if there is none, or it is that of another destination.
-
-    An invalid file is renamed, so that the exporter still starts.
-    """
-    try:
-        content = _CONTENT.validate_json(path.read_bytes())
-    except FileNotFoundError:
-        return RecordContent()
-    except OSError as error:
-        log.warning("deliveries not read", file=str(path), error=error.strerror)
-        return RecordContent()
-    except ValidationError:
-        content = None
-    if content is None or content.version != _VERSION:
-        aside = path.with_name(f"{path.name}.invalid")
-        log.warning("deliveries not read: the file is invalid, renamed", file=str(path), renamed=str(aside))
-        try:
-            path.replace(aside)
-        except OSError as error:
-            log.warning("file not renamed", file=str(path), error=error.strerror)
+    """The content of a file; an empty one if there is none, or it is that of another destination."""
+    content = read_state(path, _CONTENT, _VERSION)
+    if content is None:
         return RecordContent()
     if content.address != digest(address):
         log.info("the destination changed: it gets all present findings", file=str(path))

@@ -4,16 +4,16 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import orjson
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from ackscope.atomic_file import write_atomically
 from ackscope.clock import Instant, iso
 from ackscope.errors import DataError, UsageError
 from ackscope.findings import DiagnosisResult, Finding, Severity, flat
 from ackscope.log import get_logger
+from ackscope.state_file import read_state
 from ackscope.triage import Triage
 
 log = get_logger(__name__)
@@ -202,24 +202,5 @@ def number_muted(findings: Sequence[Finding], triage: Mapping[FindingKey, Triage
 
 
 def _read(path: Path) -> tuple[_Entry, ...]:
-    """The entries of a file. An invalid one is renamed, so that nothing is lost and the exporter still starts."""
-    try:
-        content: Any = path.read_bytes()
-    except FileNotFoundError:
-        return ()
-    except OSError as error:
-        log.warning("triage not read", file=str(path), error=error.strerror)
-        return ()
-    try:
-        found = _FILE.validate_json(content)
-    except ValidationError:
-        found = None
-    if found is not None and found.version == _VERSION:
-        return found.entries[:MAX_ENTRIES]
-    aside = path.with_name(f"{path.name}.invalid")
-    log.warning("triage not read: the file is invalid, renamed", file=str(path), renamed=str(aside))
-    try:
-        path.replace(aside)
-    except OSError as error:
-        log.warning("triage not renamed", file=str(path), error=error.strerror)
-    return ()
+    found = read_state(path, _FILE, _VERSION)
+    return () if found is None else found.entries[:MAX_ENTRIES]
