@@ -1,16 +1,25 @@
 """Foreign text on a terminal and in a log: names chosen by clients cannot move the cursor, recolour or hide text."""
 
 import json
-import re
+import unicodedata
 from typing import Any, TextIO
 
-_HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
-"""Control, direction and zero-width characters, except tab and newline."""
+_HIDDEN = {"Cc", "Cf", "Zl", "Zp"}
+"""Unicode categories of control, direction and zero-width characters."""
+
+
+def is_hidden(character: str) -> bool:
+    """Whether a character does something instead of being shown."""
+    return unicodedata.category(character) in _HIDDEN
 
 
 def printable(text: str) -> str:
-    """The text with hidden characters as the escapes of JSON, so that JSON stays JSON; lines stay lines."""
-    return _HIDDEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
+    """The text with hidden characters as the escapes of JSON, so that JSON stays JSON; lines and tabs stay."""
+    return "\n".join(line if line.isprintable() else _escaped(line) for line in text.split("\n"))
+
+
+def _escaped(line: str) -> str:
+    return "".join(json.dumps(it)[1:-1] if it != "\t" and is_hidden(it) else it for it in line)
 
 
 class PrintableStream:

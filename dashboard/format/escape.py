@@ -5,9 +5,9 @@ All text from the broker or the exporter passes through here before it reaches a
 """
 
 import re
-import unicodedata
 
-_HIDDEN = {"Cc", "Cf", "Zl", "Zp"}
+from ackscope.printable import is_hidden
+
 _TICKS = re.compile(r"`+")
 # Streamlit replaces this icon code before it parses Markdown, also inside code spans.
 _ICON = re.compile(r"(?<=:)(?=material/)")
@@ -17,9 +17,7 @@ def visible(text: str) -> str:
     """Replace control, direction and zero-width characters by escapes, so that they cannot hide or reorder text."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(
-        repr(character)[1:-1] if unicodedata.category(character) in _HIDDEN else character for character in text
-    )
+    return "".join(repr(character)[1:-1] if is_hidden(character) else character for character in text)
 
 
 def literal(text: str) -> str:

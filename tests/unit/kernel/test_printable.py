@@ -22,7 +22,7 @@ def test_nothing_hidden_is_left(text: str) -> None:
     """Tab and newline are layout, and stay."""
     shown = printable(text)
 
-    assert {"\t", "\n"} >= {it for it in shown if unicodedata.category(it) == "Cc"}
+    assert {"\t", "\n"} >= {it for it in shown if unicodedata.category(it) in {"Cc", "Cf", "Zl", "Zp"}}
     assert text.count("\n") == shown.count("\n")
 
 
