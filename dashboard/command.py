@@ -148,7 +148,7 @@ def login_header(text: str | None, host: str, *, with_login: bool) -> str | None
 
     Args:
         text: the option.
-        host: the address to listen on. Whoever reaches it directly can set the header, so it must be loopback.
+        host: the address to listen on. Anybody who reaches it directly can set the header, so it must be loopback.
         with_login: whether there is a `--login` as well.
 
     Raises:

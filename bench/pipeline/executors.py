@@ -234,7 +234,7 @@ def lines(document: Document) -> list[str]:
             "",
             f"side by side: {runs['in turn']['seconds'] / runs['side by side']['seconds']:.2f} times as fast",
         ]
-    return [*text, f"the same {document['files']} files, whoever writes: {'yes' if document['same'] else 'NO'}"]
+    return [*text, f"the same {document['files']} files both ways: {'yes' if document['same'] else 'NO'}"]
 
 
 def _row(name: str, it: Mapping[str, Any]) -> tuple[str, ...]:

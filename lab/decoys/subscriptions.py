@@ -8,7 +8,7 @@ _STOCK, _EACH = 700, 10
 
 
 def inject(fault: Fault) -> None:
-    """Keep 700 bindings, of which ten are replaced every second."""
+    """Keep 700 bindings and replace ten of them every second."""
     fault.make_queue(_NAME)
     channel = fault.connect("decoy-subscriptions").channel()
     channel.exchange_declare(_NAME, "topic", durable=True)

@@ -101,7 +101,7 @@ class RecordedObjects:
         return self._stats[family]
 
     def overview(self) -> Overview:
-        """Return an overview of which nothing is known."""
+        """Return an overview without any known value."""
         overview: Overview = self._overview(())
         return overview
 

@@ -60,7 +60,7 @@ def replay(
         rules: the rules to compare.
         related: these, and the others on which it depends what their findings are.
         reads: where reads of what is not recorded are noted, by rule.
-        start: snapshots before it, seconds since 1970, only fill the window; what began there is told, too.
+        start: snapshots before it, seconds since 1970, only fill the window; what began there is reported, too.
     """
     noting = {rule.name: _noting(rule, reads) for rule in (*related, *rules)}
     compared, everything = ([noting[rule.name] for rule in given] for given in (rules, related))

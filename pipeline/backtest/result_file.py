@@ -43,7 +43,7 @@ def read(root: Path, cluster: str) -> dict[str, Any] | None:
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); check its owner") from None
     except orjson.JSONDecodeError:
-        raise DataError(f"{path}: is damaged; `ackscope pipeline backtest` writes it anew") from None
+        raise DataError(f"{path}: is damaged; run `ackscope pipeline backtest` again") from None
     if document.get("version") != VERSION:
-        raise DataError(f"{path}: is of another version; `ackscope pipeline backtest` writes it anew")
+        raise DataError(f"{path}: is of another version; run `ackscope pipeline backtest` again")
     return document

@@ -23,7 +23,7 @@ PRESENT = "present"
 MAX_SETTINGS = 24
 
 _TREND = frozenset({"nodes", "memory", "links", "auth"})
-"""Families of which a window holds two hours."""
+"""Families that a window holds for two hours."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ class ReplayTask:
 
     Attributes:
         grain: where rows come from.
-        start, end: seconds since 1970; findings of this time are told.
+        start, end: seconds since 1970; findings of this time are reported.
         lead: seconds before `start` that are replayed as well.
         landing: the landing folder; None without one.
         rollups: the rollup folder.

@@ -193,4 +193,4 @@ def _node(_view: View, finding: Finding) -> Iterable[Hashable]:
 
 
 FILL_MEMORY = Relation(_full_nodes, _node)
-"""The cause is large messages; the consequence is about a node of which they are most of the memory in use."""
+"""The cause is large messages; the consequence is about a node whose memory in use they mostly are."""

@@ -143,7 +143,7 @@ def _rate_now(run: _Growth) -> float | None:
 
 
 def _fitting(view: View, vhost: str, rate: float, *counters: str) -> set[str]:
-    """Return the clients of which a counter rises as fast as the number of queues, and which consume nothing."""
+    """Return the clients that consume nothing and whose counter rises as fast as the number of queues."""
     serve = {each.connection_name for each in view.every_consumer}
     found = set()
     for channel in view.channels:

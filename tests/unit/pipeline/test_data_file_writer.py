@@ -1,4 +1,4 @@
-"""Data files are written whole or not at all, by whoever writes them, and pickled plans write the same."""
+"""Data files are written whole or not at all, by driver and executor, and pickled plans write the same."""
 
 import pickle
 import signal

@@ -63,7 +63,7 @@ def test_a_table_that_did_not_change_keeps_its_version(tmp_path):
 
 
 def test_compaction_changes_no_data(tmp_path):
-    """Its files are marked, so that whoever follows changes sees none."""
+    """Its files are marked, so that readers of changes see none."""
     put(tmp_path, [NINE, NINE + 1], rows(0, 60))
     transaction = Rollups(tmp_path).transaction("shop")
     transaction.compact_day(BURSTS_1M, DAY)

@@ -105,7 +105,7 @@ def test_an_alarm_explains_it():
 
 
 def test_more_held_than_was_sent_proves_nothing():
-    """A link was detached, or a count of 32 bits began anew: what was settled is not known."""
+    """A link was detached, or a count of 32 bits started at 0 again: what was settled is not known."""
     window = film(lambda t: frame(5, -100), until=110)
 
     assert [] == stuck_only(look(window))
@@ -190,7 +190,7 @@ def test_a_queue_that_is_or_may_be_served_is_not_reported(other):
 
 
 def unreported(t, version="4.0.5", **parts):
-    """A consumer of which the broker tells its queue and tag only, and that seems to hold messages."""
+    """A consumer whose queue and tag are all that the broker reports, and that seems to hold messages."""
     bare = consumer(tag="0", channel_name=None, connection_name=None, prefetch_count=0, peer_host=None, peer_port=None)
     return {
         "version": version,
