@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from ackscope.clock import Instant
 from ackscope.snapshot import Queue
+from diagnosis.series import restarted
 from diagnosis.window import Series
 
 Key = tuple[str, str]
@@ -63,6 +64,23 @@ class Readings:
                 if key not in self._latest:
                     found.setdefault(key, queue)
         return found
+
+    def interrupted(self, least: int) -> frozenset[Key]:
+        """Return the queues that had at least so many messages in one reading and in the next none that continue it.
+
+        They were deleted, declared again, restarted with their node, or their counters were not reported once.
+        """
+        found: set[Key] = set()
+        newer_ones: dict[Key, Queue | None] = {}
+        for step in self._steps:
+            for key, older in step.others.items():
+                if (older.messages or 0) >= least:
+                    newer = newer_ones.get(key, self._latest.get(key))
+                    if newer is None or newer.messages is None or restarted(older.stats, newer.stats):
+                        found.add(key)
+            newer_ones.update(step.others)
+            newer_ones.update(dict.fromkeys(step.came))
+        return frozenset(found)
 
     def ago(self, key: Key, seconds: float) -> Queue | None:
         """Return a queue at the latest reading at least `seconds` before the last one; None if there is none."""

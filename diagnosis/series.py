@@ -44,7 +44,7 @@ def piled_up_seconds(series: Series[Queue]) -> float:
 
 def life(series: Series[C]) -> Series[C]:
     """Return the latest stretch in which no counter fell, that is since the last restart."""
-    return stretch(series, lambda older, newer: not _fell(older.value.stats, newer.value.stats))
+    return stretch(series, lambda older, newer: not restarted(older.value.stats, newer.value.stats))
 
 
 def stretch(series: Series[T], holds: Callable[[Timestamped[T], Timestamped[T]], bool]) -> Series[T]:
@@ -78,7 +78,8 @@ def steps(series: Series[T], seconds: float) -> tuple[tuple[Timestamped[T], Time
     return tuple(pairwise(reversed(marks)))
 
 
-def _fell(older: MessageStats, newer: MessageStats) -> bool:
+def restarted(older: MessageStats, newer: MessageStats) -> bool:
+    """Return whether a counter fell, so that they count from their beginning again."""
     if older is newer:
         return False
     return any(

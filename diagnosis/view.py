@@ -144,6 +144,15 @@ class View(LatestReadings):
         """Return the queues that were deleted within the window, as they were read last, sorted by their keys."""
         return tuple(queue for _, queue in sorted(self._queue_readings.gone().items()))
 
+    def interrupted_queues(self, least: int) -> tuple[tuple[str, str], ...]:
+        """Return the keys of application queues whose counters and messages (so many or more) end between readings."""
+        keys = self._queue_readings.interrupted(least)
+        return tuple(sorted(key for key in keys if not key[1].startswith(self.thresholds.own_prefixes)))
+
+    def presence(self, key: tuple[str, str]) -> list[tuple[Instant, Queue | None]]:
+        """Return a queue at every reading of the list of queues, oldest first; None for readings without it."""
+        return self._queue_readings.of(key)
+
     def readings_of(self, queue: Queue) -> Series[Queue]:
         """Return a queue at each distinct reading, oldest first, also before a restart of its counters or a gap.
 

@@ -44,7 +44,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _bad_ack_loops(view: View) -> tuple[ChurnLoop, ...]:
-    loops = [each for each in churn_loops(view) if _is_bad_ack(each)]
+    loops = [each for each in churn_loops(view) if _is_bad_ack(each) and _may_redeliver(view, each)]
     fastest = max((each.rate for each in loops), default=0.0)
     # A connection with a little other traffic looks like a slow loop next to the real one.
     return tuple(each for each in loops if each.rate >= MIN_PER_CYCLE * fastest)
@@ -62,6 +62,12 @@ def _is_bad_ack(loop: ChurnLoop) -> bool:
     # Messages of one cycle are redelivered in the next. The length of the error text alone is not unique.
     redelivers = min(loop.delivered, loop.redelivered) >= MIN_PER_CYCLE
     return not loop.whole and loop.by_broker is not False and redelivers
+
+
+def _may_redeliver(view: View, loop: ChurnLoop) -> bool:
+    """Return whether a queue of its virtual host redelivers, or may. The overview counts all clients."""
+    vhost = loop.connection.vhost
+    return bool(_redelivering_queues(view, vhost)) or any(queue.vhost == vhost for queue in view.unread)
 
 
 def _received_nothing(loop: ChurnLoop) -> bool:

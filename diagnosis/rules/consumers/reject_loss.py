@@ -21,6 +21,9 @@ from diagnosis.window import Series
 
 NAME = "reject-loss"
 
+_OF_MOST = 0.2
+"""Share of the rejects of the consumer with most of them, below which another one is not named."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Rejecter:
@@ -64,7 +67,9 @@ def _rejecters(view: View, queue: Queue) -> list[_Rejecter]:
         rejected = settled - delta(history, "ack")
         if rejected > 0:
             found.append(_Rejecter(link, rejected))
-    return sorted(found, key=lambda each: -each.rejected)
+    # Counters of a channel are refreshed apart, so one that acknowledges may look as if it rejected a few.
+    most = max((each.rejected for each in found), default=0)
+    return sorted((each for each in found if each.rejected >= _OF_MOST * most), key=lambda each: -each.rejected)
 
 
 def _severity(view: View, queue: Queue, history: Series[Queue], found: Ledger, lost: int) -> Severity:

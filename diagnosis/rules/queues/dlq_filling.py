@@ -21,7 +21,7 @@ NAME = "dlq-filling"
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that others dead-letter into and that is not a delay queue."""
-    sources = per_view(view, _sources)
+    sources = per_view(view, dead_letter_sources)
     for queue in view.queues:
         if queue.key not in sources or not queue.messages_ready or is_delay(view, queue) or queue.type == "stream":
             continue
@@ -30,7 +30,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(view, queue, run, sources[queue.key])
 
 
-def _sources(view: View) -> dict[Place, list[Queue]]:
+def dead_letter_sources(view: View) -> dict[Place, list[Queue]]:
     """Return by queue the queues that dead-letter into it; messages that leave a delay queue are no dead letters."""
     found: dict[Place, list[Queue]] = {}
     for queue in view.queues:

@@ -7,6 +7,7 @@ Source: https://www.rabbitmq.com/docs/ttl#queue-ttl
 
 from collections.abc import Iterator
 
+from ackscope.clock import Instant
 from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
@@ -23,27 +24,35 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue with the setting expires that an earlier reading has and the latest one has not."""
     own = view.thresholds.own_prefixes
     for queue in view.gone_queues():
-        expires = isinstance(queue.setting("expires"), int)
-        if expires and queue.messages and queue.consumers == 0 and not queue.name.startswith(own):
-            yield from _judge(view, queue, view.window.readings("queues"))
+        if queue.messages and not queue.name.startswith(own):
+            found = expired(view, queue)
+            if found is not None:
+                yield _finding(view, queue, *found)
 
 
-def _judge(view: View, queue: Queue, readings: Series[tuple[Queue, ...]]) -> Iterator[RuleResult]:
-    history = tuple(
-        Timestamped(reading.at, found)
-        for reading in readings
-        if (found := next((each for each in reading.value if each.key == queue.key), None)) is not None
-    )
+def expired(view: View, queue: Queue) -> tuple[Series[Queue], Instant] | None:
+    """Return the readings without a consumer of a queue that expired, and the first one without the queue.
+
+    None if the queue may not expire, or was used too shortly before: then a client deleted it.
+    """
+    if not isinstance(queue.setting("expires"), int) or queue.consumers != 0:
+        return None
+    presence = view.presence(queue.key)
+    history = tuple(Timestamped(at, found) for at, found in presence if found is not None)
     unused = stretch(history, lambda older, newer: older.value.consumers == newer.value.consumers == 0)
     expires = queue.setting("expires") / 1000
-    following = next(reading.at for reading in readings if reading.at.since(history[-1].at) > 0)
-    # Used shortly before, so it was deleted by a client.
+    following = next(at for at, _ in presence if at.since(history[-1].at) > 0)
     if len(unused) < len(history) and following.since(unused[0].at) + view.thresholds.interval < expires:
-        return
+        return None
+    return unused, following
+
+
+def _finding(view: View, queue: Queue, unused: Series[Queue], following: Instant) -> Finding:
+    expires = queue.setting("expires") / 1000
     messages = queue.messages or 0
     lasting = queue.durable is True and not is_private(queue)
     many = messages >= view.thresholds.queues.loss_least
-    yield Finding(
+    return Finding(
         rule=NAME,
         severity=Severity.WARNING if lasting and many else Severity.INFO,
         subject=queue_subject(queue),

@@ -1,0 +1,81 @@
+"""consumer-access-refused: a user may not read its queue, so each attempt to consume closes the channel (403).
+
+The management API shows no reason. It shows how long the broker's error text was (see `diagnosis.churn_loops`). A text
+as long as the refusal of a queue of that virtual host, for that user, is a likely cause but no proof.
+Source: https://www.rabbitmq.com/docs/access-control; seen on 3.10.8 and 4.3.6
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ackscope.findings import Certainty, Evidence, Finding, Severity, source
+from ackscope.snapshot import Queue
+from diagnosis.churn_loops import ChurnLoop, churn_loops, text_bytes
+from diagnosis.contract import RuleResult, View
+from diagnosis.rules.clients._shared.loops import loop_evidence, loop_facts, loop_involved
+from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
+
+NAME = "consumer-access-refused"
+
+_FEW_MESSAGES = 0.3
+"""Messages per cycle below which there are none."""
+
+
+def evaluate(view: View) -> Iterator[RuleResult]:
+    """Judge every loop in which the broker's error is as long as that about a queue that the user may not read."""
+    for closing in churn_loops(view):
+        if closing.whole or closing.error is None or closing.lasts < view.thresholds.early:
+            continue
+        busy = closing.alone and max(closing.delivered, closing.published, closing.declares) >= _FEW_MESSAGES
+        refused = () if busy else _refused_queues(view, closing)
+        if refused:
+            yield _finding(view, closing, refused)
+
+
+def _refused_queues(view: View, closing: ChurnLoop) -> list[Queue]:
+    """Return the queues whose refusal has the length of the error; those without a consumer, if there are any."""
+    vhost, user = closing.connection.vhost or "/", closing.connection.user or ""
+    fixed = {text_bytes(_refusal("", vhost, user, word)) for word in _access_words(view)}
+    found = [
+        queue
+        for queue in view.all_queues
+        if queue.vhost == vhost and (closing.error or 0) - text_bytes(queue.name) in fixed and not queue.exclusive
+    ]
+    return [queue for queue in found if not queue.consumers] or found
+
+
+def _access_words(view: View) -> tuple[str, ...]:
+    """Return the words for the refused access in the text, present from 4.0 on."""
+    if view.version is None or (3, 10) < view.version < (4, 0):
+        return ("", "read ")
+    return ("read ",) if view.version >= (4, 0) else ("",)
+
+
+def _refusal(queue: str, vhost: str, user: str, word: str) -> str:
+    return f"ACCESS_REFUSED - {word}access to queue '{queue}' in vhost '{vhost}' refused for user '{user}'"
+
+
+def _finding(view: View, closing: ChurnLoop, refused: list[Queue]) -> Finding:
+    limit = view.thresholds.clients.refused_for
+    late = closing.lasts >= limit
+    return Finding(
+        rule=NAME,
+        severity=Severity.WARNING if late else Severity.INFO,
+        subject=closing.subject,
+        since=closing.since.iso(),
+        facts={
+            **loop_facts(closing),
+            "queues": [queue.name for queue in refused[:MAX_NAMED]],
+            "waiting": sum(queue.messages_ready or 0 for queue in refused) if len(refused) == 1 else None,
+            "warning_after_seconds": limit,
+        },
+        certainty=Certainty.LIKELY if late else Certainty.EARLY,
+        seen_seconds=closing.lasts,
+        evidence=(
+            *loop_evidence(closing, "channel"),
+            Evidence(
+                key="queues", source=source("/api/queues", "name") + source("/api/connections", "send_oct", "user")
+            ),
+        ),
+        involved=replace(loop_involved(closing), queues=queue_refs(refused)),
+    )

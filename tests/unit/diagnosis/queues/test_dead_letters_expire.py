@@ -1,0 +1,55 @@
+import pytest
+
+from tests.unit.diagnosis.pictures import film, look, queue, stats
+from tests.unit.diagnosis.queues.films import flowing, frame, of, one
+
+RULE = "dead-letters-expire"
+WORK = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "failed"}
+
+
+def shop(t, *, ttl=10_000, rejected=4.0, **fields):
+    """Half of the messages of a queue are rejected; their dead letters expire."""
+    ready = int(rejected * min(t, ttl / 1000))
+    arguments = {} if ttl is None else {"x-message-ttl": ttl}
+    failed = queue("failed", **{"messages_ready": ready, "consumers": 0, "arguments": arguments, **fields})
+    return frame(flowing(t, "work", acked=8.0 - rejected, rejected=rejected, arguments=WORK, consumers=1), failed)
+
+
+def shot(until=90, **fields):
+    """The result after this many seconds."""
+    return look(film(lambda t: shop(t, **fields), until=until))
+
+
+def test_dead_letters_that_expire_soon_are_a_warning():
+    """At least as many as the ledgers of their sources show, without what is still there."""
+    assert [] == of(RULE, shot(10))
+    finding = one(RULE, shot())
+    assert ("warning", "failed", 10.0, ["work"]) == (
+        finding.severity,
+        finding.subject.name,
+        finding.facts["ttl_seconds"],
+        finding.facts["sources"],
+    )
+    assert 200 <= finding.facts["lost"] <= 320
+
+
+def test_a_retention_of_an_hour_or_more_is_information():
+    """It may be on purpose. Its queue is full, so as many expire as arrive."""
+    assert [("info", "failed")] == of(RULE, shot(ttl=3_600_000, messages_ready=14_400))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"rejected": 0.0},
+        {"arguments": {}},
+        {"arguments": {"x-message-ttl": 10_000, "x-max-length": 40}},
+        {"arguments": {"x-message-ttl": 10_000, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "work"}},
+        {"consumers": 1},
+        {"stats": stats(deliver=40, ack=40)},
+    ],
+    ids=["none arrive", "no TTL", "a length limit", "a retry queue", "consumed", "was consumed"],
+)
+def test_these_queues_lose_no_dead_letters_to_a_ttl(fields):
+    """Or another rule is about them."""
+    assert [] == of(RULE, shot(**fields))
