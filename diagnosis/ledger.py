@@ -15,12 +15,13 @@ bounds what that delay can explain. When a queue is quiet it is 0, and the count
 """
 
 import math
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ackscope.counters import MessageStats
-from ackscope.snapshot import Queue
+from ackscope.snapshot import Connection, Queue
 from diagnosis.memo import per_view
 from diagnosis.series import count, delta, span, stretch
 from diagnosis.view import View
@@ -37,6 +38,9 @@ _NO_COUNTERS = MessageStats()
 
 _UNCOUNTED = ("AMQP 1", "MQTT", "Web MQTT")
 """Protocols whose deliveries the management API does not count per queue. Source: rabbitmq-server issue 16528."""
+
+_MQTT_QUEUES = "mqtt-subscription-"
+"""Prefix of the queues of MQTT sessions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,15 +250,56 @@ def settles_unseen(view: View, queue: Queue) -> bool:
 
 
 def may_settle_unseen(view: View, queue: Queue) -> bool:
-    """Return whether clients without counters may have used a queue: one in its virtual host was seen recently."""
-    return settles_unseen(view, queue) or queue.vhost in per_view(view, _uncounted_vhosts)
+    """Return whether clients without counters may have used a queue within the window."""
+    if settles_unseen(view, queue) or queue.key in per_view(view, _taken_by_sessions):
+        return True
+    vhosts = per_view(view, _mqtt_vhosts) if queue.name.startswith(_MQTT_QUEUES) else per_view(view, _opaque_vhosts)
+    return queue.vhost in vhosts
 
 
-def _uncounted_vhosts(view: View) -> frozenset[str | None]:
-    readings = view.window.readings("connections")
+def _taken_by_sessions(view: View) -> frozenset[tuple[str | None, str]]:
+    """Return the queues that AMQP 1.0 sessions consumed from within the window."""
+    vhosts = {each.name: each.vhost for seen in view.window.readings("connections") for each in seen.value}
     return frozenset(
-        connection.vhost
-        for seen in readings
-        for connection in seen.value
-        if (connection.protocol or "").startswith(_UNCOUNTED)
+        (vhosts.get(session.connection_name), link.queue)
+        for seen in view.window.readings("sessions")
+        for session in seen.value
+        for link in session.consuming
+        if link.queue
     )
+
+
+def _mqtt_vhosts(view: View) -> frozenset[str | None]:
+    """Return the virtual hosts with MQTT clients, which consume from the queues of their own sessions only."""
+    return frozenset(each.vhost for each in _uncounted(view) if not _is_amqp10(each))
+
+
+def _opaque_vhosts(view: View) -> frozenset[str | None]:
+    """Return the virtual hosts with AMQP 1.0 clients of which it is not known from which queues they consume.
+
+    It is known if each reading of the sessions shows the same links: a client that attaches one for each message shows
+    others, or none.
+    """
+    links: dict[str, set[frozenset[tuple[int, int, str | None]]]] = defaultdict(set)
+    for seen in view.window.readings("sessions"):
+        found: dict[str, set[tuple[int, int, str | None]]] = defaultdict(set)
+        for session in seen.value:
+            found[session.connection_name] |= {
+                (session.number, link.handle, link.name) for link in (*session.consuming, *session.publishing)
+            }
+        for name, each in found.items():
+            links[name].add(frozenset(each))
+    return frozenset(
+        each.vhost
+        for each in _uncounted(view)
+        if _is_amqp10(each) and (len(links[each.name]) != 1 or not next(iter(links[each.name])))
+    )
+
+
+def _is_amqp10(connection: Connection) -> bool:
+    return (connection.protocol or "").startswith("AMQP 1")
+
+
+def _uncounted(view: View) -> Iterator[Connection]:
+    for seen in view.window.readings("connections"):
+        yield from (each for each in seen.value if (each.protocol or "").startswith(_UNCOUNTED))

@@ -1,6 +1,7 @@
 import pytest
 
-from tests.unit.diagnosis.pictures import connection, consumer, film, look, text
+from ackscope.snapshot import AmqpLink, AmqpSession
+from tests.unit.diagnosis.pictures import PEER, connection, consumer, film, look, text
 from tests.unit.diagnosis.queues.films import binding, exchange, flowing, frame, of, one
 
 RULE = "unexplained-loss"
@@ -68,13 +69,44 @@ def test_consumers_of_another_protocol_make_it_inconclusive():
     ]
 
 
-@pytest.mark.parametrize("protocol", ["AMQP 1-0", "MQTT 3-1-1"])
-def test_so_does_a_client_of_such_a_protocol_in_the_vhost(protocol):
-    """It may have consumed before, and left."""
-    parts = {"connections": (connection(protocol=protocol),)}
+def amqp10(*links, name=PEER):
+    """An AMQP 1.0 connection and its session, which consumes from these queues."""
+    consuming = tuple(AmqpLink(handle=number, name=each, queue=each) for number, each in enumerate(links))
+    sessions = (AmqpSession(connection_name=name, number=0, consuming=consuming),)
+    return {"connections": (connection(name, protocol="AMQP 1-0"),), "sessions": sessions}
 
-    assert [] == of(RULE, look(film(lambda t: {**frame(flowing(t)), **parts}, until=60)))
-    assert [] != of(RULE, look(film(lambda t: {**frame(flowing(t)), "connections": (connection(),)}, until=60)))
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        lambda t: {"connections": (connection(protocol="AMQP 1-0"),)},
+        lambda t: amqp10("orders"),
+        lambda t: amqp10("orders") if t < 40 else amqp10(name="other"),
+        lambda t: amqp10("a" if t % 10 else "b"),
+        lambda t: amqp10(),
+    ],
+    ids=["no session reported", "consumes from it", "consumed from it", "its links come and go", "no link now"],
+)
+def test_an_amqp_1_0_client_that_may_have_taken_the_messages_makes_it_silent(parts):
+    """It may have consumed before, and left."""
+    assert [] == of(RULE, look(film(lambda t: {**frame(flowing(t)), **parts(t)}, until=60)))
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [{"connections": (connection(),)}, amqp10("other"), {"connections": (connection(protocol="MQTT 3-1-1"),)}],
+    ids=["AMQP 0-9-1", "AMQP 1.0 on another queue", "MQTT"],
+)
+def test_other_clients_of_the_vhost_do_not(parts):
+    """An AMQP 1.0 client consumes from the queues of its links, and an MQTT client from its own queue."""
+    assert [] != of(RULE, look(film(lambda t: {**frame(flowing(t)), **parts}, until=60)))
+
+
+def test_the_queue_of_an_mqtt_session_is_not_judged():
+    """Its deliveries are not counted."""
+    parts = {"connections": (connection(protocol="MQTT 3-1-1"),)}
+    name = "mqtt-subscription-sensorqos1"
+    assert [] == of(RULE, look(film(lambda t: {**frame(flowing(t, name)), **parts}, until=60)))
 
 
 def test_publishes_that_a_full_queue_refused_are_not_lost():
