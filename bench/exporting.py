@@ -37,9 +37,9 @@ class Exporter:
         """Send a GET request.
 
         Raises:
-            requests.RequestException: no answer within 5 s.
+            requests.RequestException: no answer within 30 s, which is long, so that a busy machine ends no benchmark.
         """
-        return requests.get(self.url + path, timeout=5)
+        return requests.get(self.url + path, timeout=30)
 
     def probe_pid(self) -> int | None:
         """Return the PID of the exporter's probe process, or None if there is none."""

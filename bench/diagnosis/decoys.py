@@ -3,7 +3,6 @@
 import argparse
 import time
 from contextlib import ExitStack
-from typing import Any
 
 from bench.bench import Bench, Document, progress
 from bench.diagnosis.scene import Scene, flat, scene
@@ -51,7 +50,8 @@ def _watched(stage: Scene, args: argparse.Namespace, what: str, minutes: float) 
             name = f"{finding['severity']} {finding['rule']} {finding['subject']['kind']} {finding['subject']['name']}"
             place.setdefault(name, finding["summary"])
         time.sleep(_LOOK)
-    cpu: Any = stage.exporter.get("/metrics").text
+    progress(f"{stage.lab.broker}: {len(raised)} raised; {'; '.join(raised)}")
+    cpu = stage.exporter.get("/metrics").text
     seconds = [float(line.split()[-1]) for line in cpu.splitlines() if line.startswith("ackscope_diagnosis_duration")]
     return {
         "broker": stage.lab.broker,
