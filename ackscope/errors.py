@@ -8,6 +8,7 @@
     - Unreachable: no connection (refused, no route, name unknown, timeout, TLS to a plain port)
     - Refused: the broker refused it (credentials, permissions, virtual host)
     - BadAnswer: the response differs from the documented API
+    - Unsupported: this version of the broker does not have what is asked for
   + DataError: a file of ackscope (landing, rollup, bundle) cannot be read or written
 
 Programming errors are not part of it: they show their traceback.
@@ -50,6 +51,10 @@ class Refused(BrokerError):
 
 class BadAnswer(BrokerError):
     """The broker's response differs from its documented API."""
+
+
+class Unsupported(BrokerError):
+    """This version or set-up of the broker does not have what is asked for. Nothing is wrong with it."""
 
 
 class DataError(AckscopeError):

@@ -13,9 +13,11 @@ class Outcome(StrEnum):
     """The outcome of one published message; every message has exactly one, and all of them stay in the denominator."""
 
     ACKED = "acked"
+    """basic.ack, or the outcome `accepted` of AMQP 1.0."""
     NACKED = "nacked"
+    """basic.nack, or the outcome `rejected` of AMQP 1.0."""
     RETURNED = "returned"
-    """The broker found no queue: basic.return, then an ack."""
+    """The broker found no queue: basic.return, then an ack; or the outcome `released` of AMQP 1.0."""
     TIMED_OUT = "undecided"
     """Neither ack nor nack within the timeout of the probe; "undecided" in metrics and tables."""
     LOST = "lost"
@@ -23,7 +25,7 @@ class Outcome(StrEnum):
 
 
 # The outcome that a probe expects of its messages, if it is not `ACKED`.
-_EXPECTED = {"nack": Outcome.NACKED}
+_EXPECTED = {"nack": Outcome.NACKED, "reject": Outcome.NACKED}
 
 NOT_ACKED_BY_DESIGN = tuple(_EXPECTED)
 """Probes whose messages a healthy broker does not ack; they are excluded from shares of acked messages."""
@@ -44,14 +46,14 @@ class MessageRecord:
         queue_type: classic, quorum or stream; "none" without a queue.
         node: the broker's name of the node whose queue received it; "" if unknown.
         epoch: number of the probe's channel; delivery tags restart with each channel.
-        seq: the delivery tag of the publish on its channel, from 1.
+        seq: the delivery tag of the publish on its channel, from 1. With AMQP 1.0, its number on its link, from 1.
         intended_at: wall clock, seconds since 1970, when it was scheduled to be sent.
         send_delay: seconds from intended to sent: the probe's own error.
         confirm: seconds from sent to settled (ack or nack), at the time when the kernel received the frame, or with TLS
             when the probe read it; None if it was never settled.
         response: seconds from intended to settled: the wait of a caller.
-        multiple: the ack frame that settled it had its `multiple` flag set.
-        group: number of messages that this frame settled.
+        multiple: the ack frame that settled it had its `multiple` flag set; None if never settled, and with AMQP 1.0.
+        group: number of messages that this frame settled; None likewise.
         delivery: seconds from sent to the first delivery; None if none was expected or none arrived.
         deliveries: number of deliveries; None if none was expected.
         redelivered: the redelivered flag of any of its deliveries.
@@ -144,6 +146,14 @@ class Quantiles:
     max: float | None = None
 
 
+_AMQP10 = ("settle", "reject", "outcomes")
+
+
+def protocol_of(probe: str) -> str:
+    """The protocol that a probe speaks: "amqp091" or "amqp10"."""
+    return "amqp10" if probe in _AMQP10 else "amqp091"
+
+
 class ProbeState(StrEnum):
     """The state of a probe's stream."""
 
@@ -153,6 +163,8 @@ class ProbeState(StrEnum):
     """The broker sent connection.blocked: the probe publishes nothing until connection.unblocked."""
     FAILED = "failed"
     """It cannot measure; `reason` says why. The probe retries automatically."""
+    UNSUPPORTED = "unsupported"
+    """This version of the broker does not have what it measures; `reason` says what. Nothing is wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

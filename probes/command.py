@@ -20,8 +20,14 @@ _EPILOG = """probes:
   redelivery   requeue by nack, closed channel, lost connection; dead letters
   prefetch     throughput of a consumer at several prefetch values; recommends one
   nack         a full queue that must refuse messages
+  settle       over AMQP 1.0: from publish to settlement
+  reject       over AMQP 1.0: a full queue that must reject messages
+  outcomes     over AMQP 1.0: messages accepted, rejected, released, modified;
+               credit, drain, closed link, deleted queue, lost connection
   sweep        not a probe: deletes queues of the continuous probes of --prefix
                (stop their exporter first, or it declares them again)
+
+The probes over AMQP 1.0 need RabbitMQ 4.0 or later, and the extra "amqp10".
 
 exit code:
   0  measured; every message and step succeeded

@@ -15,7 +15,7 @@ class Settled(NamedTuple):
         seq: its delivery tag; a negative number if it was given up before it was sent.
         sent: when it was sent or given up.
         at: when the ack or nack arrived; None without one.
-        multiple, group: fields of the frame that settled it; None without one.
+        multiple, group: fields of the frame that settled it; None without one, or if it is not known.
     """
 
     seq: int
@@ -88,9 +88,10 @@ class ConfirmLedger:
         if seq in self._open:
             self._returned.add(seq)
 
-    def settle(self, tag: int, at: float, *, multiple: bool, nacked: bool) -> SettledFrame:
+    def settle(self, tag: int, at: float, *, multiple: bool | None, nacked: bool) -> SettledFrame:
         """Process an ack or nack. Tag 0 with `multiple` answers all messages.
 
+        `multiple` is None where the frame is not known: over AMQP 1.0 a library splits it into single answers.
         A message that had timed out is marked as answered and not counted again.
         """
         if multiple:
@@ -117,7 +118,8 @@ class ConfirmLedger:
             if seq in self._returned:
                 self._returned.discard(seq)
                 outcome = Outcome.NACKED if nacked else Outcome.RETURNED
-            settled.append(Settled(seq, intended, sent, at, outcome, multiple, covered))
+            group = None if multiple is None else covered
+            settled.append(Settled(seq, intended, sent, at, outcome, multiple, group))
         return SettledFrame(covered, settled)
 
     def expire(self, now: float) -> list[Settled]:

@@ -7,8 +7,8 @@ its step and its reason. Every connection is closed in order.
 import asyncio
 import socket
 import ssl
-from collections.abc import Awaitable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Awaitable
+from typing import TypeVar
 
 from ackscope.errors import BrokerError, Unreachable
 from probes.amqp_errors import explain_close, explain_open
@@ -17,6 +17,7 @@ from probes.parameters import tls
 from probes.periodic_stream import PeriodicStream
 from probes.probe_stream import ProbeStream, StreamContext
 from probes.settings import HandshakeSettings, ProbesSettings
+from probes.timed_socket import connect
 
 NAME = "handshake"
 DNS, TCP, TLS, OPEN, CHANNEL = "dns", "tcp", "tls", "open", "channel"
@@ -53,7 +54,7 @@ class HandshakeStream(PeriodicStream):
         loop, address = asyncio.get_running_loop(), self._server.address
         trust = await self._trusted() if address.tls else None
         found = await self._timed(DNS, loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM))
-        connected = await self._timed(TCP, _connect(found))
+        connected = await self._timed(TCP, connect(found))
         try:
             if trust is None:
                 reader, writer = await asyncio.open_connection(sock=connected)
@@ -105,31 +106,6 @@ class HandshakeStream(PeriodicStream):
             # In a thread, because loading the system's CA certificates takes tens of milliseconds.
             self._trust = await asyncio.to_thread(tls, self._server)
         return self._trust
-
-
-async def _connect(found: Sequence[tuple[Any, ...]]) -> socket.socket:
-    """Connect to the first address that accepts.
-
-    Raises:
-        OSError: none accepts; the error is that of the last address.
-    """
-    loop = asyncio.get_running_loop()
-    last: OSError = OSError("the name resolves to no address")
-    for family, kind, protocol, _, address in found:
-        candidate = socket.socket(family, kind, protocol)
-        try:
-            candidate.setblocking(False)
-            await loop.sock_connect(candidate, address)
-        except OSError as error:
-            candidate.close()
-            last = error
-        except BaseException:
-            candidate.close()
-            raise
-        else:
-            candidate.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return candidate
-    raise last
 
 
 def streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:

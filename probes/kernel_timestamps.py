@@ -19,6 +19,27 @@ _TIMESPEC = struct.Struct("@ll")
 _ROOM = socket.CMSG_SPACE(_TIMESPEC.size)
 
 
+def request_times(sock: socket.socket) -> None:
+    """Let the kernel note when each packet arrives; see `receive`."""
+    sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+
+
+def receive(sock: socket.socket, most: int) -> tuple[bytes, float]:
+    """Read at most so many bytes. Returns them, and when they reached this machine, in monotonic seconds.
+
+    Raises:
+        OSError: nothing to read, or the connection failed.
+    """
+    data, ancillary, _, _ = sock.recvmsg(most, _ROOM)
+    at, wall = time.monotonic(), time.time()
+    for level, kind, value in ancillary:
+        if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS:
+            seconds, nanoseconds = _TIMESPEC.unpack_from(value)
+            # If the wall clock was set in the meantime, the result is at worst the time of reading.
+            at -= min(1.0, max(0.0, wall - seconds - nanoseconds / 1e9))
+    return data, at
+
+
 class TimestampedConnection(AsyncioConnection):  # type: ignore[misc]  # pika ships no types
     """A connection with receive timestamps.
 
@@ -36,7 +57,7 @@ class TimestampedConnection(AsyncioConnection):  # type: ignore[misc]  # pika sh
         sock = getattr(transport, "_sock", None)
         if type(sock) is not socket.socket:
             return
-        sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+        request_times(sock)
         self._kernel = True
         transport._sigint_safe_recv = self._receive  # noqa: SLF001  pika has no public way to read otherwise
 
@@ -66,14 +87,7 @@ class TimestampedConnection(AsyncioConnection):  # type: ignore[misc]  # pika sh
         return at
 
     def _receive(self, sock: socket.socket, most: int) -> bytes:
-        data, ancillary, _, _ = sock.recvmsg(most, _ROOM)
-        at, wall = time.monotonic(), time.time()
-        for level, kind, value in ancillary:
-            if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS:
-                seconds, nanoseconds = _TIMESPEC.unpack_from(value)
-                # If the wall clock was set in the meantime, the result is at worst the time of reading.
-                at -= min(1.0, max(0.0, wall - seconds - nanoseconds / 1e9))
-        self.read_at = at
+        data, self.read_at = receive(sock, most)
         return data
 
     def _on_connection_workflow_done(self, conn_or_exc: Any) -> None:

@@ -7,7 +7,7 @@ from ackscope.clock import Instant
 from probes.bursts import Burst
 from probes.confirm_ledger import Settled
 from probes.identity import Identity
-from probes.paced_publisher import PacedPublisher
+from probes.paced_publisher import PacedPublisher, PublishingConnection
 from probes.payload import PayloadWriter
 from probes.probe_connection import ProbeConnection
 from probes.probe_stream import StreamContext, aggregate_share
@@ -56,7 +56,7 @@ class MessageStream:
     async def session(self) -> None:
         """Run one session; see `ProbeStream.session`."""
         self._epoch += 1
-        link = await ProbeConnection.open(self._context.server, f"ackscope-probe {self.stats.who.probe}")
+        link = await self.open()
         try:
             self.stats.connected(link.product)
             if self._queue is not None:
@@ -68,6 +68,14 @@ class MessageStream:
                 self._feed.finish(asyncio.get_running_loop().time())
                 self._feed = None
             await link.close()
+
+    async def open(self) -> PublishingConnection:
+        """Open the connection of a session.
+
+        Raises:
+            BrokerError: the connection failed.
+        """
+        return await ProbeConnection.open(self._context.server, f"ackscope-probe {self.stats.who.probe}")
 
     def tick(self, now: Instant) -> None:
         """Time out and aggregate messages."""
@@ -81,7 +89,7 @@ class MessageStream:
         if self._feed is not None:
             self._feed.stop_sending()
 
-    def _new_feed(self, link: ProbeConnection, *, consumed: bool = False) -> PacedPublisher:
+    def _new_feed(self, link: PublishingConnection, *, consumed: bool = False) -> PacedPublisher:
         """Create a publisher for this epoch. `consumed`: the queue has a consumer, which prevents its expiry."""
         feed = PacedPublisher(
             link,

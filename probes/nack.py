@@ -11,7 +11,8 @@ from probes.settings import NackSettings, ProbesSettings
 
 NAME = "nack"
 
-_REFUSES = {"x-max-length": 0, "x-overflow": "reject-publish"}
+REFUSES = {"x-max-length": 0, "x-overflow": "reject-publish"}
+"""Arguments of a queue that is always full."""
 
 
 class NackStream(MessageStream):
@@ -19,7 +20,7 @@ class NackStream(MessageStream):
 
     def __init__(self, context: StreamContext, settings: NackSettings) -> None:
         # Quorum queues accept some messages before they refuse.
-        queue = replace(context.queue(NAME, NAME, "classic"), extra=_REFUSES)
+        queue = replace(context.queue(NAME, NAME, "classic"), extra=REFUSES)
         who = context.identity(NAME, NAME, queue, rate=settings.rate, payload_bytes=settings.payload_bytes)
         super().__init__(context, settings, who, queue)
 

@@ -11,6 +11,7 @@ from random import Random
 from ackscope.cli import print_json
 from ackscope.clock import SystemClock
 from probes import handshake
+from probes.amqp10.connection import library
 from probes.instrument import LoopLag, run_without_gc
 from probes.ipc import RecordBatch
 from probes.options import UNDECIDED
@@ -18,7 +19,7 @@ from probes.probe_connection import ProbeConnection
 from probes.probe_stream import ProbeStream, StreamContext
 from probes.report import StreamReport, document, text
 from probes.runner import PROBES, Runner
-from probes.settings import AmqpServer, ProbesSettings
+from probes.settings import AMQP10_NAMES, AmqpServer, ProbesSettings
 from probes.sweep import sweep
 
 
@@ -69,6 +70,8 @@ async def _measure(
 ) -> tuple[list[StreamReport], list[str]]:
     """Run the streams and delete their queues. Returns a report per stream, and a sentence per remaining queue."""
     loop, stop, clock = asyncio.get_running_loop(), asyncio.Event(), SystemClock()
+    if args.name in AMQP10_NAMES:
+        library()
     if args.name != handshake.NAME:
         # Fail early if the broker cannot be used. A handshake does not, because the failure is what it measures.
         await (await ProbeConnection.open(server, f"ackscope-probe {args.name}")).close()

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from ackscope.errors import UsageError
 from probes import confirm, delivery, handshake, nack, prefetch, redelivery, rtt
+from probes.amqp10 import outcomes, reject, settle
 from probes.settings import ProbesSettings
 
 RATE = 50.0
@@ -50,6 +51,9 @@ ONE_SHOTS: Mapping[str, OneShot] = {
     ),
     prefetch.NAME: OneShot(40.0, frozenset({"queue_type", "processing", "prefetch"}), {}),
     nack.NAME: OneShot(10.0, frozenset(_MESSAGES), {"undecided_after": UNDECIDED}),
+    settle.NAME: OneShot(10.0, frozenset(_MESSAGES | {"queue_type"}), _SENDING),
+    reject.NAME: OneShot(10.0, frozenset(_MESSAGES), {"undecided_after": UNDECIDED}),
+    outcomes.NAME: OneShot(10.0, frozenset({"every", "queue_type"}), {"timeout": 5.0, "disruption_every": 2.0}, 0.5),
 }
 """Defaults of every probe by its name."""
 

@@ -4,13 +4,14 @@ import asyncio
 import math
 from collections.abc import Callable
 from random import Random
+from typing import Protocol
 
-from ackscope.errors import Unreachable
+from ackscope.errors import BrokerError, Unreachable
 from ackscope.records import Outcome
 from probes.bursts import Burst, BurstJoiner
 from probes.confirm_ledger import ConfirmLedger, Settled
 from probes.payload import PayloadWriter, read
-from probes.probe_connection import ProbeConnection
+from probes.probe_connection import SettleCallback
 from probes.queues import QueueSpec
 from probes.schedule import Schedule
 from probes.settings import SendingSettings
@@ -22,6 +23,62 @@ MAX_BATCH = 32
 _LOOK = 1.0
 _TICK = 0.05
 _RENEW_MOST = 300.0
+
+
+class PublishingConnection(Protocol):
+    """What a publisher needs of its connection. `ProbeConnection` has it for AMQP 0-9-1."""
+
+    closed: asyncio.Future[BrokerError]
+    product: str
+
+    @property
+    def alive(self) -> bool:
+        """Whether it is open."""
+        ...
+
+    @property
+    def blocked(self) -> bool:
+        """Whether the broker blocks publishers."""
+        ...
+
+    @property
+    def credit(self) -> int:
+        """How many messages the broker takes now."""
+        ...
+
+    def on_blocked(self, blocked: Callable[[str], None], unblocked: Callable[[], None]) -> None:
+        """Register callbacks for the start and the end of a block. `blocked` gets the reason."""
+        ...
+
+    def on_credit(self, more: Callable[[], None]) -> None:
+        """Register a callback for the end of a time without credit."""
+        ...
+
+    async def declare(self, queue: QueueSpec) -> None:
+        """Declare the queue, or check it."""
+        ...
+
+    async def touch(self, queue: QueueSpec) -> None:
+        """Prevent the expiry of the queue."""
+        ...
+
+    async def confirms(self, settle: SettleCallback, returned: Callable[[bytes], None]) -> None:
+        """Begin to get the outcome of each message."""
+        ...
+
+    def prepare(
+        self, key: str, size: int, *, exchange: str = "", delivery_mode: int = ..., mandatory: bool = ...
+    ) -> None:
+        """Prepare to publish bodies of one size."""
+        ...
+
+    def publish(self, body: bytes) -> float:
+        """Publish a body; returns when it was sent, in monotonic seconds."""
+        ...
+
+    async def close(self) -> None:
+        """Close it in order."""
+        ...
 
 
 class PacedPublisher:
@@ -39,7 +96,7 @@ class PacedPublisher:
 
     def __init__(
         self,
-        link: ProbeConnection,
+        link: PublishingConnection,
         queue: QueueSpec | None,
         settings: SendingSettings,
         *,
@@ -70,6 +127,7 @@ class PacedPublisher:
             BrokerError: why it ended.
         """
         self._link.on_blocked(self._blocked, self._unblocked)
+        self._link.on_credit(self._set_timer)
         await self._link.confirms(self._settle, self._returned)
         who = self._stats.who
         self._link.prepare(
@@ -145,7 +203,8 @@ class PacedPublisher:
         schedule, ledger, link = self._schedule, self._ledger, self._link
         if schedule is None or self._stopping or link.blocked or not link.alive:
             return
-        room = self._settings.max_outstanding - ledger.outstanding
+        # With neither room nor credit the messages wait, and are sent late with their original time.
+        room = min(self._settings.max_outstanding - ledger.outstanding, link.credit)
         for intended in schedule.take(self._loop.time(), min(room, MAX_BATCH)):
             sent = link.publish(self._writer.write(ledger.next_tag))
             ledger.publish(intended, sent)
@@ -156,6 +215,8 @@ class PacedPublisher:
             return
         if self._ledger.outstanding >= self._settings.max_outstanding:
             self._bursts.full()
+            return
+        if self._link.credit <= 0:
             return
         due = self._schedule.next_at
         if due == math.inf:
@@ -177,9 +238,10 @@ class PacedPublisher:
             if self._watch is not None:
                 self._watch(burst)
 
-    def _settle(self, tag: int, at: float, *, multiple: bool, nacked: bool) -> None:
+    def _settle(self, tag: int, at: float, *, multiple: bool | None, nacked: bool) -> None:
         frame = self._ledger.settle(tag, at, multiple=multiple, nacked=nacked)
-        self._report_burst(self._bursts.frame(at, frame.covered, multiple=multiple, settled=frame.settled))
+        if multiple is not None:
+            self._report_burst(self._bursts.frame(at, frame.covered, multiple=multiple, settled=frame.settled))
         if frame.settled:
             self._sink(frame.settled)
         self._set_timer()

@@ -20,7 +20,7 @@ FILL, REFILL = "fill", "refill"
 _BYTES = 64
 
 
-class PrefetchStream(ScriptedStream):
+class PrefetchStream(ScriptedStream[PublisherConsumerPair]):
     """Stream of one queue type."""
 
     def __init__(self, context: StreamContext, settings: PrefetchSettings, queue_type: str) -> None:
@@ -29,6 +29,10 @@ class PrefetchStream(ScriptedStream):
         stats.prefetch = settings.prefetch
         super().__init__(context, stats, settings, [queue])
         self._queue, self._prefetch = queue.name, settings.prefetch
+
+    async def open_pair(self, name: str) -> PublisherConsumerPair:
+        """Open the connections of a session."""
+        return await PublisherConsumerPair.open(self._context.server, name, self._timeout)
 
     async def prepare(self, pair: PublisherConsumerPair) -> None:
         """Set the prefetch limit."""

@@ -25,6 +25,7 @@ TIMEOUT = 10.0
 """Timeout in seconds for opening a connection, and for each response of the broker."""
 
 _FAREWELL = 0.4
+_UNLIMITED = 1 << 31
 _BODY = struct.Struct(">BHL")
 _END = b"\xce"
 
@@ -32,8 +33,8 @@ _END = b"\xce"
 class SettleCallback(Protocol):
     """Called for every ack or nack frame; `at` is when it reached this machine, in monotonic seconds."""
 
-    def __call__(self, tag: int, at: float, *, multiple: bool, nacked: bool) -> None:
-        """Process the frame."""
+    def __call__(self, tag: int, at: float, *, multiple: bool | None, nacked: bool) -> None:
+        """Process the frame; `multiple` is None if only a single answer is known, and not its frame."""
         ...
 
 
@@ -127,6 +128,14 @@ class ProbeConnection:
 
         self._connection.add_on_connection_blocked_callback(block)
         self._connection.add_on_connection_unblocked_callback(unblock)
+
+    @property
+    def credit(self) -> int:
+        """How many messages the broker takes now: AMQP 0-9-1 has no such limit for publishers."""
+        return _UNLIMITED
+
+    def on_credit(self, more: Callable[[], None]) -> None:
+        """Register a callback for the end of a time without credit, which AMQP 0-9-1 does not have."""
 
     async def declare(self, queue: QueueSpec) -> None:
         """Declare the queue, or check that the existing one has the same arguments.

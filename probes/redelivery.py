@@ -27,7 +27,7 @@ _DELIVERY_LIMIT = 20
 """The default of 4.x. It is set explicitly for 3.x, where a quorum queue without a limit requeues at its tail."""
 
 
-class RedeliveryStream(ScriptedStream):
+class RedeliveryStream(ScriptedStream[PublisherConsumerPair]):
     """Stream of one queue type: a queue and its dead-letter queue."""
 
     def __init__(self, context: StreamContext, settings: RedeliverySettings, queue_type: str) -> None:
@@ -42,6 +42,10 @@ class RedeliveryStream(ScriptedStream):
         self._queue, self._dead = queue.name, dead.name
         self._loss_every, self._loss_at = settings.connection_loss_every, 0.0
         self._sent = 0
+
+    async def open_pair(self, name: str) -> PublisherConsumerPair:
+        """Open the connections of a session."""
+        return await PublisherConsumerPair.open(self._context.server, name, self._timeout)
 
     async def prepare(self, pair: PublisherConsumerPair) -> None:
         """Set prefetch 1, so that the next message shows whether a requeued one kept its position."""

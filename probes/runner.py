@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from ackscope.clock import Clock, Instant
-from ackscope.errors import AckscopeError
+from ackscope.errors import AckscopeError, Unsupported
 from ackscope.log import get_logger
 from ackscope.records import ProbeState
 from probes import confirm, delivery, handshake, nack, prefetch, redelivery, rtt
+from probes.amqp10 import outcomes, reject, settle
 from probes.instrument import PERIOD, LoopLag
 from probes.ipc import RecordBatch
 from probes.probe_stream import ProbeStream, StreamContext
@@ -25,11 +26,17 @@ PROBES: Mapping[str, Factory] = {
     redelivery.NAME: redelivery.streams,
     prefetch.NAME: prefetch.streams,
     nack.NAME: nack.streams,
+    settle.NAME: settle.streams,
+    reject.NAME: reject.streams,
+    outcomes.NAME: outcomes.streams,
 }
 """Probes by name."""
 
 FIRST_WAIT, LONGEST_WAIT = 0.5, 4.0
 """Seconds between connection attempts, first and longest. They double, and are randomly shortened by up to half."""
+
+UNSUPPORTED_WAIT = 60.0
+"""Seconds until a stream tries again that this version of the broker does not support: it may be upgraded."""
 
 _EVERY, _QUIET = 1.0, 3
 """Seconds between two summaries of a stream. A running stream without news emits only every third summary."""
@@ -106,6 +113,12 @@ class Runner:
         while True:
             try:
                 await stream.session()
+            except Unsupported as error:
+                if stream.stats.state is not ProbeState.UNSUPPORTED:
+                    _log.info("probe is not supported", cluster=stream.cluster, probe=who.probe, reason=str(error))
+                stream.stats.unsupported(str(error))
+                await asyncio.sleep(UNSUPPORTED_WAIT * self._random.uniform(0.5, 1.0))
+                continue
             except AckscopeError as error:
                 reason = str(error)
             except Exception as error:  # noqa: BLE001  the boundary: an error in one stream must not end the others

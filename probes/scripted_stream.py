@@ -3,14 +3,14 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from ackscope.clock import Instant
 from ackscope.errors import BrokerError, Unreachable
 from ackscope.records import ProbeState
 from probes.periodic_stream import PeriodicStream
 from probes.probe_stream import StreamContext
-from probes.publisher_consumer import PublisherBlocked, PublisherConsumerPair, StepFailed
+from probes.publisher_consumer import PublisherBlocked, StepFailed
 from probes.queues import QueueSpec
 from probes.settings import RoundSettings
 from probes.stream_stats import StreamStats
@@ -30,22 +30,48 @@ class TimedStep(NamedTuple):
     wrong: str | None = None
 
 
-class ScriptedStream(PeriodicStream, ABC):
-    """A stream whose rounds a subclass implements."""
+class ScriptedPair(Protocol):
+    """What a script needs of its connections, whatever protocol they speak."""
+
+    product: str
+
+    @property
+    def blocked(self) -> str | None:
+        """Why the broker blocks publishers; None while it does not."""
+        ...
+
+    async def ready(self, queues: Sequence[QueueSpec]) -> None:
+        """Make sure that the queues exist, are empty and have no other consumer."""
+        ...
+
+    async def renew(self) -> None:
+        """End all consumers, which requeues what they hold."""
+        ...
+
+    async def close(self) -> None:
+        """Close the connections in order."""
+        ...
+
+
+P = TypeVar("P", bound=ScriptedPair)
+
+
+class ScriptedStream(PeriodicStream, ABC, Generic[P]):
+    """A stream whose rounds a subclass implements, on the connections that it opens."""
 
     def __init__(
         self, context: StreamContext, stats: StreamStats, settings: RoundSettings, queues: Sequence[QueueSpec]
     ) -> None:
         super().__init__(context, stats, settings.interval, queues)
         self._timeout, self._specs = settings.timeout, queues
-        self._pair: PublisherConsumerPair | None = None
+        self._pair: P | None = None
         self._epoch = 0
 
     async def session(self) -> None:
         """Run one session; see `ProbeStream.session`."""
         self._epoch += 1
         server = self._context.server
-        pair = await PublisherConsumerPair.open(server, f"ackscope-probe {self.stats.who.probe}", self._timeout)
+        pair = await self.open_pair(f"ackscope-probe {self.stats.who.probe}")
         try:
             self.stats.connected(pair.product)
             await self.prepare(pair)
@@ -68,11 +94,19 @@ class ScriptedStream(PeriodicStream, ABC):
         super().tick(now)
 
     @abstractmethod
-    async def prepare(self, pair: PublisherConsumerPair) -> None:
+    async def open_pair(self, name: str) -> P:
+        """Open the connections of a session; the broker shows `name`.
+
+        Raises:
+            BrokerError: a connection failed.
+        """
+
+    @abstractmethod
+    async def prepare(self, pair: P) -> None:
         """Prepare the channels. Called before the first round, and for each new consuming channel."""
 
     @abstractmethod
-    async def work(self, pair: PublisherConsumerPair) -> None:
+    async def work(self, pair: P) -> None:
         """Run one round. The queues exist and are empty."""
 
     async def step(self, name: str, do: Callable[[], Awaitable[TimedStep]]) -> None:
@@ -93,7 +127,7 @@ class ScriptedStream(PeriodicStream, ABC):
         else:
             self.stats.steps.failed(name, done.began, done.wrong, done.seconds)
 
-    async def _round(self, pair: PublisherConsumerPair) -> None:
+    async def _round(self, pair: P) -> None:
         if pair.blocked is not None:
             return
         try:

@@ -25,6 +25,7 @@ SMALLEST_PAYLOAD, LARGEST_PAYLOAD = 32, 1_000_000
 _NODE = re.compile(r"[A-Za-z0-9_.@-]{1,200}")
 
 QueueType = Literal["classic", "quorum"]
+SettleQueueType = Literal["classic", "quorum", "stream"]
 ConfirmStreamName = Literal["unroutable", "transient", "classic", "classic-large", "quorum", "stream"]
 
 
@@ -241,7 +242,42 @@ class PrefetchSettings(RoundSettings):
     prefetch: int = Field(default=5, ge=1, le=100)
 
 
-NAMES = ("handshake", "rtt", "confirm", "delivery", "redelivery", "prefetch", "nack")
+class SettleSettings(SendingSettings):
+    """Settings of the settle probe (AMQP 1.0).
+
+    Attributes:
+        rate: messages per second and stream.
+        queue_types: a stream of messages, and a queue, for each.
+    """
+
+    rate: float = Field(default=1.0, gt=0, le=RATE_CAP)
+    queue_types: tuple[SettleQueueType, ...] = Field(default=get_args(SettleQueueType), min_length=1)
+
+
+class RejectSettings(NackSettings):
+    """Settings of the reject probe (AMQP 1.0), whose queue refuses every message."""
+
+
+class OutcomesSettings(RoundSettings):
+    """Settings of the outcomes probe (AMQP 1.0).
+
+    Attributes:
+        queue_types: a pair of queues for each.
+        disruption_every: time from one deletion of a queue under the probe's own link, and one cut of its own
+            connection, to the next: the broker logs each; 0 does neither.
+    """
+
+    interval: Seconds = Field(default=10.0, ge=0.1, le=3600)
+    queue_types: tuple[QueueType, ...] = Field(default=("classic", "quorum"), min_length=1)
+    disruption_every: Seconds = Field(default=600.0, ge=0, le=86_400)
+
+
+AMQP10_NAMES = ("settle", "reject", "outcomes")
+"""Probes that speak AMQP 1.0. They need the extra `amqp10`, and are run only where they are asked for."""
+
+_AMQP091_NAMES = ("handshake", "rtt", "confirm", "delivery", "redelivery", "prefetch", "nack")
+
+NAMES = (*_AMQP091_NAMES, *AMQP10_NAMES)
 """All probes; each has a settings key of the same name below."""
 
 NODE_NAMES = ("handshake", "rtt", "confirm")
@@ -258,7 +294,7 @@ class ProbesSettings(Settings):
         cores: numbers of the CPU cores that this process may use; an empty list means all.
     """
 
-    enabled: tuple[str, ...] = NAMES
+    enabled: tuple[str, ...] = _AMQP091_NAMES
     prefix: str = Field(default=DEFAULT_PREFIX, min_length=1, max_length=100)
     priority: int | None = Field(default=None, ge=-20, le=19)
     realtime: bool = False
@@ -270,6 +306,9 @@ class ProbesSettings(Settings):
     redelivery: RedeliverySettings = RedeliverySettings()
     prefetch: PrefetchSettings = PrefetchSettings()
     nack: NackSettings = NackSettings()
+    settle: SettleSettings = SettleSettings()
+    reject: RejectSettings = RejectSettings()
+    outcomes: OutcomesSettings = OutcomesSettings()
 
     @field_validator("enabled")
     @classmethod

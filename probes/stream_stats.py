@@ -114,6 +114,10 @@ class StreamStats:
         self._unblock(now)
         self._set(ProbeState.FAILED, reason)
 
+    def unsupported(self, reason: str) -> None:
+        """Record that this version of the broker does not have what the stream measures."""
+        self._set(ProbeState.UNSUPPORTED, reason)
+
     def blocked(self, reason: str, now: float) -> None:
         """Record that the broker blocks publishers."""
         self._blocked_since = now if self._blocked_since is None else self._blocked_since
@@ -194,7 +198,7 @@ class StreamStats:
             at=now.wall,
             state=self._state,
             reason=self._reason,
-            doubtful=doubtful,
+            doubtful=None if self._state is ProbeState.UNSUPPORTED else doubtful,
             success=clean and self._state is ProbeState.RUNNING,
             rate=who.rate,
             delivery_mode=who.delivery_mode,

@@ -2,15 +2,12 @@
 
 from collections.abc import Sequence
 
-from ackscope.records import BatchingKind, ProbeOutcome
+from ackscope.records import NOT_ACKED_BY_DESIGN, BatchingKind, ProbeOutcome
 from dashboard.data.model import ConfirmLayer
 from dashboard.format import readable
 
-ORDER = ("confirm", "delivery", "handshake", "rtt", "redelivery", "prefetch", "nack")
+ORDER = ("confirm", "delivery", "settle", "handshake", "rtt", "redelivery", "outcomes", "prefetch", "nack", "reject")
 """Order of the probes on the page: first those that act like applications."""
-
-# The nack probe publishes to a queue that must refuse its messages.
-_NACK_PROBE = "nack"
 
 
 def is_control(outcome: ProbeOutcome) -> bool:
@@ -25,7 +22,7 @@ def position(outcome: ProbeOutcome) -> int:
 
 def expected_reply(outcome: ProbeOutcome) -> str:
     """The broker's expected reply to a publish of this stream: confirm or nack."""
-    return "nack" if outcome.probe == _NACK_PROBE else "confirm"
+    return "nack" if outcome.probe in NOT_ACKED_BY_DESIGN else "confirm"
 
 
 def failures(outcome: ProbeOutcome) -> list[str]:

@@ -9,6 +9,7 @@ import pandas as pd
 
 from ackscope.format import whole_minutes
 from ackscope.latency import BOUNDS_VERSION, COLUMNS, quantile
+from ackscope.records import NOT_ACKED_BY_DESIGN
 from ackscope.tables import OUTCOMES
 from dashboard.format import readable
 from dashboard.format.timezones import UTC, Zone
@@ -157,9 +158,9 @@ def latency(rows: pd.DataFrame, axis: Axis, stream: str) -> pd.DataFrame:
 def outcomes(rows: pd.DataFrame, axis: Axis) -> pd.DataFrame:
     """Outcomes of probe messages: `messages` and one column per outcome, by step.
 
-    The nack probe is excluded: its messages are refused by design and would hide real failures.
+    Probes whose messages are refused by design are excluded, or they would hide real failures.
     """
-    return _sums(rows[rows["probe"] != "nack"], axis, ["messages", *OUTCOMES])
+    return _sums(rows[~rows["probe"].isin(NOT_ACKED_BY_DESIGN)], axis, ["messages", *OUTCOMES])
 
 
 def batches(rows: pd.DataFrame, axis: Axis, stream: str) -> pd.DataFrame:

@@ -20,6 +20,7 @@ _WORD = re.compile(r"[A-Za-z]+(-[A-Za-z]+)*")
 _STATES = {
     ProbeState.CONNECTING: (elements.UNKNOWN, "connecting"),
     ProbeState.BLOCKED: (elements.SEVERITIES[Severity.CRITICAL], "blocked by the broker"),
+    ProbeState.UNSUPPORTED: (elements.UNKNOWN, "not supported by this broker"),
     ProbeState.FAILED: (elements.SEVERITIES[Severity.WARNING], "cannot measure"),
 }
 

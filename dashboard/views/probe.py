@@ -18,6 +18,9 @@ _MEANINGS = {
     "redelivery": "rejects messages with requeue: time until redelivery",
     "prefetch": "sweeps prefetch values: throughput, saturation point, recommended prefetch",
     "nack": "publishes where the broker must refuse: nacks and their latency",
+    "settle": "over AMQP 1.0: publishes to every queue type: latency of the settlement, outcomes",
+    "reject": "over AMQP 1.0: publishes where the broker must reject",
+    "outcomes": "over AMQP 1.0: accepts, rejects, releases, modifies; credit, drain, detach with its reason",
 }
 _SECONDS = (10, 20, 30, 60)
 

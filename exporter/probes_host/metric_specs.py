@@ -31,8 +31,8 @@ RESPONSE = histogram(
 )
 CONFIRMS = counter(
     "ackscope_confirms_total",
-    "Messages by outcome: acked, nacked (expected for the probe nack), returned, undecided (no confirm "
-    "before the timeout), lost (channel died).",
+    "Messages by outcome: acked, nacked (expected for the probes nack and reject), returned, undecided (no confirm "
+    "before the timeout), lost (channel died). AMQP 1.0: accepted is acked, rejected nacked, released returned.",
     "probes, outcome",
     *_STREAM,
     "outcome",

@@ -34,7 +34,7 @@ Source: https://www.rabbitmq.com/docs/persistence-conf (`queue_index_embed_msgs_
 """
 
 
-_SENDS = ("confirm", "delivery", "nack")
+_SENDS = ("confirm", "delivery", "nack", "settle", "reject")
 """Probes with message outcomes; the others time steps and export no message counters."""
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from prometheus_client.core import Metric
 
 from ackscope.clock import Instant
-from ackscope.records import ProbeOutcome, ProbeState
+from ackscope.records import ProbeOutcome, ProbeState, protocol_of
 from exporter.exposition.specs import MetricFamilies, gauge
 from exporter.runtime.state import ClusterState
 
@@ -35,7 +35,7 @@ RUNNING = gauge("ackscope_probe_running", "1 while the stream is measuring.", "p
 STATE = gauge(
     "ackscope_probe_state",
     "1 for the state of the stream: connecting, running, blocked (the broker blocks publishers: see its "
-    "alarms), failed (it cannot measure; /api/v1/probes says why).",
+    "alarms), failed (it cannot measure; /api/v1/probes says why), unsupported (not by this version of the broker).",
     "probes",
     *_LABELS,
     "state",
@@ -65,8 +65,16 @@ AGE = gauge(
     "probes",
     *_LABELS,
 )
+PROTOCOL = gauge(
+    "ackscope_probe_protocol",
+    "1 for the protocol that the stream speaks (protocol: amqp091, amqp10). Join it to the other metrics of a probe to "
+    "compare protocols.",
+    "probes",
+    *_LABELS,
+    "protocol",
+)
 
-SPECS = (SUCCESS, DOUBTFUL, RUNNING, STATE, OUTSTANDING, PREFETCH, UNACKED, LOOP_LAG, AGE)
+SPECS = (SUCCESS, DOUBTFUL, RUNNING, STATE, PROTOCOL, OUTSTANDING, PREFETCH, UNACKED, LOOP_LAG, AGE)
 
 
 def current_outcomes(state: ClusterState, now: Instant) -> list[ProbeOutcome]:
@@ -92,8 +100,11 @@ def stream_labels(cluster: str, outcome: ProbeOutcome) -> dict[str, str]:
 
 
 def _current(families: MetricFamilies, labels: dict[str, str], outcome: ProbeOutcome) -> None:
-    families.add(SUCCESS, labels, int(outcome.success))
-    families.add(DOUBTFUL, labels, int(outcome.doubtful is not None))
+    # What a broker does not support has neither succeeded nor failed.
+    if outcome.state is not ProbeState.UNSUPPORTED:
+        families.add(SUCCESS, labels, int(outcome.success))
+        families.add(DOUBTFUL, labels, int(outcome.doubtful is not None))
+    families.add(PROTOCOL, {**labels, "protocol": protocol_of(outcome.probe)}, 1)
     families.add(RUNNING, labels, int(outcome.state is ProbeState.RUNNING))
     for state in ProbeState:
         families.add(STATE, {**labels, "state": state.value}, int(outcome.state is state))

@@ -1,0 +1,1 @@
+"""Probes that speak AMQP 1.0, and the connection that they use."""
