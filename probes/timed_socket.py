@@ -91,9 +91,18 @@ class TimedSocket:
         """Close the socket. Can be called twice."""
         if self._open:
             self._open = False
+            if self._secure is not None and not self._rest:
+                # Say goodbye, but wait for none: it asks to read the one of the peer.
+                with contextlib.suppress(OSError):
+                    self._say_goodbye(self._secure)
             self._loop.remove_reader(self._sock)
             self._loop.remove_writer(self._sock)
             self._sock.close()
+
+    def _say_goodbye(self, secure: ssl.SSLObject) -> None:
+        with contextlib.suppress(ssl.SSLError):
+            secure.unwrap()
+        self._sock.send(self._outgoing.read())
 
     def _writable(self) -> None:
         try:

@@ -2,7 +2,6 @@
 
 import asyncio
 import ssl
-import subprocess
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
@@ -72,23 +71,15 @@ async def tls_in_front(address, certificate):
 
     async def connected(reader, writer):
         there, back = await asyncio.open_connection(parts.hostname, parts.port)
-        await asyncio.gather(pump(reader, back), pump(there, writer))
+        try:
+            await asyncio.gather(pump(reader, back), pump(there, writer))
+        finally:
+            back.close()
+            writer.close()
 
     async with await asyncio.start_server(connected, "127.0.0.1", 0, ssl=context) as server:
         port = server.sockets[0].getsockname()[1]
         yield f"amqps://{parts.username}:{parts.password}@127.0.0.1:{port}"
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    """A certificate for 127.0.0.1 that signs itself: (certificate file, key file)."""
-    folder = tmp_path_factory.mktemp("tls")
-    names = (str(folder / "cert.pem"), str(folder / "key.pem"))
-    kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
-    whom = ["-subj", "/CN=ackscope test", "-addext", "subjectAltName=IP:127.0.0.1"]
-    command = ["openssl", "req", "-x509", *kind, *whom, "-out", names[0], "-keyout", names[1]]
-    subprocess.run(command, check=True, capture_output=True)
-    return names
 
 
 def test_tls_is_a_step_of_its_own_and_verified(lab_43, measure, run, certificate):
