@@ -33,7 +33,10 @@ def test_every_probe_has_settings_without_any_option(name):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("rtt", "--rate", "3"), "--rate: does not apply to the rtt probe (only to confirm, delivery, nack)"),
+        (
+            ("rtt", "--rate", "3"),
+            "--rate: does not apply to the rtt probe (only to confirm, delivery, nack, settle, reject)",
+        ),
         (("handshake", "--queue-type", "quorum"), "--queue-type: does not apply to the handshake probe (only to"),
         (("confirm", "--every", "1s"), "--every: does not apply to the confirm probe"),
         (("delivery", "--prefetch", "1"), "--prefetch: does not apply to the delivery probe (only to prefetch)"),

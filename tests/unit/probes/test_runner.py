@@ -2,7 +2,7 @@ import asyncio
 from random import Random
 
 from ackscope.clock import SystemClock
-from ackscope.errors import Refused
+from ackscope.errors import Refused, Unsupported
 from ackscope.records import Outcome, ProbeState
 from probes.confirm_ledger import Settled
 from probes.identity import Identity
@@ -105,3 +105,25 @@ def test_every_record_is_handed_on_once():
 
     assert 1 == sum(len(batch.messages) for batch in batches)
     assert {"shop"} == {batch.cluster for batch in batches}
+
+
+async def unsupported(_):
+    """A broker that lacks what is measured."""
+    raise Unsupported("broker:5672: AMQP 1.0 is measured on RabbitMQ 4.0 and later, and this is RabbitMQ 3.10.8")
+
+
+def test_what_the_broker_does_not_support_is_said_once_and_asked_again_seldom():
+    """It is a state and no failure."""
+    calls = []
+
+    async def counted(stream):
+        calls.append(stream)
+        await unsupported(stream)
+
+    outcomes = last(run(OneStream("settle", counted), OneStream("steady", steady)))
+
+    assert 1 == len(calls)
+    assert ProbeState.UNSUPPORTED is outcomes["settle"].state
+    assert "this is RabbitMQ 3.10.8" in outcomes["settle"].reason
+    assert outcomes["settle"].success is False
+    assert outcomes["settle"].doubtful is None

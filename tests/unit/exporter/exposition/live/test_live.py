@@ -151,7 +151,18 @@ def test_a_stream_is_in_one_state():
     seen = values(outcomes.collect(streaming(outcome(state=ProbeState.BLOCKED)), NOW))
     states = {key[-1]: value for key, value in seen.items() if key[0] == "ackscope_probe_state"}
 
-    assert {"connecting": 0, "running": 0, "blocked": 1, "failed": 0} == states
+    assert {"connecting": 0, "running": 0, "blocked": 1, "failed": 0, "unsupported": 0} == states
+
+
+def test_what_a_broker_does_not_support_has_neither_succeeded_nor_failed():
+    """No alert on success or doubt can fire; the state says what it is, and the protocol is known."""
+    seen = values(outcomes.collect(streaming(outcome(probe="settle", state=ProbeState.UNSUPPORTED), outcome()), NOW))
+    mine = {(key[0], key[-1]): value for key, value in seen.items() if key[2] == "settle"}
+
+    assert not {name for name, _ in mine} & {"ackscope_probe_success", "ackscope_probe_doubtful"}
+    assert 1 == mine["ackscope_probe_state", "unsupported"]
+    assert 1 == mine["ackscope_probe_protocol", "amqp10"]
+    assert 1 == seen["ackscope_probe_protocol", "shop", "delivery", "classic", "", "amqp091"]
 
 
 def test_the_probes_own_consumer_is_held_against_its_prefetch():
