@@ -43,7 +43,7 @@ in the code: `.venv/bin/python -m exporter.docs.metrics > docs/metrics.md`.
 - `node` of a probe metric is the node that the probe was configured to measure, or else the node of its queue or its
   leader. It is empty if unknown, and if the probe also runs node by node and this stream may reach any node.
 - `stream` identifies a stream of a probe. Streams of the confirm probe named after a queue type (`classic`, `quorum`,
-  `stream`) behave like applications; the others are for comparison, and those of the probes `nack` and `reject` are rejected by
+  `stream`) behave like applications; the others are for comparison, and those of `nack` and `reject` are rejected by
   design. `{probe="confirm",stream=~"classic|quorum|stream"}` selects the former.
 - RabbitMQ's own Grafana dashboards filter by `namespace`, a label that Prometheus must add to the target, and join on
   `rabbitmq_identity_info` by `instance` and `job`. If one exporter monitors several clusters, make each cluster an

@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
+from itertools import groupby
 
 from ackscope.address import parse_management
 from ackscope.cli import nearest, print_json
@@ -60,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--broker", metavar="VERSION", help="with --lab: 3.10, 4.0, 4.3 (default: the package of this host)"
     )
     parser.add_argument("--nodes", type=int, metavar="N", help="with --lab: 1 to 3, as one cluster (default 1)")
-    parser.add_argument("--only", metavar="IDS", help="check only these claims, such as S06,S16")
+    parser.add_argument("--only", metavar="IDS", help="check only these claims, such as S06,S16,A02")
     parser.add_argument("--evidence", action="store_true", help="also print the evidence of each claim")
     parser.add_argument(
         "--prefix", default=DEFAULT_PREFIX, help=f"prefix of names on the broker (default {DEFAULT_PREFIX})"
@@ -106,12 +107,15 @@ def chosen(only: str | None) -> list[VerifyClaim]:
         return list(CLAIMS)
     wanted = {word.strip().upper() for word in only.split(",") if word.strip()}
     for word in sorted(wanted - set(known)):
-        raise UsageError(
-            f"--only: unknown claim {word!r}{nearest(word, list(known))}; there are {CLAIMS[0].id} to {CLAIMS[-1].id}"
-        )
+        ranges = " and ".join(f"{ids[0]} to {ids[-1]}" for ids in _by_letter(list(known)))
+        raise UsageError(f"--only: unknown claim {word!r}{nearest(word, list(known))}; there are {ranges}")
     if not wanted:
         raise UsageError("--only: empty; use for example --only S06,S16")
     return [claim for claim in CLAIMS if claim.id in wanted]
+
+
+def _by_letter(ids: Sequence[str]) -> list[list[str]]:
+    return [list(group) for _, group in groupby(ids, key=lambda id_: id_[0])]
 
 
 def _own_broker(args: argparse.Namespace, stack: ExitStack) -> tuple[AmqpServer, Manage, Disturb]:

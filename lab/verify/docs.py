@@ -8,17 +8,29 @@ from pathlib import Path
 from typing import Any
 
 from probes.verify.report import GROUPS, WORDS
-from probes.verify.sources import CONFIRMS, RELIABILITY, SEMANTICS, TRANSLATION
+from probes.verify.sources import (
+    AMQP10,
+    CONFIRMS,
+    DEAD_LETTERS,
+    FLOW,
+    MODIFIED,
+    OASIS,
+    QUORUM,
+    RELIABILITY,
+    SEMANTICS,
+    TRANSLATION,
+)
 from probes.verify.verify_claim import ClaimVerdict
 
 HEADER = """# Semantics: what is documented, and what brokers do
 
 <!-- Made by `python -m lab.verify.docs`; record again with `python -m lab.verify.record`. -->
 
-What RabbitMQ's guides say about acknowledgements, prefetch, confirms and transactions, in our own words, one claim per
-row. `ackscope verify --amqp URL` checks each claim against a live broker, and shows the evidence with `--evidence`.
-`--lab` starts a private broker for claims that need a broker to be restarted, stopped or in alarm. The verdicts below
-come from recorded runs of {versions}, on private brokers of one node, and of three nodes for {cluster}.
+What RabbitMQ's guides say about acknowledgements, prefetch, confirms, transactions and AMQP 1.0, in our own words, one
+claim per row. `ackscope verify --amqp URL` checks each claim against a live broker, and shows the evidence with
+`--evidence`. `--lab` starts a private broker for claims that need a broker to be restarted, stopped or in alarm. The
+verdicts below come from recorded runs of {versions}, on private brokers of one node, and of three nodes for {cluster}.
+Claims about AMQP 1.0 (A01 and later) need RabbitMQ 4.0 or later, and the extra `amqp10`.
 
 Sources: {guides}.
 
@@ -36,7 +48,18 @@ Sources: {guides}.
 CLUSTER = ("S29", "S50")
 """Claims about several nodes."""
 
-_GUIDES = {CONFIRMS: "C", RELIABILITY: "R", SEMANTICS: "S", TRANSLATION: "T"}
+_GUIDES = {
+    CONFIRMS: "C",
+    RELIABILITY: "R",
+    SEMANTICS: "S",
+    TRANSLATION: "T",
+    AMQP10: "A",
+    QUORUM: "Q",
+    DEAD_LETTERS: "D",
+    FLOW: "F",
+    MODIFIED: "M",
+    OASIS: "O",
+}
 """Title of a guide -> its abbreviation in the tables."""
 
 Recorded = Mapping[str, Mapping[str, Mapping[str, Any]]]
@@ -100,7 +123,9 @@ def _notes(recorded: Recorded, ids: Sequence[str]) -> str:
     blocks = []
     for id_ in ids:
         rows = {version: runs[id_] for version, runs in recorded.items() if id_ in runs}
-        if all(row["verdict"] == ClaimVerdict.HOLDS and not row["because"] for row in rows.values()):
+        # That a broker is too old for AMQP 1.0 is said once, above.
+        plain = {ClaimVerdict.HOLDS, ClaimVerdict.NOT_APPLICABLE} if id_.startswith("A") else {ClaimVerdict.HOLDS}
+        if all(row["verdict"] in plain and not row["because"] for row in rows.values()):
             continue
         lines = [f"**{id_} {next(iter(rows.values()))['name']}**", ""]
         for version, row in rows.items():

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from ackscope import __version__
 from ackscope.errors import BrokerError, MissingPart, Refused, Unreachable
 from ackscope.failures import FailurePhrase
-from probes.amqp10.links import Amqp10Link, LinkEnded, Receiver, Sender, condition_text
+from probes.amqp10.links import Amqp10Link, Amqp10Receiver, Amqp10Sender, LinkEnded, condition_text
 from probes.amqp_errors import explain_open
 from probes.settings import AmqpServer
 from probes.timed_socket import TimedSocket
@@ -125,7 +125,7 @@ class Amqp10Connection:
         """Whether the connection is open."""
         return not (self._closing or self.closed.done())
 
-    async def sender(self, address: str | None, *, settled: bool = False, mixed: bool = False) -> Sender:
+    async def sender(self, address: str | None, *, settled: bool = False, mixed: bool = False) -> Amqp10Sender:
         """Attach a link that publishes.
 
         Args:
@@ -141,9 +141,9 @@ class Amqp10Connection:
         mode = raw.SND_MIXED if mixed else raw.SND_SETTLED if settled else raw.SND_UNSETTLED
         raw.snd_settle_mode = mode
         raw.target.address = address
-        return await self._attach(Sender(raw, self))
+        return await self._attach(Amqp10Sender(raw, self))
 
-    async def receiver(self, address: str, *, credit: int = 0, settled: bool = False) -> Receiver:
+    async def receiver(self, address: str, *, credit: int = 0, settled: bool = False) -> Amqp10Receiver:
         """Attach a link that consumes.
 
         Args:
@@ -158,7 +158,7 @@ class Amqp10Connection:
         raw = self._session().receiver(self._name("receiver"))
         raw.source.address = address
         raw.snd_settle_mode = raw.SND_SETTLED if settled else raw.SND_UNSETTLED
-        link = await self._attach(Receiver(raw, self))
+        link = await self._attach(Amqp10Receiver(raw, self))
         if credit:
             link.ask(credit)
         return link

@@ -31,7 +31,7 @@ class LinkEnded(BrokerError):
         self.condition = condition
 
 
-class Answer(NamedTuple):
+class PublishOutcome(NamedTuple):
     """The outcome of a published message.
 
     Attributes:
@@ -132,7 +132,7 @@ class Amqp10Link:
         self._engine.flush()
 
 
-class Sender(Amqp10Link):
+class Amqp10Sender(Amqp10Link):
     """A link that publishes.
 
     Attributes:
@@ -142,9 +142,9 @@ class Sender(Amqp10Link):
 
     def __init__(self, raw: Any, engine: Engine) -> None:
         super().__init__(raw, engine)
-        self.answers: list[Answer] = []
+        self.answers: list[PublishOutcome] = []
         self.sent = 0
-        self._answer: Callable[[Answer], None] = self.answers.append
+        self._answer: Callable[[PublishOutcome], None] = self.answers.append
         self._flowed: Callable[[], None] = lambda: None
 
     @property
@@ -152,7 +152,7 @@ class Sender(Amqp10Link):
         """How many messages the broker takes now; 0 as well while it keeps the window of the session closed."""
         return 0 if self.raw.queued > 0 else int(self.raw.credit)
 
-    def on_answer(self, call: Callable[[Answer], None]) -> None:
+    def on_answer(self, call: Callable[[PublishOutcome], None]) -> None:
         """Register a callback for every outcome, instead of `answers`."""
         self._answer = call
 
@@ -189,10 +189,10 @@ class Sender(Amqp10Link):
         info = {} if condition is None else {str(key): value for key, value in (condition.info or {}).items()}
         number = int(delivery.tag)
         delivery.settle()
-        self._answer(Answer(number, at, settlement, name, info))
+        self._answer(PublishOutcome(number, at, settlement, name, info))
 
 
-class Receiver(Amqp10Link):
+class Amqp10Receiver(Amqp10Link):
     """A link that consumes.
 
     Attributes:

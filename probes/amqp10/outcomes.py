@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from probes.amqp10.links import Received, Receiver
+from probes.amqp10.links import Amqp10Receiver, Received
 from probes.amqp10.pair import Amqp10Pair
 from probes.payload import PayloadWriter, read
 from probes.probe_stream import ProbeStream, StreamContext
@@ -60,7 +60,7 @@ class OutcomesStream(ScriptedStream[Amqp10Pair]):
             (ACCEPTED, lambda: self._accepted(pair)),
             (RELEASED, lambda: self._returned(pair, self._release, 0)),
             (MODIFIED, lambda: self._returned(pair, self._modify, failed)),
-            (REJECTED, lambda: self._dead_letter(pair, Receiver.reject)),
+            (REJECTED, lambda: self._dead_letter(pair, Amqp10Receiver.reject)),
             (UNDELIVERABLE, lambda: self._dead_letter(pair, self._undeliverable)),
             (CREDIT, lambda: self._credit(pair)),
             (DRAIN, lambda: self._drain(pair)),
@@ -95,7 +95,7 @@ class OutcomesStream(ScriptedStream[Amqp10Pair]):
         return TimedStep(began, two.at - began, wrong)
 
     async def _returned(
-        self, pair: Amqp10Pair, give_back: Callable[[Receiver, Received], float], count: int | None
+        self, pair: Amqp10Pair, give_back: Callable[[Amqp10Receiver, Received], float], count: int | None
     ) -> TimedStep:
         """Give a message back. It must be delivered again; `count` is its delivery count, None for any."""
         (number,) = await self._publish(pair, 1)
@@ -111,7 +111,7 @@ class OutcomesStream(ScriptedStream[Amqp10Pair]):
         self._count(link)
         return TimedStep(began, again.at - began, wrong)
 
-    async def _dead_letter(self, pair: Amqp10Pair, refuse: Callable[[Receiver, Received], float]) -> TimedStep:
+    async def _dead_letter(self, pair: Amqp10Pair, refuse: Callable[[Amqp10Receiver, Received], float]) -> TimedStep:
         (number,) = await self._publish(pair, 1)
         link, dead_link = await pair.receiver(self._queue, 1), await pair.receiver(self._dead, 1)
         held = await pair.delivery(link, 1, "the message")
@@ -185,7 +185,7 @@ class OutcomesStream(ScriptedStream[Amqp10Pair]):
         await pair.publish(self._queue, [writer.write(number) for number in numbers])
         return numbers
 
-    async def _again(self, pair: Amqp10Pair, link: Receiver, number: int, began: float) -> TimedStep:
+    async def _again(self, pair: Amqp10Pair, link: Amqp10Receiver, number: int, began: float) -> TimedStep:
         again = await pair.delivery(link, 1, "the message that another link held")
         link.accept(again)
         self._count(link)
@@ -194,21 +194,21 @@ class OutcomesStream(ScriptedStream[Amqp10Pair]):
             wrong = wrong or "the message is marked as never delivered before (first-acquirer)"
         return TimedStep(began, again.at - began, wrong)
 
-    def _count(self, link: Receiver) -> None:
+    def _count(self, link: Amqp10Receiver) -> None:
         counts = self.stats.deliveries or DeliveryCounts()
         again = sum(not received.first_acquirer for received in link.deliveries)
         self.stats.deliveries = counts._replace(redeliveries=counts.redeliveries + again)
 
     @staticmethod
-    def _release(link: Receiver, held: Received) -> float:
+    def _release(link: Amqp10Receiver, held: Received) -> float:
         return link.release(held)
 
     @staticmethod
-    def _modify(link: Receiver, held: Received) -> float:
+    def _modify(link: Amqp10Receiver, held: Received) -> float:
         return link.modify(held, failed=True)
 
     @staticmethod
-    def _undeliverable(link: Receiver, held: Received) -> float:
+    def _undeliverable(link: Amqp10Receiver, held: Received) -> float:
         return link.modify(held, undeliverable=True)
 
 

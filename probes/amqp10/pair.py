@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Self
 
 from probes.amqp10.connection import Amqp10Connection, queue_address
-from probes.amqp10.links import Received, Receiver, Sender, Settlement
+from probes.amqp10.links import Amqp10Receiver, Amqp10Sender, Received, Settlement
 from probes.amqp10.publisher import BLOCKED_AFTER, NO_CREDIT, WINDOW_CLOSED, refuse_old
 from probes.amqp_errors import shared
 from probes.publisher_consumer import PublisherBlocked, StepFailed
@@ -31,8 +31,8 @@ class Amqp10Pair:
     def __init__(self, server: AmqpServer, name: str, within: float, helper: Client, channel: RawChannel) -> None:
         self._server, self._name, self._within, self._helper = server, name, within, helper
         self._connections: list[Amqp10Connection] = []
-        self._senders: dict[str, Sender] = {}
-        self._receivers: list[Receiver] = []
+        self._senders: dict[str, Amqp10Sender] = {}
+        self._receivers: list[Amqp10Receiver] = []
         self.channel, self.product = channel, helper.product
 
     @classmethod
@@ -121,7 +121,7 @@ class Amqp10Pair:
         if other:
             raise StepFailed(f"the broker settled a message as {', '.join(sorted(other))}")
 
-    async def receiver(self, queue: str, credit: int, connection: Amqp10Connection | None = None) -> Receiver:
+    async def receiver(self, queue: str, credit: int, connection: Amqp10Connection | None = None) -> Amqp10Receiver:
         """Attach a consumer with so much credit."""
         receiver = await (connection or self._connections[1]).receiver(queue_address(queue), credit=credit)
         if connection is None:
@@ -129,7 +129,7 @@ class Amqp10Pair:
         return receiver
 
     async def delivery(
-        self, receiver: Receiver, number: int, what: str, connection: Amqp10Connection | None = None
+        self, receiver: Amqp10Receiver, number: int, what: str, connection: Amqp10Connection | None = None
     ) -> Received:
         """Wait for the delivery with this number, from 1.
 
@@ -141,7 +141,7 @@ class Amqp10Pair:
         return receiver.deliveries[number - 1]
 
     async def until(
-        self, receiver: Receiver, done: Callable[[], bool], what: str, connection: Amqp10Connection | None = None
+        self, receiver: Amqp10Receiver, done: Callable[[], bool], what: str, connection: Amqp10Connection | None = None
     ) -> None:
         """Wait for a condition on a link that consumes. Raises as `delivery`."""
 

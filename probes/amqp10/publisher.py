@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from ackscope.errors import BrokerError, Unreachable, Unsupported
 from probes.amqp10.connection import Amqp10Connection, queue_address
-from probes.amqp10.links import Answer, LinkEnded, Sender, Settlement
+from probes.amqp10.links import Amqp10Sender, LinkEnded, PublishOutcome, Settlement
 from probes.identity import PERSISTENT
 from probes.probe_connection import ProbeConnection, SettleCallback
 from probes.queues import QueueSpec
@@ -36,7 +36,7 @@ class Amqp10Publisher:
     def __init__(self, server: AmqpServer, link: Amqp10Connection, queue: str) -> None:
         self._server, self._link, self._queue = server, link, queue
         self._loop = asyncio.get_running_loop()
-        self._sender: Sender | None = None
+        self._sender: Amqp10Sender | None = None
         self._bodies: dict[int, bytes] = {}
         self._head = b""
         self._blocked = ""
@@ -162,7 +162,7 @@ class Amqp10Publisher:
         finally:
             await helper.close()
 
-    def _answered(self, answer: Answer) -> None:
+    def _answered(self, answer: PublishOutcome) -> None:
         body = self._bodies.pop(answer.number, b"")
         if answer.settlement is Settlement.RELEASED:
             self._returned(body)

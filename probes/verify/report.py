@@ -17,6 +17,7 @@ GROUPS = {
     "confirms": "Publisher confirms",
     "transactions": "Transactions",
     "order": "Order, exclusivity, reliability",
+    "amqp10": "AMQP 1.0",
 }
 """Groups of claims and their headings, in the order of the report."""
 

@@ -132,9 +132,9 @@ class VerifyClaim:
     """One documented claim.
 
     Attributes:
-        id: S01 to S53.
+        id: S01 to S53 for AMQP 0-9-1, A01 to A25 for AMQP 1.0.
         name: a few words joined by hyphens; stable once released.
-        group: delivery, prefetch, confirms, transactions, order.
+        group: delivery, prefetch, confirms, transactions, order, amqp10.
         documented: the claim in our own words.
         source: the guide that it comes from.
         alone: whether it measures a rate or a time, so that nothing else may run in parallel.

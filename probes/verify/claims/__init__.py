@@ -1,6 +1,9 @@
 """All claims, in the order of their numbers."""
 
+from probes.verify.amqp10 import GROUP
 from probes.verify.claims import (
+    amqp10_consume,
+    amqp10_publish,
     confirm_paths,
     confirm_rates,
     confirms,
@@ -33,8 +36,10 @@ _PARTS = (
     order,
     reliability,
     disturbed,
+    amqp10_publish,
+    amqp10_consume,
 )
 
 CLAIMS: tuple[VerifyClaim, ...] = tuple(
-    sorted((claim for part in _PARTS for claim in part.CLAIMS), key=lambda claim: claim.id)
+    sorted((claim for part in _PARTS for claim in part.CLAIMS), key=lambda claim: (claim.group == GROUP, claim.id))
 )

@@ -26,13 +26,14 @@ def objects(lab):
 
 @pytest.mark.slow
 def test_every_claim_is_told_on_a_private_broker():
-    """53 rows with evidence; what differs without a reason is a rate at most, which a loaded machine can bend."""
+    """78 rows with evidence; what differs without a reason is a rate at most, which a loaded machine can bend."""
     done = verify("--lab", "--broker", "4.3", "--json")
     rows = json.loads(done.stdout)["rows"]
     unexplained = [row for row in rows if row["verdict"] in {"differs", "could-not-tell"} and not row["because"]]
 
     assert "" == done.stderr
-    assert [f"S{number:02}" for number in range(1, 54)] == [row["id"] for row in rows]
+    ids = [f"S{number:02}" for number in range(1, 54)] + [f"A{number:02}" for number in range(1, 26)]
+    assert ids == [row["id"] for row in rows]
     assert [] == [row["id"] for row in rows if not row["evidence"]]
     assert [] == [row["id"] for row in rows if row["verdict"] == "needs-lab"]
     assert {row["id"] for row in unexplained} <= {"S21", "S26", "S29", "S30", "S31", "S32"}, unexplained
@@ -80,3 +81,29 @@ def test_a_run_that_is_ended_leaves_nothing(lab_43):
 
     assert 130 == code
     assert [] == objects(lab_43)
+
+
+def test_the_claims_about_amqp_1_0_hold_and_leave_nothing(lab_43):
+    """Each with its evidence."""
+    ids = [f"A{number:02}" for number in range(1, 26)]
+    done = verify("--amqp", lab_43.nodes[0].amqp, "--only", ",".join(ids), "--json")
+    rows = json.loads(done.stdout)["rows"]
+
+    assert (0, "") == (done.returncode, done.stderr)
+    assert {"holds"} == {row["verdict"] for row in rows}, rows
+    assert [] == [row["id"] for row in rows if not row["evidence"]]
+    assert [] == objects(lab_43)
+
+
+@pytest.mark.slow
+def test_what_4_0_does_otherwise_is_explained():
+    """By the version in which the documented behaviour came."""
+    ids = [f"A{number:02}" for number in range(1, 26)]
+    done = verify("--lab", "--broker", "4.0", "--only", ",".join(ids), "--json")
+    rows = {row["id"]: row for row in json.loads(done.stdout)["rows"]}
+    differs = {id_ for id_, row in rows.items() if row["verdict"] == "differs"}
+
+    assert 0 == done.returncode
+    assert {"A02", "A21"} == differs
+    assert all("4.3" in rows[id_]["because"] for id_ in differs)
+    assert "not-applicable" == rows["A20"]["verdict"]

@@ -8,7 +8,7 @@ import pytest
 from ackscope.errors import MissingPart, Unsupported
 from ackscope.records import Outcome, ProbeState, protocol_of
 from probes.amqp10 import connection
-from probes.amqp10.links import Answer, LinkEnded, Received, Sender, Settlement, condition_text
+from probes.amqp10.links import Amqp10Sender, LinkEnded, PublishOutcome, Received, Settlement, condition_text
 from probes.amqp10.outcomes import wrong_counts, wrong_death, wrong_order
 from probes.amqp10.publisher import NO_CREDIT, WINDOW_CLOSED, Amqp10Publisher, refuse_old
 from probes.confirm_ledger import ConfirmLedger
@@ -115,7 +115,7 @@ class Broker:
 
     async def sender(self, address):
         """The link of the publisher."""
-        self.link = Sender(self.raw, self)
+        self.link = Amqp10Sender(self.raw, self)
         return self.link
 
     async def until(self, done, within):
@@ -149,7 +149,7 @@ def test_each_outcome_is_counted_as_in_0_9_1():
         for _ in range(4):
             publisher.publish(b"body")
         for number, settlement in enumerate((Settlement.ACCEPTED, *list(Settlement)[1:4]), 1):
-            publisher._answered(Answer(number, 2.0, settlement, "", {}))
+            publisher._answered(PublishOutcome(number, 2.0, settlement, "", {}))
         return settled, returned
 
     settled, returned = publishing(scenario)

@@ -7,15 +7,15 @@ from lab.verify.command import chosen, version
 
 def test_some_claims_can_be_chosen():
     """In their own order, however they are written."""
-    assert ["S06", "S16"] == [claim.id for claim in chosen("s16, S06,")]
-    assert 53 == len(chosen(None))
+    assert ["S06", "S16", "A02"] == [claim.id for claim in chosen("a02, s16, S06,")]
+    assert 53 + 25 == len(chosen(None))
 
 
 @pytest.mark.parametrize(
     ("only", "message"),
     [
         ("S6", "--only: unknown claim 'S6', did you mean 'S"),
-        ("S99", "; there are S01 to S53"),
+        ("S99", "; there are S01 to S53 and A01 to A25"),
         (",", "--only: empty; use for example --only S06,S16"),
     ],
 )

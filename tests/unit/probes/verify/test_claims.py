@@ -5,8 +5,10 @@ from probes.verify.report import GROUPS
 
 
 def test_there_is_one_claim_for_each_number():
-    """S01 to S53, in order."""
-    assert [f"S{number:02}" for number in range(1, 54)] == [claim.id for claim in CLAIMS]
+    """S01 to S53, then A01 to A25 over AMQP 1.0, in order."""
+    ids = [f"S{number:02}" for number in range(1, 54)] + [f"A{number:02}" for number in range(1, 26)]
+
+    assert ids == [claim.id for claim in CLAIMS]
 
 
 def test_names_are_unique_and_groups_are_known():
