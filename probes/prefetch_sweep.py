@@ -189,6 +189,6 @@ class _Fill:
             why = "the broker blocks publishers" if self._link.blocked else f"no confirm within {_CONFIRM_TIMEOUT:g} s"
             raise Unreachable(f"the queue could not be filled: {why}") from None
 
-    def _settle(self, tag: int, at: float, *, multiple: bool, nacked: bool) -> None:  # noqa: ARG002  a link's contract
+    def _settle(self, tag: int, at: float, *, multiple: bool | None, nacked: bool) -> None:  # noqa: ARG002  a link's contract
         self._answered = max(self._answered, tag) if multiple else self._answered + 1
         self._room.set()

@@ -123,7 +123,7 @@ class _Publisher:
                 raise self._link.closed.result()
         return None
 
-    def _settle(self, tag: int, at: float, *, multiple: bool, nacked: bool) -> None:
+    def _settle(self, tag: int, at: float, *, multiple: bool | None, nacked: bool) -> None:
         for settled in self._ledger.settle(tag, at, multiple=multiple, nacked=nacked).settled:
             self.outcomes[settled.outcome] += 1
             self.latencies.record(at - settled.sent, at)

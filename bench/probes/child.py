@@ -26,6 +26,12 @@ def confirm_settings(streams: list[str], rate: float, **more: Any) -> ProbesSett
     return ProbesSettings.model_validate({"enabled": ["confirm"], "confirm": confirm})
 
 
+def settle_settings(queue_types: list[str], rate: float) -> ProbesSettings:
+    """Return settings of the settle probe alone."""
+    settle = {"queue_types": queue_types, "rate": rate, "max_outstanding": 20_000}
+    return ProbesSettings.model_validate({"enabled": ["settle"], "settle": settle})
+
+
 class ProbeProcess:
     """A probe process that measures while the block runs.
 
@@ -53,13 +59,13 @@ class ProbeProcess:
             raise ValueError("not started")
         return self._process.pid
 
-    def confirm(self, stream: str) -> ProbeOutcome:
-        """Return the latest summary of a stream of the confirm probe.
+    def confirm(self, stream: str, probe: str = "confirm") -> ProbeOutcome:
+        """Return the latest summary of a stream of the confirm probe, or of another one.
 
         Raises:
             BrokerError: the probe reported none.
         """
-        found = self.outcomes.get(("confirm", stream))
+        found = self.outcomes.get((probe, stream))
         if found is None:
             raise BrokerError(f"the probe said nothing of {stream}")
         return found

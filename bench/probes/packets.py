@@ -9,6 +9,7 @@ from pathlib import Path
 from ackscope.address import parse_amqp
 from bench.capture.confirms import PublishingChannel, publishing_channels
 from bench.capture.pcap import segments
+from bench.capture.settlements import publishing_links
 from bench.capture.tcpdump import capturing
 
 
@@ -24,8 +25,8 @@ class Packets:
 
 
 @contextmanager
-def captured(amqp: str) -> Iterator[Packets]:
-    """Capture the packets to and from a broker on loopback.
+def captured(amqp: str, *, amqp10: bool = False) -> Iterator[Packets]:
+    """Capture the packets to and from a broker on loopback; those of AMQP 1.0 or of AMQP 0-9-1 are decoded.
 
     Raises:
         MissingPart: tcpdump is missing, may not capture, or lost packets.
@@ -35,4 +36,5 @@ def captured(amqp: str) -> Iterator[Packets]:
         file = Path(folder) / "wire.pcap"
         with capturing(port, file):
             yield packets
-        packets.channels = publishing_channels(segments(file.read_bytes()), port)
+        decode = publishing_links if amqp10 else publishing_channels
+        packets.channels = decode(segments(file.read_bytes()), port)

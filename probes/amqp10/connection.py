@@ -10,7 +10,7 @@ import contextlib
 import itertools
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from ackscope import __version__
@@ -31,6 +31,8 @@ _BEAT = 5.0
 _FAREWELL = 0.4
 _LOOK = 0.25
 _LOGIN_REFUSED = "amqp:unauthorized-access"
+
+L = TypeVar("L", bound=Amqp10Link)
 
 
 def library() -> Any:
@@ -266,7 +268,7 @@ class Amqp10Connection:
     def _name(self, what: str) -> str:
         return f"{what}-{next(self._names)}"
 
-    async def _attach(self, link: Any) -> Any:
+    async def _attach(self, link: L) -> L:
         self._links[link.raw.name] = link
         link.raw.open()
         self.flush()

@@ -5,7 +5,7 @@ Queues are declared over AMQP 0-9-1, on a connection that is open for as long as
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from ackscope.errors import BrokerError, Unreachable, Unsupported
 from probes.amqp10.connection import Amqp10Connection, queue_address
@@ -155,10 +155,10 @@ class Amqp10Publisher:
             self._waiting.cancel()
         await self._link.close()
 
-    async def _helped(self, work: Callable[[ProbeConnection], object]) -> None:
+    async def _helped(self, work: Callable[[ProbeConnection], Awaitable[None]]) -> None:
         helper = await ProbeConnection.open(self._server, "ackscope-probe (declares a queue)")
         try:
-            await work(helper)  # type: ignore[misc]  each is a coroutine
+            await work(helper)
         finally:
             await helper.close()
 

@@ -1,6 +1,6 @@
 """The ground of claims about AMQP 1.0: a connection of it, and a channel of AMQP 0-9-1 that declares and inspects."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +29,7 @@ class Amqp10Ground:
     link: Amqp10Connection
     channel: RawChannel
 
-    async def queue(self, name: str, queue_type: str = "quorum", arguments: dict[str, object] | None = None) -> str:
+    async def queue(self, name: str, queue_type: str = "quorum", arguments: Mapping[str, object] | None = None) -> str:
         """Declare a queue that is deleted at the end; see `CheckContext.queue`."""
         return await self.context.queue(self.channel, name, queue_type, arguments)
 
@@ -68,10 +68,14 @@ class Amqp10Ground:
         await self.link.until(lambda: len(receiver.deliveries) >= count or receiver.ended is not None, within)
         return receiver.deliveries
 
+    async def used_up(self, receiver: Amqp10Receiver) -> bool:
+        """Wait until a consumer has no credit left. Returns whether that was in time."""
+        return await self.link.until(lambda: receiver.credit == 0)
+
     async def settled_so_far(self, receiver: Amqp10Receiver) -> None:
         """Wait until the broker has processed everything sent on a link: it answers a drain after that."""
         receiver.drain(1)
-        await self.link.until(lambda: receiver.credit == 0, SOON)
+        await self.used_up(receiver)
 
 
 Amqp10Check = Callable[[Amqp10Ground], Awaitable[Observed]]

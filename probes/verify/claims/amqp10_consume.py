@@ -28,7 +28,7 @@ async def credit(ground: Amqp10Ground) -> Observed:
         for more in (0, 2, 1):
             if more:
                 receiver.ask(more)
-            await ground.link.until(lambda receiver=receiver: receiver.credit == 0)
+            await ground.used_up(receiver)
             await ground.channel.look(queue)
             counts.append(len(receiver.deliveries))
         holds = holds and counts == [3, 5, 6]
@@ -49,7 +49,7 @@ async def drain(ground: Amqp10Ground) -> Observed:
         await ground.fill(queue, 2)
         receiver = await ground.consume(queue)
         receiver.drain(10)
-        done = await ground.link.until(lambda receiver=receiver: receiver.credit == 0)
+        done = await ground.used_up(receiver)
         came = len(receiver.deliveries)
         holds = holds and done and came == 2
         evidence.append(f"{kind}, 2 messages, 10 credits: {came} delivered, {receiver.credit} credits left")
@@ -236,7 +236,7 @@ async def _counts(ground: Amqp10Ground, id_: str, look: Any) -> dict[str, Any]:
         other = await Amqp10Connection.open(ground.context.server, f"ackscope-verify {id_} (closed on purpose)")
         try:
             receiver = await ground.consume(queue, 1, other)
-            await other.until(lambda receiver=receiver: bool(receiver.deliveries))
+            await _got_one(other, receiver)
             if give is not None:
                 for received in receiver.deliveries:
                     give(receiver, received)
@@ -250,10 +250,14 @@ async def _counts(ground: Amqp10Ground, id_: str, look: Any) -> dict[str, Any]:
     return found
 
 
+async def _got_one(link: Amqp10Connection, receiver: Amqp10Receiver) -> None:
+    await link.until(lambda: bool(receiver.deliveries))
+
+
 async def limit(ground: Amqp10Ground) -> Observed:
     """Check claim A21."""
     found = {}
-    ways = {"released": Amqp10Receiver.release, "failed": lambda link, it: link.modify(it, failed=True)}
+    ways: dict[str, Any] = {"released": Amqp10Receiver.release, "failed": lambda link, it: link.modify(it, failed=True)}
     for what, give in ways.items():
         queue = await ground.queue(f"a21.{what}", "quorum", {"x-delivery-limit": 2})
         await ground.fill(queue, 1)
@@ -261,7 +265,7 @@ async def limit(ground: Amqp10Ground) -> Observed:
         for _ in range(5):
             before = len(receiver.deliveries)
             receiver.drain(1)
-            await ground.link.until(lambda receiver=receiver: receiver.credit == 0)
+            await ground.used_up(receiver)
             for received in receiver.deliveries[before:]:
                 give(receiver, received)
         found[what] = len(receiver.deliveries)

@@ -2,7 +2,7 @@
 
 from probes.amqp10.connection import queue_address
 from probes.amqp10.links import LinkEnded
-from probes.verify.amqp10 import GROUP, Amqp10Ground, check_of, verdict
+from probes.verify.amqp10 import GROUP, Amqp10Check, Amqp10Ground, check_of, verdict
 from probes.verify.fixtures import ready
 from probes.verify.sources import AMQP10, OASIS
 from probes.verify.verify_claim import Observed, VerifyClaim
@@ -30,15 +30,13 @@ async def full(ground: Amqp10Ground) -> Observed:
     bounds = {"x-max-length": 1, "x-overflow": "reject-publish"}
     queue = await ground.queue("a02", "classic", bounds)
     sender = await ground.sender(queue)
-    first, *rest = [
-        (await ground.publish(sender, b"x") or [None])[0]  # one after the other: the first fills the queue
-        for _ in range(3)
-    ]
-    outcomes = [None if answer is None else answer.settlement.value for answer in (first, *rest)]
-    infos = [{} if answer is None else answer.info for answer in rest]
+    # One after the other: the first fills the queue.
+    answers = [answer for _ in range(3) for answer in await ground.publish(sender, b"x")]
+    outcomes = [answer.settlement.value for answer in answers]
+    infos = [answer.info for answer in answers[1:]]
     rejected = outcomes == ["accepted", "rejected", "rejected"]
     detailed = all((info.get("queue"), info.get("reason")) == (queue, "maxlen") for info in infos)
-    conditions = {answer.condition for answer in rest if answer is not None and answer.condition}
+    conditions = {answer.condition for answer in answers[1:] if answer.condition}
     why = ""
     if rejected and ground.context.version < (4, 3, 0):
         why = "the outcome names queue and reason since RabbitMQ 4.3 (pull request 15075 of rabbitmq-server)"
@@ -47,7 +45,7 @@ async def full(ground: Amqp10Ground) -> Observed:
         so="rejected, with the name of the queue and the reason maxlen",
         otherwise="rejected without queue and reason" if rejected else f"outcomes {outcomes}",
         evidence=(
-            f"a queue with room for one: {', '.join(map(str, outcomes))}",
+            f"a queue with room for one: {', '.join(outcomes)}",
             f"condition {', '.join(sorted(conditions)) or 'absent'}",
             f"queue and reason maxlen in its details: {'yes' if detailed else 'no'}",
         ),
@@ -164,7 +162,7 @@ async def deleted(ground: Amqp10Ground) -> Observed:
         queue = await ground.queue(f"a09.{kind}", kind)
         receiver = await ground.consume(queue, 1)
         await ground.channel.delete(queue)
-        await ground.link.until(lambda receiver=receiver: receiver.ended is not None)
+        await ground.deliveries(receiver, 1)  # or its end
         condition = "not detached" if receiver.ended is None else receiver.ended.condition
         holds = holds and condition == "amqp:resource-deleted"
         evidence.append(f"{kind}: {condition}")
@@ -176,14 +174,14 @@ async def deleted(ground: Amqp10Ground) -> Observed:
     )
 
 
-def _claim(id_: str, name: str, documented: str, check: object, source: str = AMQP10) -> VerifyClaim:
+def _claim(id_: str, name: str, documented: str, check: Amqp10Check, source: str = AMQP10) -> VerifyClaim:
     return VerifyClaim(
         id=id_,
         name=name,
         group=GROUP,
         documented=documented,
         source=source,
-        check=check_of(id_, check),  # type: ignore[arg-type]  each is an Amqp10Check
+        check=check_of(id_, check),
     )
 
 
