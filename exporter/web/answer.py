@@ -1,6 +1,7 @@
 """Sends a response through ASGI."""
 
 from collections.abc import Iterator, Mapping
+from http import HTTPStatus
 
 from starlette.responses import Response as AsgiResponse
 from starlette.types import Receive, Scope, Send
@@ -17,6 +18,8 @@ SAFE = {
     "Referrer-Policy": "no-referrer",
 }
 """Headers of every response, unless the web configuration changes them."""
+BUSY = "busy"
+"""Key in the state of a request: whether the answer is that the exporter is busy."""
 _NONE: Mapping[str, str] = {}
 
 
@@ -42,6 +45,7 @@ class Answer(AsgiResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002  signature of the library
         """Send it."""
+        scope.setdefault("state", {})[BUSY] = self.status_code == HTTPStatus.TOO_MANY_REQUESTS
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         for block in blocks(self._pieces if scope["method"] != "HEAD" else []):
             await send({"type": "http.response.body", "body": block, "more_body": True})

@@ -2,6 +2,7 @@
 
 import gzip
 import html
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -38,8 +39,8 @@ _COMPRESS_FROM = 1024
 _MAX_PARAMETERS = 20
 _THREADS = {Lane.SCRAPE: 2, Lane.API: 2, Lane.DEAR: 1, Lane.OUTWARD: 64}
 """Threads of each lane. Handlers of SCRAPE and API need the interpreter all the time: more threads would not be faster."""
-_IN_PROGRESS = {Lane.SCRAPE: 64, Lane.API: 64, Lane.DEAR: 1, Lane.OUTWARD: 64}
-"""Requests in a lane at a time, of DEAR for each path. The next one gets a 429."""
+_IN_PROGRESS = {Lane.API: 64, Lane.DEAR: 1, Lane.OUTWARD: 64}
+"""Requests in a lane at a time, of DEAR for each path. The next one gets a 429. Scrapes are never refused."""
 
 _ENDING = (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.HTTP_VERSION_NOT_SUPPORTED)
 """Statuses after which the connection ends: the start of the next request is unknown."""
@@ -62,7 +63,7 @@ class Lanes:
         if lane is Lane.NOW:
             return work()
         place = (lane, path) if lane is Lane.DEAR else lane
-        if self._count[place] >= self._most[lane]:
+        if self._count[place] >= self._most.get(lane, math.inf):
             text = b"busy with other requests of this kind; retry in a few seconds\n"
             return Response(text, status=HTTPStatus.TOO_MANY_REQUESTS, headers=(("Retry-After", "5"),))
         self._count[place] += 1

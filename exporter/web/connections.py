@@ -15,22 +15,27 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ackscope.log import get_logger
-from exporter.web.answer import SAFE
+from exporter.web.answer import BUSY, SAFE
 from exporter.web.config import WebConfig
 
 log = get_logger(__name__)
 
-MAX_CONNECTIONS = 128
-"""Concurrent connections. Prometheus holds one per target and server."""
+MAX_CONNECTIONS = 256
+"""Concurrent connections, more than the handlers of all paths but `/metrics` can be working on."""
 IDLE_SECONDS = 75.0
 """Idle timeout of a connection between requests, in seconds; longer than most scrape intervals."""
 REQUEST_SECONDS = 10.0
 """Seconds from the first byte of a request to its last, and from a connection to its first byte."""
 SEND_SECONDS = 60.0
 """Time limit in seconds to take a response. A slower scrape has timed out, and the response occupies memory."""
+BUSY_SECONDS = 0.5
+"""Seconds after a 429 until the next request of the connection is read."""
 _LINGER_SECONDS = 0.5
 _SLICE = 4 * 1024
 _FULL_SECONDS = 60.0
+_PATIENCE = 1.0
+"""Seconds that a new connection waits for room before it is refused: most requests take milliseconds."""
+_BACKLOG = 1024
 _FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\n"
     b"Content-Type: text/plain\r\nContent-Length: 21\r\n\r\ntoo many connections\n"
@@ -76,8 +81,17 @@ class HttpConnection(H11Protocol):
         return self._answers() and self.scheme == "http"
 
     def on_response_complete(self) -> None:
-        """Go on with the next request, or end if there is none and will be none."""
+        """Go on with the next request: after a moment if the client was told that the exporter is busy.
+
+        Otherwise clients that repeat their requests at once would take all the time of the loop.
+        """
         self._answered += 1
+        if self.scope["state"].get(BUSY):
+            self.loop.call_later(BUSY_SECONDS, self._go_on)
+        else:
+            self._go_on()
+
+    def _go_on(self) -> None:
         super().on_response_complete()
         if self._ended and not self._answers():
             self.transport.close()
@@ -152,6 +166,11 @@ class Room(socket.socket):
         self._most, self._connections = most, connections
         self._open: dict[socket.socket, float] = {}
         self._warned = float("-inf")
+        self._full: float | None = None
+
+    def listen(self, backlog: int = _BACKLOG, /) -> None:  # noqa: ARG002  the library limits with it what it accepts at a time
+        """Listen, with a queue that holds a crowd."""
+        super().listen(_BACKLOG)
 
     def count(self) -> int:
         """Number of open connections."""
@@ -162,17 +181,26 @@ class Room(socket.socket):
         """Accept a connection.
 
         Raises:
-            ConnectionAbortedError: there was no room; the client has got a 503.
+            BlockingIOError: there is no room at the moment; the client waits in the queue of the kernel.
+            ConnectionAbortedError: there was no room for a second; the client has got a 503.
         """
+        now = time.monotonic()
+        full = self.count() >= self._most
+        idle = self._idle(now) if full else None
+        self._full = (self._full or now) if full and idle is None else None
+        if self._full is not None and now - self._full < _PATIENCE:
+            raise BlockingIOError
         accepted, address = super().accept()
-        if self.count() >= self._most and not self._make_room():
+        if self._full is not None:
             self._warn()
             accepted.setblocking(False)
             with contextlib.suppress(OSError):
                 accepted.send(_FULL)
             accepted.close()
             raise ConnectionAbortedError
-        self._open[accepted] = time.monotonic()
+        if idle is not None:
+            self._end(idle)
+        self._open[accepted] = now
         return accepted, address
 
     def sweep(self) -> None:
@@ -190,23 +218,22 @@ class Room(socket.socket):
         for sock in self._open:
             _shut(sock)
 
-    def _make_room(self) -> bool:
-        now = time.monotonic()
+    def _idle(self, now: float) -> socket.socket | None:
+        """The connection whose client has done nothing for longest; None if all are being worked on."""
         # Those within their handshake are not known by number yet.
         waits = {sock.fileno(): now - since for sock, since in self._open.items()}
-        known = {}
         for connection in self._connections:
-            number = connection.transport.get_extra_info("socket").fileno()
-            known[number], waits[number] = connection, connection.waits(now)[0]
+            waits[_number(connection)] = connection.waits(now)[0]
         idle = max(self._open, key=lambda sock: waits[sock.fileno()])
-        if waits[idle.fileno()] < 0:
-            return False
+        return idle if waits[idle.fileno()] >= 0 else None
+
+    def _end(self, idle: socket.socket) -> None:
         del self._open[idle]
-        if idle.fileno() in known:
-            known[idle.fileno()].transport.abort()
-        else:
-            _shut(idle)
-        return True
+        for connection in self._connections:
+            if _number(connection) == idle.fileno():
+                connection.transport.abort()
+                return
+        _shut(idle)
 
     def _warn(self) -> None:
         # Rate-limited, because many connections must not fill the log.
@@ -214,6 +241,12 @@ class Room(socket.socket):
         if now - self._warned > _FULL_SECONDS:
             self._warned = now
             log.warning("connection limit reached; rejecting clients with 503", count=len(self._open))
+
+
+def _number(connection: HttpConnection) -> int:
+    """The number of its socket; -1 if it is closed."""
+    number: int = connection.transport.get_extra_info("socket").fileno()
+    return number
 
 
 def _shut(sock: socket.socket) -> None:

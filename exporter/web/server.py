@@ -21,7 +21,8 @@ from exporter.web.tls import FollowingContext
 
 log = get_logger(__name__)
 
-_BACKLOG = 1024
+_AT_A_TIME = 8
+"""Connections that are accepted between two turns of the loop: each is read before others can take its place."""
 _STOP_SECONDS = 1
 
 
@@ -105,7 +106,7 @@ class AsgiListener(uvicorn.Server):
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            backlog=_BACKLOG,
+            backlog=_AT_A_TIME,
             h11_max_incomplete_event_size=REQUEST_BYTES,
             timeout_keep_alive=24 * 3600,  # see HttpConnection
             timeout_graceful_shutdown=_STOP_SECONDS,
@@ -163,7 +164,7 @@ def _bound(host: str, port: int) -> Room:
     try:
         room.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         room.bind((host, port))
-        room.listen(_BACKLOG)
+        room.listen()
     except OSError as error:
         room.close()
         raise UsageError(f"listen: {_where(host, port)} {_why(error)}") from None

@@ -1,14 +1,15 @@
 import threading
+from http import HTTPStatus
 
 import bcrypt
 import pytest
 import requests
 
-from exporter.web import users
+from exporter.web import connections, users
 from exporter.web.config import WebConfig
 from exporter.web.http import Lane, Response, Route
 from tests.unit.exporter.made import eventually
-from tests.unit.exporter.web.raw import SECONDS, exchange, serving
+from tests.unit.exporter.web.raw import SECONDS, answered, connect, exchange, serving
 
 HASH = bcrypt.hashpw(b"secret", bcrypt.gensalt(4)).decode()
 
@@ -170,3 +171,20 @@ def test_a_scrape_waits_for_no_other_path(lane):
             client.join()
 
     assert ["scraped", "alive"] == texts
+
+
+def test_a_client_that_is_turned_away_waits_before_its_next_request(monkeypatch):
+    """It is told at once, but the next request of its connection is read later; other clients are answered."""
+    monkeypatch.setattr(connections, "BUSY_SECONDS", 3600.0)
+    routes = {
+        "/busy": Route("busy", lambda _: Response(b"busy", status=HTTPStatus.TOO_MANY_REQUESTS)),
+        "/short": Route("short", lambda _: Response(b"short")),
+    }
+    with serving(routes) as server, connect(server) as client:
+        client.sendall(b"GET /busy HTTP/1.1\r\nHost: x\r\n\r\nGET /short HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert b"busy" == answered(client)
+        assert b"short" == requests.get(f"{server.url}/short", timeout=SECONDS).content
+        client.setblocking(False)
+
+        with pytest.raises(BlockingIOError):
+            client.recv(1)
