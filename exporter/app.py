@@ -123,9 +123,7 @@ class App:
         )
         web = WebConfig.load(settings.web_config) if settings.web_config else None
         self.routes = make_routes(parts)
-        self._server = HttpServer(
-            parse_listen(settings.listen), self.routes, web, allowed_hosts=settings.allowed_hosts
-        )
+        self._server = HttpServer(parse_listen(settings.listen), self.routes, web, allowed_hosts=settings.allowed_hosts)
 
     @property
     def url(self) -> str:

@@ -76,7 +76,12 @@ def make_routes(context: RouteContext) -> dict[str, Route]:
         return answer
 
     routes: dict[str, Route] = {
-        "/metrics": Route("metrics for Prometheus", context.exposition.respond, lane=Lane.SCRAPE),
+        "/metrics": Route(
+            "metrics for Prometheus",
+            context.exposition.respond,
+            lane=Lane.SCRAPE,
+            at_once=context.exposition.answers_at_once,
+        ),
         "/api/v1/findings": Route(
             "findings: what is wrong, why, and what to do (JSON); cluster=NAME limits it to one cluster",
             document(lambda states, _: documents.findings(states, clock.now(), context.management, context.triage)),
@@ -256,7 +261,9 @@ def _bundle(context: RouteContext, request: Request) -> Response:
     )
     file = f"{name}-{now.iso().replace(':', '')}.ackscope"
     quoted = "".join(letter if letter.isalnum() or letter in "-._" else "_" for letter in file)
-    return Response(pack_bundle(bundle), BUNDLE_TYPE, headers=(("Content-Disposition", f'attachment; filename="{quoted}"'),))
+    return Response(
+        pack_bundle(bundle), BUNDLE_TYPE, headers=(("Content-Disposition", f'attachment; filename="{quoted}"'),)
+    )
 
 
 def _text(status: HTTPStatus, line: str) -> Response:

@@ -59,8 +59,8 @@ class ExporterSettings(Settings):
 
     Attributes:
         listen: address of `/metrics` and the API, `host:port`.
-        allowed_hosts: names, without port, that requests may be for if `listen` is on loopback, besides those of loopback:
-            those under which a proxy on this machine passes requests on.
+        allowed_hosts: names, without port, that requests may be for if `listen` is on loopback, besides those of
+            loopback. A proxy on this machine passes requests on under them.
         web_config: path of a Prometheus web configuration file: TLS and basic auth for the exporter's own port.
         clusters: cluster name -> how to reach it. The name appears in metrics, paths and pages.
         modules: module name -> how to read a broker given by `/probe?module=NAME&target=HOST:PORT`.

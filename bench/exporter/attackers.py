@@ -1,7 +1,7 @@
 """`python -m bench.exporter.attackers URL COUNT`: clients that try to keep scrapes out, until stdin closes.
 
-A third asks for bundles, a third pipelines requests for pages and does not read, and a third tries passwords. Each goes on
-as soon as it is answered or closed. At the end the number of requests of each kind is printed as JSON.
+A third asks for bundles, a third pipelines requests for pages and does not read, and a third tries passwords. Each
+goes on as soon as it is answered or closed. At the end the number of requests of each kind is printed as JSON.
 """
 
 import asyncio

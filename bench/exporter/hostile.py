@@ -48,7 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--queues", type=int, default=9000, help="(default 9000, which are 200,000 samples)")
     parser.add_argument("--scrapes", type=int, default=300, help="of each kind (default 300)")
     parser.add_argument("--clients", type=int, default=150, help="attackers (default 150)")
-    parser.add_argument("--other", type=Path, metavar="DIR", help="another checkout to compare with, such as an older one")
+    parser.add_argument(
+        "--other", type=Path, metavar="DIR", help="another checkout to compare with, such as an older one"
+    )
 
 
 def measure(args: argparse.Namespace) -> Document:

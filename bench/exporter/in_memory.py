@@ -14,6 +14,7 @@ from ackscope.tuning import tune
 from bench.diagnosis.size import film
 from exporter.exposition.cardinality.top_k import TopK
 from exporter.exposition.page_cache import PageCache
+from exporter.exposition.render_thread import RenderThread
 from exporter.exposition.settings import MetricsSettings
 from exporter.routes import RouteContext, make_routes
 from exporter.runtime.reloader import ReloadResult
@@ -57,6 +58,9 @@ def main(queues: int, web: Path | None) -> None:
     samples = sum(
         not line.startswith(b"#") for chunk in (text.body, *text.chunks) for line in chunk.splitlines() if line
     )
+    render_thread = RenderThread(page.refresh, clock, page.tick)
+    render_thread.start()
+    render_thread.wake()
     server = HttpServer(("127.0.0.1", 0), routes, None if web is None else WebConfig(web))
     server.start()
     print(server.url, samples, flush=True)

@@ -70,5 +70,3 @@ def blocks(pieces: list[bytes]) -> Iterator[bytes | memoryview]:
             small, size = [], 0
     if small:
         yield b"".join(small)
-
-

@@ -38,7 +38,7 @@ _DISCARDED = 4 * BODY_BYTES
 _COMPRESS_FROM = 1024
 _MAX_PARAMETERS = 20
 _THREADS = {Lane.SCRAPE: 2, Lane.API: 2, Lane.DEAR: 1, Lane.OUTWARD: 64}
-"""Threads of each lane. Handlers of SCRAPE and API need the interpreter all the time: more threads would not be faster."""
+"""Threads of each lane. Handlers of SCRAPE and API only compute: more threads would not be faster."""
 _IN_PROGRESS = {Lane.API: 64, Lane.DEAR: 1, Lane.OUTWARD: 64}
 """Requests in a lane at a time, of DEAR for each path. The next one gets a 429. Scrapes are never refused."""
 
@@ -85,9 +85,10 @@ class _Page:
             body = await _body(AsgiRequest(scope, receive))
             method = "GET" if scope["method"] == "HEAD" else scope["method"]
             request = Request(parameters(scope["query_string"].decode("latin-1")), joined(scope), method, body)
-            answer = self._refuse(request, scope["http_version"]) or await self._lanes.run(
-                self._route.lane, self._path, lambda: self._work(request)
-            )
+            answer = self._refuse(request, scope["http_version"])
+            if answer is None:
+                lane = Lane.NOW if self._route.at_once(request) else self._route.lane
+                answer = await self._lanes.run(lane, self._path, lambda: self._work(request))
         except _TooLong:
             text = f"request body longer than {BODY_BYTES} bytes\n"
             answer = Response(text.encode(), status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE)

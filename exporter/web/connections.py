@@ -32,6 +32,7 @@ BUSY_SECONDS = 0.5
 """Seconds after a 429 until the next request of the connection is read."""
 _LINGER_SECONDS = 0.5
 _SLICE = 4 * 1024
+_UNSENT_BYTES = 256 * 1024
 _FULL_SECONDS = 60.0
 _PATIENCE = 1.0
 """Seconds that a new connection waits for room before it is refused: most requests take milliseconds."""
@@ -62,6 +63,7 @@ class HttpConnection(H11Protocol):
     def connection_made(self, transport: Any) -> None:
         """Begin, unless the certificate of the client has none of the allowed names."""
         super().connection_made(transport)
+        transport.set_write_buffer_limits(high=_UNSENT_BYTES)
         if not self.web.admits(transport.get_extra_info("ssl_object")):
             log.debug("the client certificate has none of the names in client_allowed_sans")
             transport.abort()

@@ -82,6 +82,7 @@ class Route:
 
     Attributes:
         lane: where the handler runs.
+        at_once: whether a request can be answered in the event loop, as in the lane NOW.
         acts: whether also a GET does something, so that pages of other sites must not make browsers send it.
     """
 
@@ -89,6 +90,7 @@ class Route:
     handle: Callable[[Request], Response]
     methods: tuple[str, ...] = ("GET",)
     lane: Lane = Lane.API
+    at_once: Callable[[Request], bool] = lambda _: False
     acts: bool = False
 
 

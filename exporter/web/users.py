@@ -45,8 +45,8 @@ class BasicAuthUsers:
 
     def remember(self, before: "BasicAuthUsers") -> None:
         """Take over the credentials that were right before, if no user has changed."""
-        if before._hashes == self._hashes:
-            self._key, self._right = before._key, before._right
+        if before._hashes == self._hashes:  # noqa: SLF001  the same class
+            self._key, self._right = before._key, before._right  # noqa: SLF001  as above
 
     def _digest(self, name: bytes, password: bytes) -> bytes:
         text = len(name).to_bytes(4, "big") + name + password

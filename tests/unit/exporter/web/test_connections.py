@@ -47,7 +47,7 @@ def test_the_client_that_has_done_nothing_for_longest_makes_room(few):
     clients = []
     for _ in range(4):
         clients.append(connect(few))
-        eventually(lambda: few.open_connections == len(clients))  # noqa: B023  called at once
+        eventually(lambda: few.open_connections == len(clients))
     for client in clients[:2]:
         client.sendall(GOOD)
         assert b"{}" == answered(client)

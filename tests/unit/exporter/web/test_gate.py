@@ -28,13 +28,18 @@ def test_loopback_answers_under_its_own_names(host):
         assert 200 == asked(server, f"Host: {host}")[0]
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:9419", "127.0.0.1.evil.example", "10.0.0.1", "", "[", "a:b:c"])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:9419", "127.0.0.1.evil.example", "10.0.0.1", "", "[", "a:b:c"]
+)
 def test_loopback_answers_under_no_other_name(host):
     """As a page does that has its name resolved to 127.0.0.1 for the browser (DNS rebinding)."""
     with serving() as server:
         status, text = asked(server, f"Host: {host}")
 
-    assert (421, f"host {host!r} is not served on loopback; add it to allowed_hosts if it should be\n") == (status, text)
+    assert (421, f"host {host!r} is not served on loopback; add it to allowed_hosts if it should be\n") == (
+        status,
+        text,
+    )
 
 
 def test_scripts_of_other_sites_are_not_answered_on_loopback():
