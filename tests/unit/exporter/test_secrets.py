@@ -25,7 +25,7 @@ MARK = "pl4nted"
 PLACES = (
     "management url", "management file", "environment", "amqp url", "amqp password", "module password", "web login",
     "wrong login", "receiver url", "receiver key", "receiver token", "broker error body", "broker header",
-    "shovel uri", "queue argument", "policy definition", "query", "request header", "request cookie", "request body",
+    "shovel uri", "request referer", "policy definition", "query", "request header", "request cookie", "request body",
 )  # fmt: skip
 
 
@@ -45,7 +45,7 @@ class _Broker(BaseHTTPRequestHandler):
                     "name": "orders",
                     "vhost": "/",
                     "messages": 1,
-                    "arguments": {"x-secret": planted("queue argument")},
+                    "arguments": {},
                 }
             ],
             "/api/policies": [
@@ -69,6 +69,9 @@ class _Broker(BaseHTTPRequestHandler):
             ],
         }
         document = documents.get(self.path.partition("?")[0])
+        if document is not None and "page=" in self.path:
+            counts = dict.fromkeys(("filtered_count", "item_count", "total_count", "page", "page_count"), 1)
+            document = {**counts, "page_size": 500, "items": document}
         error = {"error": "bad", "reason": f"http://a:{planted('broker error body')}@b is down"}
         body = orjson.dumps(error if document is None else document)
         self.send_response(500 if document is None else 200)
@@ -176,7 +179,11 @@ def shown_by(exporter, port):
     answers += [
         session.get(
             f"{exporter.url}/-/healthy",
-            headers={"X-Token": planted("request header"), "Cookie": planted("request cookie")},
+            headers={
+                "X-Token": planted("request header"),
+                "Cookie": planted("request cookie"),
+                "Referer": planted("request referer"),
+            },
             timeout=10,
         )
     ]
