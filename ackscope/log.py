@@ -6,6 +6,9 @@ An event is a short constant text; its facts are keys: `log.warning("cluster unr
 import logging
 import re
 import sys
+import threading
+import time
+from collections.abc import Callable
 from typing import Any
 
 import structlog
@@ -68,6 +71,48 @@ class _Renderer:
         return printable(redact(f"{line}\n{traceback}" if traceback else line))
 
 
+class RepeatFilter(logging.Filter):
+    """Lets each warning through once a minute, with the number of those held back before (`repeated`).
+
+    Warnings are the same if event and text facts are; numbers in texts do not count. At most 16 variants of an event
+    are told apart, so that names from outside cannot fill the log.
+
+    Args:
+        now: returns monotonic seconds.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._now, self._lock = now, threading.Lock()
+        self._held: dict[tuple[str, str], dict[str, tuple[float, int]]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether to write a record; adds its count if others were held back."""
+        if record.levelno < logging.WARNING:
+            return True
+        event = record.msg if isinstance(record.msg, dict) else {"event": record.getMessage()}
+        facts = sorted(f"{key}={value}" for key, value in event.items() if isinstance(value, str) and key != "ts")
+        variant = _NUMBERS.sub("0", " ".join(facts))
+        with self._lock:
+            if len(self._held) > _EVENTS:
+                self._held.clear()
+            known = self._held.setdefault((record.name, _NUMBERS.sub("0", str(event.get("event")))[:200]), {})
+            variant = variant if variant in known or len(known) < _VARIANTS else ""
+            since, count = known.get(variant, (float("-inf"), 0))
+            now = self._now()
+            if now - since < _REPEAT_SECONDS:
+                known[variant] = (since, count + 1)
+                return False
+            known[variant] = (now, 0)
+        if count and isinstance(record.msg, dict):
+            record.msg["repeated"] = count
+        return True
+
+
+_REPEAT_SECONDS, _VARIANTS, _EVENTS = 60.0, 16, 1000
+_NUMBERS = re.compile(r"[0-9]+")
+
+
 def setup_logging(level: str = "info", style: str = "logfmt") -> None:
     """Send the logs of this process to stderr; other libraries log warnings and errors only.
 
@@ -86,6 +131,7 @@ def setup_logging(level: str = "info", style: str = "logfmt") -> None:
             ],
         )
     )
+    handler.addFilter(RepeatFilter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)

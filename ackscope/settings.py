@@ -4,6 +4,7 @@ The settings of a room live in that room; the exporter composes them. Precedence
 """
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -24,7 +25,7 @@ Seconds = Annotated[float, BeforeValidator(lambda value: seconds(value) if isins
 class Settings(BaseModel):
     """Base of every settings model: frozen, and a key that it does not know is an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, allow_inf_nan=False)
 
 
 S = TypeVar("S", bound=Settings)
@@ -53,6 +54,9 @@ def load(model: type[S], path: Path, environ: Mapping[str, str] = os.environ) ->
         raise ConfigError("; ".join(lines)) from None
 
 
+_SECRET_LENGTH = 64 * 1024
+
+
 def secret(value: SecretStr | None, file: Path | None, what: str) -> str | None:
     """The secret itself: as set, or the first line of its file.
 
@@ -62,35 +66,107 @@ def secret(value: SecretStr | None, file: Path | None, what: str) -> str | None:
     if file is None:
         return None if value is None else value.get_secret_value()
     try:
-        return file.read_text().splitlines()[0]
+        with file.open(errors="replace") as lines:
+            return lines.read(_SECRET_LENGTH).splitlines()[0]
     except IndexError:
         raise ConfigError(f"{what}: {file} is empty; write the secret on its first line") from None
-    except OSError as error:
-        raise ConfigError(f"{what}: {file} cannot be read ({error.strerror}); check its path and owner") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "not a path"
+        raise ConfigError(f"{what}: {file} cannot be read ({reason}); check its path and owner") from None
+
+
+def pattern_problem(pattern: str) -> str | None:
+    """What is wrong with a regular expression of a user; None if it is usable."""
+    if len(pattern) > _PATTERN_LENGTH:
+        return f"longer than {_PATTERN_LENGTH} characters"
+    if any(int(number) > _REPEATS for number in _COUNTS.findall(pattern)):
+        return f"a repeat of more than {_REPEATS}"
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        return str(error)
+    return None
+
+
+_PATTERN_LENGTH, _REPEATS = 1000, 1000
+_COUNTS = re.compile(r"(?<=[{,])[0-9]{1,20}(?=[,}])")
+_FILE_BYTES = 4 * 1024 * 1024
+_DEPTH, _VALUES = 50, 200_000
+"""Bounds of a file: levels, and values once aliases are expanded."""
 
 
 class _Strict(yaml.SafeLoader):
-    """YAML without its one trap: of a key that is there twice, the first would be dropped without a word."""
+    """YAML without its traps: keys that are there twice, aliases and levels that multiply, values of no use.
+
+    An error names the key.
+    """
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._path: list[str] = []
+        self._values: dict[int, int] = {}
+        self._names: dict[int, str] = {}
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        self._path.append(str(index.value if isinstance(index, yaml.ScalarNode) else "" if index is None else index))
+        if len(self._path) > _DEPTH:
+            raise self._refused(f"has more than {_DEPTH} levels", event)
+        node: Any = super().compose_node(parent, index)
+        if isinstance(event, yaml.AliasEvent) and id(node) not in self._values:
+            raise self._refused("contains itself", event)
+        if isinstance(node, yaml.ScalarNode):
+            if any(character == "\0" or 0xD800 <= ord(character) <= 0xDFFF for character in node.value):
+                raise self._refused("has a NUL or half a character pair in its text", event)
+            self._values[id(node)] = 1
+        elif not isinstance(event, yaml.AliasEvent):
+            inner = [each for pair in node.value for each in (pair if isinstance(pair, tuple) else (pair,))]
+            self._values[id(node)] = 1 + sum(self._values[id(each)] for each in inner)
+        if self._values[id(node)] > _VALUES:
+            raise self._refused(f"has more than {_VALUES} values, aliases included", event)
+        self._names[id(node)] = self._where()
+        self._path.pop()
+        return node
 
     def compose_mapping_node(self, anchor: Any) -> Any:
         node = super().compose_mapping_node(anchor)
         seen: set[str] = set()
         for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
             if key.value in seen:
-                raise _Twice(problem=f"the key {key.value!r} is there twice; keep one", problem_mark=key.start_mark)
+                raise _Unusable(problem=f"the key {key.value!r} is there twice; keep one", problem_mark=key.start_mark)
             seen.add(key.value)
         return node
 
+    def construct_object(self, node: Any, deep: bool = False) -> Any:  # noqa: FBT001, FBT002  signature of the library
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, OverflowError):
+            # Not the value: it may be a password.
+            problem = f"{self._names[id(node)]} has a value that cannot be read; put it in quotes"
+            raise _Unusable(problem=problem, problem_mark=node.start_mark) from None
 
-class _Twice(yaml.MarkedYAMLError):
+    def _refused(self, problem: str, event: Any) -> "_Unusable":
+        return _Unusable(problem=f"{self._where()} {problem}", problem_mark=event.start_mark)
+
+    def _where(self) -> str:
+        return ".".join(word for word in self._path[:4] if word) or "the file"
+
+
+class _Unusable(yaml.MarkedYAMLError):
     pass
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        document = yaml.load(path.read_text(), _Strict)  # noqa: S506  it is a SafeLoader
+        with path.open("rb") as file:
+            content = file.read(_FILE_BYTES + 1)
+        if len(content) > _FILE_BYTES:
+            raise ConfigError(f"{path}: longer than {_FILE_BYTES // 2**20} MiB; give a configuration file")
+        document = yaml.load(content.decode(), _Strict)  # noqa: S506  it is a SafeLoader
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror}); give an existing file") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: has too many levels") from None
     except (yaml.YAMLError, UnicodeDecodeError, ValueError) as error:
         raise ConfigError(f"{path}: {_not_yaml(error)}") from None
     if document is None:
@@ -104,7 +180,7 @@ def _not_yaml(error: Exception) -> str:
     """Line and reason; a tab is named as such, for nobody sees it."""
     mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None) or "bad text"
     line = f"line {mark.line + 1}: " if mark else ""
-    if isinstance(error, _Twice):
+    if isinstance(error, _Unusable):
         return f"{line}{problem}"
     if "'\\t'" in problem:
         return f"{line}a tab; YAML is indented by spaces"
@@ -152,7 +228,9 @@ def _origin(item: ErrorDetails, origins: Mapping[tuple[str, ...], str]) -> str |
 def _structured(value: str) -> Any:
     """A list or mapping written in YAML; text that only begins like one, such as `[::1]:9419`, stays text."""
     try:
-        return yaml.safe_load(value)
+        return yaml.load(value, _Strict)  # noqa: S506  it is a SafeLoader
+    except _Unusable as error:
+        raise ConfigError(f"an environment variable that begins with {PREFIX}: {error.problem}") from None
     except yaml.YAMLError:
         return value
 
@@ -179,6 +257,7 @@ _MUST = {
     "int_parsing": "must be a whole number",
     "int_from_float": "must be a whole number",
     "float_type": "must be a number",
+    "finite_number": "must be a finite number",
     "float_parsing": "must be a number",
     "bool_type": "must be true or false",
     "bool_parsing": "must be true or false",

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 _STOP_SECONDS = 4.0
-_FIXED = ("listen", "web_config", "landing.directory", "triage.file")
+_FIXED = ("listen", "allowed_hosts", "web_config", "landing.directory", "triage.file")
 """Keys that are read at startup only."""
 _STALLED_SECONDS = 120.0
 """A poller without a new snapshot for this many seconds plus ten poll intervals is considered stalled."""
@@ -123,7 +123,7 @@ class App:
         )
         web = WebConfig.load(settings.web_config) if settings.web_config else None
         self.routes = make_routes(parts)
-        self._server = HttpServer(parse_listen(settings.listen), self.routes, web)
+        self._server = HttpServer(parse_listen(settings.listen), self.routes, web, allowed_hosts=settings.allowed_hosts)
 
     @property
     def url(self) -> str:

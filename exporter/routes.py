@@ -1,6 +1,5 @@
 """The HTTP routes of the exporter."""
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,7 +26,7 @@ from exporter.runtime.reloader import ReloadResult
 from exporter.runtime.state import ClusterState, StateStore
 from exporter.triage.route import TriageRoute
 from exporter.triage.store import TriageStore
-from exporter.web.http import JSON, Request, Response, Route
+from exporter.web.http import JSON, Lane, Request, Response, Route
 
 _States = dict[str, ClusterState]
 
@@ -64,8 +63,6 @@ class RouteContext:
 def make_routes(context: RouteContext) -> dict[str, Route]:
     """The routing table. Every path but `/probe` is answered from memory."""
     clock = context.clock
-    # Packing the bundle of a large broker takes a second or more of CPU: one at a time.
-    packing = threading.Lock()
 
     def document(make: Callable[[_States, Request], documents.Document]) -> Callable[[Request], Response]:
         def answer(request: Request) -> Response:
@@ -79,7 +76,12 @@ def make_routes(context: RouteContext) -> dict[str, Route]:
         return answer
 
     routes: dict[str, Route] = {
-        "/metrics": Route("metrics for Prometheus", context.exposition.respond),
+        "/metrics": Route(
+            "metrics for Prometheus",
+            context.exposition.respond,
+            lane=Lane.SCRAPE,
+            at_once=context.exposition.answers_at_once,
+        ),
         "/api/v1/findings": Route(
             "findings: what is wrong, why, and what to do (JSON); cluster=NAME limits it to one cluster",
             document(lambda states, _: documents.findings(states, clock.now(), context.management, context.triage)),
@@ -122,7 +124,8 @@ def make_routes(context: RouteContext) -> dict[str, Route]:
         ),
         "/api/v1/bundle": Route(
             "diagnosis bundle of one cluster to download: cluster=NAME; replay it with ackscope diagnose --bundle FILE",
-            lambda request: _bundle(context, request, packing),
+            lambda request: _bundle(context, request),
+            lane=Lane.DEAR,
         ),
         "/api/v1/openapi.json": Route(
             "this API as an OpenAPI document (JSON)", openapi_page(lambda: routes, documents.as_json)
@@ -135,11 +138,17 @@ def make_routes(context: RouteContext) -> dict[str, Route]:
             "run one probe now: probe=NAME&target=CLUSTER, debug=true adds report and log; or read one broker: "
             "module=NAME&target=HOST:PORT",
             context.probe_page,
+            lane=Lane.OUTWARD,
+            acts=True,
         ),
-        "/-/healthy": Route("200 while the exporter runs", lambda _: Response(b"alive\n")),
-        "/-/reload": Route("POST: reload the configuration; returns the result", lambda _: _reload(context), ("POST",)),
+        "/-/healthy": Route("200 while the exporter runs", lambda _: Response(b"alive\n"), lane=Lane.NOW),
+        "/-/reload": Route(
+            "POST: reload the configuration; returns the result", lambda _: _reload(context), ("POST",), Lane.DEAR
+        ),
         "/-/ready": Route(
-            "200 once every cluster has been polled, successfully or not", lambda _: ready(context.state)
+            "200 once every cluster has been polled, successfully or not",
+            lambda _: ready(context.state),
+            lane=Lane.NOW,
         ),
     }
     return routes
@@ -232,7 +241,7 @@ def _queue(context: RouteContext, known: ClusterState, request: Request) -> docu
     return queue_document(known.window, vhost, name, now, bands, context.thresholds())
 
 
-def _bundle(context: RouteContext, request: Request, packing: threading.Lock) -> Response:
+def _bundle(context: RouteContext, request: Request) -> Response:
     """The bundle of one cluster, packed from memory on request."""
     states = context.state.clusters()
     try:
@@ -252,9 +261,9 @@ def _bundle(context: RouteContext, request: Request, packing: threading.Lock) ->
     )
     file = f"{name}-{now.iso().replace(':', '')}.ackscope"
     quoted = "".join(letter if letter.isalnum() or letter in "-._" else "_" for letter in file)
-    with packing:
-        content = pack_bundle(bundle)
-    return Response(content, BUNDLE_TYPE, headers=(("Content-Disposition", f'attachment; filename="{quoted}"'),))
+    return Response(
+        pack_bundle(bundle), BUNDLE_TYPE, headers=(("Content-Disposition", f'attachment; filename="{quoted}"'),)
+    )
 
 
 def _text(status: HTTPStatus, line: str) -> Response:

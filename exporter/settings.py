@@ -59,6 +59,8 @@ class ExporterSettings(Settings):
 
     Attributes:
         listen: address of `/metrics` and the API, `host:port`.
+        allowed_hosts: names, without port, that requests may be for if `listen` is on loopback, besides those of
+            loopback. A proxy on this machine passes requests on under them.
         web_config: path of a Prometheus web configuration file: TLS and basic auth for the exporter's own port.
         clusters: cluster name -> how to reach it. The name appears in metrics, paths and pages.
         modules: module name -> how to read a broker given by `/probe?module=NAME&target=HOST:PORT`.
@@ -74,6 +76,7 @@ class ExporterSettings(Settings):
     """
 
     listen: str = "127.0.0.1:9419"
+    allowed_hosts: tuple[str, ...] = ()
     web_config: Path | None = None
     clusters: dict[str, ClusterSettings] = Field(default={})
     modules: dict[str, ModuleSettings] = Field(default={})

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from ackscope.settings import Seconds, Settings
+from ackscope.settings import Seconds, Settings, pattern_problem
 from diagnosis.thresholds.clients import ClientThresholds
 from diagnosis.thresholds.cluster import ClusterThresholds
 from diagnosis.thresholds.consumers import ConsumerThresholds
@@ -30,10 +30,9 @@ def expression(pattern: str) -> str:
     Raises:
         ValueError: it is not a regular expression.
     """
-    try:
-        re.compile(pattern)
-    except re.error as error:
-        raise ValueError(f"{pattern!r} is not a regular expression ({error}); fix it") from None
+    problem = pattern_problem(pattern)
+    if problem is not None:
+        raise ValueError(f"{pattern[:80]!r} is not a regular expression ({problem}); fix it")
     return pattern
 
 

@@ -1,11 +1,10 @@
 """Thresholds of the rules about publishers."""
 
-import re
 from typing import Self
 
 from pydantic import Field, field_validator
 
-from ackscope.settings import Seconds, Settings
+from ackscope.settings import Seconds, Settings, pattern_problem
 
 
 class PublisherThresholds(Settings):
@@ -39,10 +38,9 @@ class PublisherThresholds(Settings):
     @classmethod
     def _are_patterns(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
         for pattern in patterns:
-            try:
-                re.compile(pattern)
-            except re.error as error:
-                raise ValueError(f"{pattern!r} is not a regular expression ({error}); correct it") from None
+            problem = pattern_problem(pattern)
+            if problem is not None:
+                raise ValueError(f"{pattern[:80]!r} is not a regular expression ({problem}); correct it")
         return patterns
 
     @classmethod

@@ -7,7 +7,7 @@ snapshots hold no credentials, and anything that looks like one in a name or set
 import gzip
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -80,13 +80,34 @@ def pack_bundle(bundle: DiagnosisBundle) -> bytes:
         "cluster": bundle.window.cluster,
         "now": bundle.now,
         "thresholds": bundle.thresholds.model_dump(mode="json"),
-        "snapshots": [_listed(snapshot) for snapshot in bundle.window.snapshots],
+        # One by one, because no other thread runs while one call serialises or searches.
+        "snapshots": [orjson.Fragment(_dumped(_listed(snapshot))) for snapshot in bundle.window.snapshots],
         "trail": bundle.window.trail,
         "outcomes": bundle.outcomes,
         "baselines": to_json(_usual(bundle)),
     }
-    text = orjson.dumps(document, default=_plain, option=orjson.OPT_NON_STR_KEYS).decode()
-    return gzip.compress(_clean(text).encode(), 6, mtime=int(bundle.now.wall))
+    text = "".join(_clean(piece) for piece in _pieces(_dumped(document).decode()))
+    return gzip.compress(text.encode(), 6, mtime=int(bundle.now.wall))
+
+
+def _dumped(value: object) -> bytes:
+    return orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS)
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Divide JSON between two objects, never within a string."""
+    start = 0
+    while start < len(text):
+        end = _between(text, start)
+        while end < len(text) and text[start:end].replace(r"\\", "").replace(r"\"", "").count('"') % 2:
+            end = _between(text, end)
+        yield text[start:end]
+        start = end
+
+
+def _between(text: str, start: int) -> int:
+    end = text.find("},{", start + _PIECE)
+    return len(text) if end < 0 else end + 1
 
 
 def unpack_bundle(content: bytes) -> DiagnosisBundle:
@@ -158,6 +179,8 @@ def _snapshot(document: dict[str, Any]) -> Snapshot:
     return _SNAPSHOT.validate_python(document)
 
 
+_PIECE = 64 * 1024
+"""Characters that are searched for secrets in one call."""
 _ADDRESS = re.compile(r'"(?:[^"\\]|\\.)*://(?:[^"\\]|\\.)*"')
 _SECRET = re.compile(r'("[^"\\]*(?:password|passwd|secret|token|credential)[^"\\]*":)"(?:[^"\\]|\\.)*"', re.IGNORECASE)
 

@@ -34,7 +34,7 @@ def map_status_error(
     """Return the error for a status other than 200; `user` is None if a token was sent."""
     who = "of this token" if user is None else repr(user)
     place = f"{address.where}{address.path}{path}"
-    reason = _reason(body)
+    reason = redact(_reason(body))
     if status == 401 and "administrator" in reason.lower():
         return AdministratorsOnly(
             f"{place}: 401 this version shows it to administrators only; give user {who} "

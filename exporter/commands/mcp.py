@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from ackscope.address import parse_management
 from ackscope.errors import UsageError
-from ackscope.settings import load, secret
+from ackscope.settings import secret
 from diagnosis.thresholds import Thresholds
 from exporter.api.bundle import DiagnosisBundle, judge
 from exporter.api.documents import as_json, cluster_findings
@@ -21,8 +21,6 @@ from exporter.mcp_server.server import LOOPBACK, PATH, make_server, serve_http, 
 from exporter.mcp_server.tools import ToolBox
 from exporter.settings import parse_listen
 from exporter.web.config import WebConfig
-from exporter.web.settings import WebSettings
-from exporter.web.tls import make_context
 
 _EXAMPLE = "http://127.0.0.1:9419"
 
@@ -86,19 +84,13 @@ def run(args: argparse.Namespace) -> int:
         listen = parse_listen(args.http)
     except ValueError as error:
         raise UsageError(f"--http: {error}") from None
-    users, context = False, None
-    if args.web_config is not None:
-        web = load(WebSettings, args.web_config, {})
-        users, tls = bool(web.basic_auth_users), web.tls_server_config
-        if tls is not None and tls.client_allowed_sans:
-            raise UsageError(f"{args.web_config}: client_allowed_sans is not supported here; use a proxy")
-        context = make_context(tls, args.web_config.parent) if tls else None
-    if listen[0] not in LOOPBACK and not users:
+    web = WebConfig(args.web_config)
+    if listen[0] not in LOOPBACK and not web.has_users:
         raise UsageError(
             f"--http: {listen[0]} is not loopback, and everybody there could read all findings; name users in "
             "--web.config.file"
         )
-    serve_http(server, listen, WebConfig(args.web_config), context)
+    serve_http(server, listen, web)
     return 0
 
 

@@ -57,15 +57,21 @@ class LiveMetricsCache:
 
     def chunks(self, reports: Sequence[EncodedFamily], form: Format) -> list[bytes]:
         """Return the current live part of a page, without the last line of OpenMetrics."""
-        prerendered = self._prerendered
-        if (
-            prerendered is not None
-            and form in prerendered.texts
-            and self._clock.now().since(prerendered.at) <= PRERENDERED_SECONDS
-        ):
+        prerendered = self._fresh(form)
+        if prerendered is not None:
             ages = execute(self._per_scrape, self._clock)
             return [prerendered.texts[form], *page_chunks(ages.families, form)]
         return page_chunks(_with_reports(self._now(), reports), form)
+
+    def is_prerendered(self, form: Format) -> bool:
+        """Whether `chunks` would only have to execute the ages."""
+        return self._fresh(form) is not None
+
+    def _fresh(self, form: Format) -> _Prerendered | None:
+        prerendered = self._prerendered
+        if prerendered is None or form not in prerendered.texts:
+            return None
+        return prerendered if self._clock.now().since(prerendered.at) <= PRERENDERED_SECONDS else None
 
     def _now(self) -> CollectorRun:
         # A run that began before this scrape may be outdated. A run that began later serves all waiting scrapes.

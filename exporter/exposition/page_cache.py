@@ -108,6 +108,13 @@ class PageCache:
             headers=(("Vary", "Accept, Accept-Encoding"),),
         )
 
+    def answers_at_once(self, request: Request) -> bool:
+        """Whether `respond` would render nothing, wait for nothing, and take less than a change of threads."""
+        form, page = negotiate_format(request.headers.get("accept", "")), self._page
+        if page is None or self._late(page) or not self._live_cache.is_prerendered(form):
+            return False
+        return form in page.compressed or not accepts_gzip(request.headers.get("accept-encoding", ""))
+
     def text(self, form: Format = Format.TEXT) -> str:
         """Return the page as text, for callers in this process."""
         page = self._from_snapshots()

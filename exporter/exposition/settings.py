@@ -1,10 +1,8 @@
 """Settings of `/metrics`."""
 
-import re
-
 from pydantic import Field, field_validator
 
-from ackscope.settings import Settings
+from ackscope.settings import Settings, pattern_problem
 from exporter.exposition.cardinality.selection import CardinalityLimits
 from exporter.exposition.compat.names import MetricNames
 
@@ -58,10 +56,9 @@ class MetricsSettings(Settings):
     @field_validator("include_queues", "exclude_queues")
     @classmethod
     def _is_a_pattern(cls, value: str) -> str:
-        try:
-            re.compile(value)
-        except re.error as error:
-            raise ValueError(f"invalid regular expression {value!r}: {error}; use '^shop/orders' for example") from None
+        problem = pattern_problem(value)
+        if problem is not None:
+            raise ValueError(f"invalid regular expression {value[:80]!r}: {problem}; use '^shop/orders' for example")
         return value
 
     @property

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from ackscope.settings import Seconds, Settings
 
@@ -29,3 +29,10 @@ class LandingSettings(Settings):
     max_age: Seconds = Field(default=7 * 86400.0, ge=3600, le=3660 * 86400)
     max_channels: int = Field(default=1000, ge=0)
     max_consumers: int = Field(default=1000, ge=0)
+
+    @field_validator("directory")
+    @classmethod
+    def _is_a_folder(cls, value: Path | None) -> Path | None:
+        if value is not None and value.exists() and not value.is_dir():
+            raise ValueError(f"{value} is not a directory; give one, or a path that does not exist yet")
+        return value

@@ -1,24 +1,22 @@
 """The server: tools of `ToolBox` over stdio or streamable HTTP, with the official SDK."""
 
-import asyncio
 import functools
-import ssl
 from collections.abc import Callable
-from http import HTTPStatus
 from typing import Any
 
-import uvicorn
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import ToolAnnotations
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from ackscope import __version__
 from ackscope.errors import AckscopeError
 from ackscope.log import redact
 from exporter.mcp_server.tools import ToolBox
 from exporter.web.config import WebConfig
+from exporter.web.gate import LoginGate
+from exporter.web.server import AsgiListener
 
 INSTRUCTIONS = """\
 ackscope diagnoses RabbitMQ clusters: causes with evidence and next steps. Start with `findings`. Then `explain` the
@@ -54,29 +52,6 @@ def _reported(tool: Callable[..., str]) -> Callable[..., str]:
     return call
 
 
-class LoginGate:
-    """Admits HTTP requests as the exporter does: its users, its rate limit."""
-
-    def __init__(self, app: ASGIApp, web: WebConfig) -> None:
-        self._app, self._web = app, web
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on an admitted request, answer another."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        # Hashing a password takes 0.1 s.
-        refusal = await asyncio.to_thread(self._web.refuse, headers)
-        if refusal is None:
-            await self._app(scope, receive, send)
-            return
-        answered = [(b"content-type", refusal.content_type.encode())]
-        answered += [(name.lower().encode(), value.encode()) for name, value in refusal.headers]
-        await send({"type": "http.response.start", "status": int(HTTPStatus(refusal.status)), "headers": answered})
-        await send({"type": "http.response.body", "body": refusal.body})
-
-
 def make_app(server: MCPServer[Any], host: str, web: WebConfig) -> ASGIApp:
     """The HTTP application. On loopback, only requests to loopback names are answered, against DNS rebinding."""
     guarded = None if host in LOOPBACK else TransportSecuritySettings(enable_dns_rebinding_protection=False)
@@ -92,17 +67,13 @@ def make_app(server: MCPServer[Any], host: str, web: WebConfig) -> ASGIApp:
     return LoginGate(app, web)
 
 
-def serve_http(
-    server: MCPServer[Any], listen: tuple[str, int], web: WebConfig, context: ssl.SSLContext | None = None
-) -> None:
-    """Serve until SIGTERM or SIGINT."""
-    host, port = listen
-    config = uvicorn.Config(
-        make_app(server, host, web), host=host, port=port, log_config=None, log_level="warning", lifespan="on"
-    )
-    config.load()
-    config.ssl = context
-    uvicorn.Server(config).run()
+def serve_http(server: MCPServer[Any], listen: tuple[str, int], web: WebConfig) -> None:
+    """Serve until SIGTERM or SIGINT, with the limits, users and certificates of the exporter's own port.
+
+    Raises:
+        UsageError: the address cannot be used.
+    """
+    AsgiListener(listen, make_app(server, listen[0], web), web).serve_until_stopped()
 
 
 def serve_stdio(server: MCPServer[Any]) -> None:

@@ -8,6 +8,7 @@ from pydantic import Field, ValidationError, field_validator
 from ackscope.address import Address, parse_management
 from ackscope.cli import nearest
 from ackscope.errors import ConfigError, UsageError
+from ackscope.settings import pattern_problem
 from ackscope.snapshot import FAMILIES
 from exporter.broker.settings import AccessSettings, ManagementSettings
 
@@ -22,7 +23,8 @@ class ModuleSettings(AccessSettings):
 
     Attributes:
         targets: brokers that this module's credentials may be sent to: `host:port` literally, or a regular expression
-            that must match the whole `host:port`, such as `rabbit-[0-9]+\.shop\.internal:15672`.
+            that must match the whole `host:port`, such as `rabbit-[0-9]+\.shop\.internal:15672`. A path after it, as in
+            `proxy:443/rabbit`, is literal; without one, the management API is at the root of the host.
         scheme: http or https; a target with the other scheme is rejected.
         families: endpoint families to read, in addition to overview and nodes, which are always needed.
         at_once: limit of concurrent reads by this module.
@@ -39,12 +41,11 @@ class ModuleSettings(AccessSettings):
         for text in value:
             if "://" in text:
                 raise ValueError(f"invalid target {text!r}: a URL; use host:port, or a regular expression for it")
-            try:
-                re.compile(text)
-            except re.error as error:
+            problem = pattern_problem(text.partition("/")[0])
+            if problem is not None:
                 raise ValueError(
-                    f"invalid target {text!r}: neither host:port nor a regular expression ({error})"
-                ) from None
+                    f"invalid target {text[:80]!r}: neither host:port nor a regular expression ({problem})"
+                )
         return value
 
     @field_validator("families")
@@ -95,16 +96,21 @@ class ModuleSettings(AccessSettings):
         address = parse_management(target if "://" in target else f"{self.scheme}://{target}", "target")
         if address.scheme != self.scheme:
             raise UsageError(f"target: scheme {address.scheme!r} differs from the module's {self.scheme!r}")
-        if not _HOST.fullmatch(address.host) or not any(_matches(item, address.where) for item in self.targets):
+        where = address.where + address.path
+        if not _HOST.fullmatch(address.host) or not any(_matches(item, address) for item in self.targets):
             raise UsageError(
-                f"target {address.where[:200]!r} is not allowed by this module; add it to `targets` of the module if "
+                f"target {where[:200]!r} is not allowed by this module; add it to `targets` of the module if "
                 "it should be"
             )
         return address
 
 
-def _matches(allowed: str, where: str) -> bool:
+def _matches(allowed: str, address: Address) -> bool:
+    # Other programs may answer at other paths of the same host: the credentials are not for them.
+    place, slash, path = allowed.partition("/")
+    if address.path != slash + path.rstrip("/") and not (path == "" and address.path == ""):
+        return False
     # A plain name is compared literally: as a pattern, its dots would match any character.
-    if _PLAIN.fullmatch(allowed):
-        return allowed.lower() == where.lower()
-    return re.fullmatch(allowed, where, re.IGNORECASE) is not None
+    if _PLAIN.fullmatch(place):
+        return place.lower() == address.where.lower()
+    return re.fullmatch(place, address.where, re.IGNORECASE) is not None

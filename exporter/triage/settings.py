@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from pydantic import field_validator
+
 from ackscope.settings import Settings
 
 
@@ -14,3 +16,10 @@ class TriageSettings(Settings):
     """
 
     file: Path | None = None
+
+    @field_validator("file")
+    @classmethod
+    def _is_a_file(cls, value: Path | None) -> Path | None:
+        if value is not None and value.exists() and not value.is_file():
+            raise ValueError(f"{value} is not a regular file; give one, or a path that does not exist yet")
+        return value

@@ -1,6 +1,5 @@
 """The web configuration in force. It follows changes of its files and keeps the last valid version."""
 
-import socket
 import ssl
 import threading
 from collections.abc import Iterable, Mapping
@@ -15,7 +14,7 @@ from ackscope.settings import load
 from exporter.web.http import Response
 from exporter.web.limiter import RateLimiter
 from exporter.web.settings import WebSettings
-from exporter.web.tls import certificate_files, handshake, has_allowed_name, make_context
+from exporter.web.tls import certificate_files, has_allowed_name, make_context
 from exporter.web.users import BasicAuthUsers
 
 log = get_logger(__name__)
@@ -75,25 +74,29 @@ class WebConfig:
         return self._loaded.context is not None
 
     @property
+    def has_users(self) -> bool:
+        """Whether requests need a password."""
+        return bool(self._loaded.settings.basic_auth_users)
+
+    @property
     def headers(self) -> Mapping[str, str]:
         """Headers of every response; an empty value removes a default header."""
         return self._loaded.settings.http_server_config.headers
 
-    def wrap(self, sock: socket.socket) -> socket.socket:
-        """Perform the TLS handshake on a new connection, within its timeout. Without TLS, return the socket unchanged.
+    def context(self) -> ssl.SSLContext | None:
+        """The TLS context for a new connection; None without TLS."""
+        return self._current().context
 
-        Raises:
-            OSError: the handshake failed or the client certificate is not allowed; the socket is closed.
-        """
-        loaded = self._current()
-        if loaded.context is None or loaded.settings.tls_server_config is None:
-            return sock
-        spoken = handshake(loaded.context, sock)
-        allowed = loaded.settings.tls_server_config.client_allowed_sans
-        if allowed and not has_allowed_name(spoken, allowed):
-            spoken.close()
-            raise ssl.SSLError("the client certificate has none of the names in client_allowed_sans")
-        return spoken
+    def admits(self, connection: ssl.SSLObject | None) -> bool:
+        """Whether the certificate of the client has one of the names in `client_allowed_sans`, if there are any."""
+        tls = self._loaded.settings.tls_server_config
+        if tls is None or not tls.client_allowed_sans:
+            return True
+        return connection is not None and has_allowed_name(connection, tls.client_allowed_sans)
+
+    def must_hash(self, authorization: str) -> bool:
+        """Whether `refuse` would have to hash the password of an Authorization header, which takes 0.1 s."""
+        return self._current().users.must_hash(authorization)
 
     def refuse(self, headers: Mapping[str, str]) -> Response | None:
         """Return the response to a rejected request; None if the request is accepted.
@@ -129,6 +132,7 @@ class WebConfig:
         except ConfigError as error:
             problem = str(error).removeprefix(f"{path}: ")
         if not problem:
+            loaded.users.remember(self._loaded.users)
             self._loaded, self._failed, self._problem = loaded, None, ""
             log.info("web configuration reloaded", file=str(path))
             return

@@ -1,32 +1,29 @@
-"""The HTTP server: routes requests, one thread per connection. It never queries a broker itself."""
+"""The HTTP server: uvicorn in a thread of its own. It never queries a broker itself."""
 
-import contextlib
+import asyncio
 import errno
-import html
 import socket
-import sys
+import ssl
 import threading
-import time
-from http.server import ThreadingHTTPServer
 from typing import Any
 
-from ackscope import __version__
+import uvicorn
+from starlette.types import ASGIApp
+
 from ackscope.errors import UsageError
 from ackscope.log import get_logger
+from exporter.web.app import REQUEST_BYTES, make_app
 from exporter.web.config import WebConfig
-from exporter.web.connections import MAX_CONNECTIONS, OpenConnections
-from exporter.web.handler import HttpHandler
-from exporter.web.http import HTML, Response, Route, Routes
+from exporter.web.connections import MAX_CONNECTIONS, REQUEST_SECONDS, HttpConnection, Room
+from exporter.web.gate import is_loopback
+from exporter.web.http import Routes
+from exporter.web.tls import FollowingContext
 
 log = get_logger(__name__)
 
-_FULL = (
-    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\n"
-    b"Content-Type: text/plain\r\nContent-Length: 21\r\n\r\ntoo many connections\n"
-)
-
-
-_FULL_SECONDS = 60.0
+_AT_A_TIME = 8
+"""Connections that are accepted between two turns of the loop: each is read before others can take its place."""
+_STOP_SECONDS = 1
 
 
 class HttpServer:
@@ -36,7 +33,8 @@ class HttpServer:
         listen: (host, port); port 0 picks a free one.
         routes: path -> route; `/` lists them.
         web: TLS and authentication; None means plain HTTP without authentication.
-        max_connections: limit; beyond it see `OpenConnections`, or the new connection gets a 503.
+        max_connections: limit; beyond it see `Room`.
+        allowed_hosts: names that requests may be for on loopback, besides those of loopback.
 
     Raises:
         UsageError: the address cannot be used; the message says why and what to do.
@@ -48,107 +46,129 @@ class HttpServer:
         routes: Routes,
         web: WebConfig | None = None,
         max_connections: int = MAX_CONNECTIONS,
+        allowed_hosts: tuple[str, ...] = (),
     ) -> None:
-        host, port = listen
-        self._web, self._connections = web or WebConfig(), OpenConnections(max_connections)
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        pages = {"/": Route("this page", lambda _: index(routes)), **routes}
-        parts = {"routes": pages, "web": self._web, "connections": self._connections}
-        handler = type("HttpHandler", (HttpHandler,), parts)
-        server = type("Listener", (_Listener,), {"address_family": family, "connections": self._connections})
-        try:
-            self._server: _Listener = server((host, port), handler)
-        except OSError as error:
-            raise UsageError(f"listen: {_where(host, port)} {_why(error)}") from None
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, name="http", daemon=True
-        )
+        self._web = web or WebConfig()
+        app = make_app(routes, self._web, allowed_hosts if is_loopback(listen[0]) else None)
+        self._listener = AsgiListener(listen, app, self._web, max_connections)
+        self._thread = threading.Thread(target=self._listener.serve_until_stopped, name="http", daemon=True)
 
     @property
     def url(self) -> str:
         """URL of the server."""
-        host, port = self._server.server_address[:2]
-        return f"{'https' if self._web.tls else 'http'}://{_where(str(host), int(port))}"
+        return self._listener.url
+
+    @property
+    def open_connections(self) -> int:
+        """Number of open connections."""
+        return self._listener.room.count()
 
     def start(self) -> None:
         """Start serving."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop without waiting for responses in progress."""
+        """Stop. Responses in progress get a second; then their connections are closed."""
+        self._listener.should_exit = True
         if self._thread.is_alive():
-            self._server.shutdown()
-            self._thread.join(2.0)
-        self._server.server_close()
-        self._connections.close()
+            self._thread.join(2.0 * _STOP_SECONDS + 1)
+        self._listener.room.close()
 
 
-def index(routes: Routes) -> Response:
-    """Return the page that lists the routes."""
-    rows = "".join(f'<li><a href="{path}">{path}</a> {html.escape(it.summary)}</li>' for path, it in routes.items())
-    page = (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><title>ackscope</title>'
-        "<style>body{font:16px/1.5 sans-serif;margin:2rem;max-width:50rem}</style>"
-        f"<h1>ackscope {__version__}</h1><ul>{rows}</ul></html>\n"
-    )
-    return Response(page.encode(), HTML)
+class AsgiListener(uvicorn.Server):
+    """Serves an ASGI application on one port.
+
+    Args:
+        listen: (host, port); port 0 picks a free one.
+        app: the application.
+        web: TLS.
+        max_connections: limit; beyond it see `Room`.
+
+    Attributes:
+        room: the listening socket.
+        url: URL of the port.
+
+    Raises:
+        UsageError: the address cannot be used; the message says why and what to do.
+    """
+
+    def __init__(
+        self, listen: tuple[str, int], app: ASGIApp, web: WebConfig, max_connections: int = MAX_CONNECTIONS
+    ) -> None:
+        config = uvicorn.Config(
+            app,
+            http=type("HttpConnection", (HttpConnection,), {"web": web}),
+            ws="none",
+            lifespan="auto",
+            log_config=None,
+            # What it warns of is what clients do wrong. Defects are logged by the application itself.
+            log_level="critical",
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            backlog=_AT_A_TIME,
+            h11_max_incomplete_event_size=REQUEST_BYTES,
+            timeout_keep_alive=24 * 3600,  # see HttpConnection
+            timeout_graceful_shutdown=_STOP_SECONDS,
+        )
+        config.load()
+        super().__init__(config)
+        context = web.context()
+        if context is not None:
+            config.ssl = FollowingContext(ssl.PROTOCOL_TLS_SERVER)
+            # TLS is not turned off while the port is open; see WebConfig.
+            config.ssl.current = lambda: web.context() or context
+        host, port = listen
+        self.room = _bound(host, port)
+        self.room.limited(max_connections, self.server_state.connections)  # type: ignore[arg-type]  all are ours
+        bound = self.room.getsockname()
+        self.url = f"{'http' if context is None else 'https'}://{_where(str(bound[0]), int(bound[1]))}"
+
+    def serve_until_stopped(self) -> None:
+        """Serve until `should_exit` is set or, in the main thread, a signal comes."""
+        with asyncio.Runner(loop_factory=_Loop) as runner:
+            runner.run(self._serve_and_end())
+
+    async def on_tick(self, counter: int) -> bool:
+        """Look after time limits; called ten times a second."""
+        self.room.sweep()
+        return await super().on_tick(counter)
+
+    async def _serve_and_end(self) -> None:
+        asyncio.get_running_loop().set_exception_handler(_report)
+        await self.serve(sockets=[self.room])
+        self.room.end()
+        await asyncio.sleep(0.05)  # so that the loop closes them
 
 
-class _Listener(ThreadingHTTPServer):
-    connections: OpenConnections
-    warned_at = float("-inf")
-    daemon_threads = True
-    request_queue_size = 128
+class _Loop(asyncio.SelectorEventLoop):
+    async def create_server(self, *args: Any, **keywords: Any) -> asyncio.Server:  # type: ignore[override]
+        """As the library, but with a time limit for TLS handshakes, which uvicorn cannot set."""
+        limit = {} if keywords.get("ssl") is None else {"ssl_handshake_timeout": REQUEST_SECONDS}
+        return await super().create_server(*args, **keywords, **limit)  # type: ignore[no-any-return]
 
-    def server_bind(self) -> None:
-        # The base class resolves our own name through DNS, which can hang for many seconds.
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.socket.bind(self.server_address)
-        self.server_address = self.socket.getsockname()
-        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
-    def get_request(self) -> tuple[socket.socket, Any]:
-        try:
-            return super().get_request()
-        except OSError as error:
-            if error.errno in {errno.EMFILE, errno.ENFILE}:
-                log.warning("cannot accept connections", error=error.strerror)
-                time.sleep(0.1)  # the client stays in the accept queue: without a pause this loop would spin
-            raise
+def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:  # noqa: ARG001  signature of the library
+    """Log what the loop cannot handle. What happens on a connection is the business of its client."""
+    error = context.get("exception")
+    if isinstance(error, OSError) and error.errno in {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}:
+        log.warning("cannot accept connections", error=error.strerror)
+    elif isinstance(error, OSError) or error is None:
+        log.debug("client disconnected", error=str(error or context.get("message")))
+    else:
+        log.error("request failed", exc_info=error)
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        if not self.connections.enter(request):
-            self.warn_full()
-            request.setblocking(False)
-            with contextlib.suppress(OSError):
-                request.send(_FULL)
-            self.shutdown_request(request)
-            return
-        try:
-            super().process_request(request, client_address)
-        except BaseException:
-            self.connections.leave(request)
-            raise
 
-    def warn_full(self) -> None:
-        # Rate-limited, because many connections must not fill the log.
-        now = time.monotonic()
-        if now - self.warned_at > _FULL_SECONDS:
-            self.warned_at = now
-            log.warning("connection limit reached; rejecting clients with 503", count=len(self.connections))
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self.connections.leave(request)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002  signature of the library
-        error = sys.exception()
-        if isinstance(error, OSError):
-            log.debug("client disconnected", error=str(error))
-        else:
-            log.error("request failed", exc_info=error)
+def _bound(host: str, port: int) -> Room:
+    room = Room(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        room.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        room.bind((host, port))
+        room.listen()
+    except OSError as error:
+        room.close()
+        raise UsageError(f"listen: {_where(host, port)} {_why(error)}") from None
+    return room
 
 
 def _where(host: str, port: int) -> str:

@@ -1,9 +1,8 @@
 """The TLS context of the exporter's own port."""
 
 import ipaddress
-import socket
 import ssl
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -65,20 +64,25 @@ def make_context(settings: TlsSettings, folder: Path) -> ssl.SSLContext:
     return context
 
 
-def has_allowed_name(sock: ssl.SSLSocket, allowed: Iterable[str]) -> bool:
+class FollowingContext(ssl.SSLContext):
+    """A context that starts each connection with the context that is in force then.
+
+    Attributes:
+        current: returns that context.
+    """
+
+    current: Callable[[], ssl.SSLContext]
+
+    def wrap_bio(self, *args: Any, **keywords: Any) -> ssl.SSLObject:
+        """Start a connection."""
+        return self.current().wrap_bio(*args, **keywords)
+
+
+def has_allowed_name(connection: ssl.SSLObject, allowed: Iterable[str]) -> bool:
     """Whether the client certificate has one of the names; False without a certificate."""
-    shown: Any = sock.getpeercert() or {}
+    shown: Any = connection.getpeercert() or {}
     names = {_name(text) for _, text in shown.get("subjectAltName", ())}
     return not names.isdisjoint(_name(text) for text in allowed)
-
-
-def handshake(context: ssl.SSLContext, sock: socket.socket) -> ssl.SSLSocket:
-    """Perform the TLS handshake within the timeout of the socket. On failure the socket is closed.
-
-    Raises:
-        OSError: the handshake failed or timed out.
-    """
-    return context.wrap_socket(sock, server_side=True)
 
 
 def _load(context: ssl.SSLContext, certificate: Path, key: Path) -> None:

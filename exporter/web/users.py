@@ -38,10 +38,23 @@ class BasicAuthUsers:
         given = _credentials(authorization)
         return given is not None and self._verify(*given)
 
+    def must_hash(self, authorization: str) -> bool:
+        """Whether `admit` has to hash a password for an Authorization header."""
+        given = _credentials(authorization) if self._hashes else None
+        return given is not None and self._digest(*given) not in self._right
+
+    def remember(self, before: "BasicAuthUsers") -> None:
+        """Take over the credentials that were right before, if no user has changed."""
+        if before._hashes == self._hashes:  # noqa: SLF001  the same class
+            self._key, self._right = before._key, before._right  # noqa: SLF001  as above
+
+    def _digest(self, name: bytes, password: bytes) -> bytes:
+        text = len(name).to_bytes(4, "big") + name + password
+        return hmac.new(self._key, text, hashlib.sha256).digest()
+
     def _verify(self, name: bytes, password: bytes) -> bool:
         hashed = self._hashes.get(name)
-        text = len(name).to_bytes(4, "big") + name + password
-        digest = hmac.new(self._key, text, hashlib.sha256).digest()
+        digest = self._digest(name, password)
         if digest in self._right:
             return True
         with self._lock:

@@ -42,6 +42,8 @@ TEN = {
 
 
 class _NoMetrics:
+    answers_at_once = None
+
     @staticmethod
     def respond(_):
         return Response(b"")

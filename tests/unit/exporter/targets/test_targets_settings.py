@@ -9,7 +9,13 @@ from ackscope.errors import UsageError
 from exporter.targets.settings import ModuleSettings
 
 ONE = ModuleSettings(
-    targets=("shop.internal:15672", r"rabbit-[0-9]+\.shop\.internal:15672", "[::1]:15672"), username="monitor"
+    targets=(
+        "shop.internal:15672",
+        r"rabbit-[0-9]+\.shop\.internal:15672",
+        "[::1]:15672",
+        "shop.internal:15672/rabbit",
+    ),
+    username="monitor",
 )
 
 
@@ -42,10 +48,16 @@ def test_a_target_that_is_allowed_becomes_an_address(target, url):
         "rabbit-1.shop.internal:156720",
         "x.rabbit-1.shop.internal:15672",
         "127.0.0.1:15672",
+        # Other programs may answer at other paths of the host.
+        "http://shop.internal:15672/rabbit/x",
+        "http://shop.internal:15672/rabbit/../x",
+        "http://shop.internal:15672/rabbi",
+        "http://rabbit-12.shop.internal:15672/rabbit",
+        "http://[::1]:15672/x",
     ],
 )
 def test_a_target_of_somebody_elses_choice_is_refused(target):
-    """Credentials are never sent to a host that the configuration does not name."""
+    """Credentials are never sent to a host or a path that the configuration does not name."""
     with pytest.raises(UsageError):
         ONE.management(target)
 

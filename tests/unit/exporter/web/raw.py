@@ -1,5 +1,6 @@
 """A server on a free port, and a client that sends arbitrary bytes."""
 
+import http.client
 import socket
 from contextlib import contextmanager
 
@@ -33,9 +34,9 @@ ROUTES = {
 
 
 @contextmanager
-def serving(routes=None, **chunks):
+def serving(routes=None, host="127.0.0.1", **chunks):
     """Yields a server that answers."""
-    server = HttpServer(("127.0.0.1", 0), ROUTES if routes is None else routes, **chunks)
+    server = HttpServer((host, 0), ROUTES if routes is None else routes, allowed_hosts=("x",), **chunks)
     server.start()
     try:
         yield server
@@ -45,8 +46,15 @@ def serving(routes=None, **chunks):
 
 def connect(server):
     """A connection to it."""
-    host, port = server.url.split("//")[1].split(":")
-    return socket.create_connection((host, int(port)), timeout=SECONDS)
+    port = int(server.url.rpartition(":")[2])
+    return socket.create_connection(("127.0.0.1", port), timeout=SECONDS)
+
+
+def answered(client):
+    """Return the body of the next answer on a connection."""
+    answer = http.client.HTTPResponse(client)
+    answer.begin()
+    return answer.read()
 
 
 def rest(client):

@@ -1,6 +1,5 @@
 import base64
 import logging
-import socket
 import ssl
 import threading
 
@@ -8,7 +7,8 @@ import bcrypt
 import pytest
 import requests
 
-from exporter.web import handler
+from exporter.web import connections
+from exporter.web import server as server_module
 from exporter.web.config import WebConfig
 from tests.unit.exporter.made import SetClock, eventually
 from tests.unit.exporter.web.certificates import make
@@ -76,7 +76,7 @@ def test_a_client_that_speaks_no_tls_is_no_error(serve, folder, caplog):
             client.sendall(b"GET /short HTTP/1.1\r\nHost: x\r\n\r\n")
             assert not rest(client).startswith(b"HTTP")
         connect(server).close()
-        eventually(lambda: len(server._connections) == 0)
+        eventually(lambda: server.open_connections == 0)
 
         assert 200 == get(server, folder).status_code
     assert "" == caplog.text
@@ -84,25 +84,25 @@ def test_a_client_that_speaks_no_tls_is_no_error(serve, folder, caplog):
 
 def test_a_handshake_that_does_not_go_on_is_cut_off(serve, monkeypatch):
     """Its thread is released, and it blocks no other client, because each connection has its own thread."""
-    monkeypatch.setattr(handler, "REQUEST_SECONDS", 0.2)
+    monkeypatch.setattr(server_module, "REQUEST_SECONDS", 0.2)
     with serve(f"tls_server_config: {{{TLS}}}") as server, connect(server) as client:
         client.sendall(b"\x16\x03\x01")
 
         assert b"" == rest(client)
-        eventually(lambda: len(server._connections) == 0)
+        eventually(lambda: server.open_connections == 0)
 
 
 def test_a_client_that_reads_slowly_is_cut_off(serve, folder, monkeypatch):
     """It reads a little all the time, but the deadline is for the whole answer."""
-    monkeypatch.setattr(handler, "SEND_SECONDS", 0.5)
+    monkeypatch.setattr(connections, "SEND_SECONDS", 0.5)
     context = ssl.create_default_context(cafile=folder / "ca.pem")
     with serve(f"tls_server_config: {{{TLS}}}") as server, connect(server) as plain:
         client = context.wrap_socket(plain, server_hostname="127.0.0.1")
         with client:
             client.sendall(b"GET /huge HTTP/1.1\r\nHost: x\r\n\r\n")
             taken, pause = 0, threading.Event()
-            eventually(lambda: len(server._connections) == 1)
-            while len(server._connections) == 1:
+            eventually(lambda: server.open_connections == 1)
+            while server.open_connections == 1:
                 taken += len(client.recv(1 << 14))
                 assert taken < len(HUGE)
                 pause.wait(0.01)
@@ -252,11 +252,11 @@ def test_a_new_certificate_is_shown_to_the_next_connection(tmp_path):
     make(tmp_path, "server", issuer="ca")
     (tmp_path / "web.yml").write_text(f"tls_server_config: {{{TLS}}}")
     with serving(web=WebConfig(tmp_path / "web.yml")) as server:
-        before = ssl.get_server_certificate(server._server.server_address)
+        before = shown(server)
         make(tmp_path, "new", issuer="ca")
         for kind in ("pem", "key"):
             (tmp_path / f"new.{kind}").replace(tmp_path / f"server.{kind}")
-        after = ssl.get_server_certificate(server._server.server_address)
+        after = shown(server)
 
     assert before != after
     assert after.strip() == (tmp_path / "server.pem").read_text().strip()
@@ -321,6 +321,11 @@ def test_tls_does_not_end_while_it_runs(tmp_path, caplog):
     assert problems == [record.msg["error"] for record in caplog.records]
 
 
+def shown(server):
+    """The certificate that the next connection gets."""
+    return ssl.get_server_certificate(("127.0.0.1", int(server.url.rpartition(":")[2])))
+
+
 def write_anew(path, text):
     """Replace a file by a new one, as editors do."""
     beside = path.with_suffix(".new")
@@ -331,8 +336,6 @@ def write_anew(path, text):
 def test_without_a_file_there_is_nothing_in_the_way():
     """Plain, for everybody."""
     web = WebConfig()
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        assert ours is web.wrap(ours)
 
     assert (False, None, {}) == (web.tls, web.refuse({}), web.headers)
+    assert (None, True, False) == (web.context(), web.admits(None), web.must_hash("Basic eDp5"))

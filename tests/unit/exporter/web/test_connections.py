@@ -1,65 +1,88 @@
+import contextlib
 import socket
+import ssl
 
 import pytest
 
-from exporter.web.connections import OpenConnections
+from exporter.web.config import WebConfig
+from tests.unit.exporter.made import eventually
+from tests.unit.exporter.web.certificates import make
+from tests.unit.exporter.web.raw import answered, connect, exchange, rest, serving
+
+GOOD = b"GET /short HTTP/1.1\r\nHost: x\r\n\r\n"
+NOT_READ = b"GET /huge HTTP/1.1\r\nHost: x\r\n\r\n" * 20
 
 
 @pytest.fixture
-def pairs():
-    """Return three connections: our ends and those of the clients."""
-    pairs = [socket.socketpair() for _ in range(3)]
-    yield pairs
-    for pair in pairs:
-        for end in pair:
-            end.close()
+def few():
+    """Room for four connections."""
+    with serving(max_connections=4) as server:
+        yield server
 
 
-def test_the_longest_idle_makes_room(pairs):
-    """Its client sees the close; active connections stay."""
-    (first, client), (second, _), (third, _) = pairs
-    connections = OpenConnections(2)
-    for sock in (first, second):
-        assert connections.enter(sock)
-        connections.idle(sock, idle=False)
-    assert not connections.enter(third)
-
-    connections.idle(first, idle=True)
-    connections.idle(second, idle=True)
-    connections.idle(second, idle=False)
-
-    assert connections.enter(third)
-    assert (b"", 2) == (client.recv(1), len(connections))
+def crowd(server, sent, count=12):
+    """Clients that connect, send this and do nothing more."""
+    clients = []
+    for _ in range(count):
+        client = connect(server)
+        with contextlib.suppress(OSError):
+            client.sendall(sent)
+        clients.append(client)
+    return clients
 
 
-def test_one_that_has_sent_nothing_yet_is_idle(pairs):
-    """A client that opens many silent connections loses its own."""
-    (first, client), (second, _), _ = pairs
-    connections = OpenConnections(1)
+@pytest.mark.parametrize("sent", [b"", b"GET /sh", GOOD, NOT_READ, b"POST /do HTTP/1.1\r\nContent-Length: 9\r\n\r\nab"])
+def test_clients_that_do_nothing_make_room(few, sent):
+    """Whether they do not send their request or do not read its answer. The next client is answered."""
+    clients = crowd(few, sent)
 
-    assert connections.enter(first)
-    assert connections.enter(second)
-    assert (b"", 1) == (client.recv(1), len(connections))
-
-
-def test_one_that_has_ended_makes_room_too(pairs):
-    """Removing a connection twice, or an unknown one, has no effect."""
-    connections = OpenConnections(1)
-    connections.enter(pairs[0][0])
-    connections.leave(pairs[0][0])
-    connections.leave(pairs[0][0])
-    connections.idle(pairs[0][0], idle=True)
-
-    assert 0 == len(connections)
-    assert connections.enter(pairs[1][0])
+    assert [200] * 5 == [int(exchange(few, GOOD).split()[1]) for _ in range(5)]
+    assert few.open_connections <= 4
+    for client in clients:
+        client.close()
 
 
-def test_it_is_ended_through_the_socket_that_it_goes_on_through(pairs):
-    """With TLS, the accepted socket is only the name of the connection."""
-    (accepted, _), (spoken, client), _ = pairs
-    connections = OpenConnections(1)
-    connections.enter(accepted)
-    connections.replace(accepted, spoken)
-    connections.close()
+def test_the_client_that_has_done_nothing_for_longest_makes_room(few):
+    """It sees the end of its connection; the others stay."""
+    clients = []
+    for _ in range(4):
+        clients.append(connect(few))
+        eventually(lambda: few.open_connections == len(clients))
+    for client in clients[:2]:
+        client.sendall(GOOD)
+        assert b"{}" == answered(client)
+    fifth = connect(few)
 
-    assert (b"", 0) == (client.recv(1), len(connections))
+    assert b"" == clients[2].recv(1)
+    for client in (clients[0], clients[1], clients[3], fifth):
+        client.sendall(GOOD)
+        assert b"{}" == answered(client)
+    for client in (*clients, fifth):
+        client.close()
+
+
+def test_handshakes_that_do_not_go_on_make_room(tmp_path):
+    """They count, because each holds a socket."""
+    make(tmp_path, "server")
+    (tmp_path / "web.yml").write_text("tls_server_config: {cert_file: server.pem, key_file: server.key}")
+    context = ssl.create_default_context(cafile=tmp_path / "server.pem")
+    with serving(max_connections=4, web=WebConfig(tmp_path / "web.yml")) as server:
+        silent = crowd(server, b"\x16\x03\x01")
+        with connect(server) as plain, context.wrap_socket(plain, server_hostname="127.0.0.1") as client:
+            client.sendall(GOOD)
+
+            assert b"{}" == answered(client)
+        assert server.open_connections <= 4
+        for each in silent:
+            each.close()
+
+
+def test_a_client_that_closes_its_side_gets_its_answers(few):
+    """As clients of one request do; those that it sent before are answered too, and then the connection ends."""
+    with connect(few) as client:
+        client.sendall(GOOD * 3 + b"GET /sh")
+        client.shutdown(socket.SHUT_WR)
+        answer = rest(client)
+
+    assert 3 == answer.count(b"HTTP/1.1 200 OK")
+    eventually(lambda: few.open_connections == 0)

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from exporter.web import connections, handler, reader
+from exporter.web import app, connections
 from exporter.web.config import WebConfig
 from exporter.web.settings import HttpSettings, RateSettings, TlsSettings, WebSettings
 from tests.unit.exporter.web.certificates import make
@@ -45,10 +45,9 @@ def test_the_limits_are_those_of_the_code():
 
     assert [
         connections.MAX_CONNECTIONS,
-        reader.REQUEST_SECONDS,
-        handler._LINE_BYTES // 1024,
-        reader.REQUEST_BYTES // 1024,
-        reader.IDLE_SECONDS,
-        handler.SEND_SECONDS,
-        handler._BODY_BYTES // 1024,
+        connections.REQUEST_SECONDS,
+        app.REQUEST_BYTES // 1024,
+        connections.IDLE_SECONDS,
+        connections.SEND_SECONDS,
+        app.BODY_BYTES // 1024,
     ] == numbers
