@@ -216,7 +216,7 @@ def scope(found: ClusterFindings, data: DataAge) -> None:
         return
     rules = sorted({gap.rule for gap in (open_gaps or closed)})
     few = len(rules) <= _MAX_INCONCLUSIVE_NAMED
-    label = f"Inconclusive: {literal(', '.join(rules))}" if few else f"{len(rules)} rules inconclusive"
+    label = f"Inconclusive: {literal(', '.join(rules))}" if few else f"{len(rules)} rules inconclusive, all or in part"
     with st.expander(label, icon=":material/help:"):
         elements.table(
             "inconclusive",
