@@ -27,7 +27,7 @@ _COLUMNS = {
         width="medium",
     ),
     "unacked_trend": st.column_config.ImageColumn(
-        "Lately", help=f"unacknowledged messages of its channel {_SPAN}", width=84
+        "Recently", help=f"unacknowledged messages of its channel {_SPAN}", width=84
     ),
     "acked_trend": st.column_config.ImageColumn(
         "Acked /s",

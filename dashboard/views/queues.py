@@ -142,14 +142,13 @@ def _trends(context: PageContext, ordered: pd.DataFrame) -> dict[str, pd.Series]
     report = cache.recent_series(url, cluster, "queues", keys, ("ready", "unacked", "ack"))
     known = {(it.vhost, it.name): {line.name: line.line for line in it.lines} for it in report.objects}
     lines = [known.get(key, {}) for key in zip(ordered["vhost"], ordered["queue"], strict=True)]
-    rows = range(len(lines))
-    backlog = [
-        sparkline.cell(sparkline.total(it.get("ready", ()), it.get("unacked", ())), sparkline.QUEUE_SECONDS)
-        for it in lines
-    ]
-    acked = [sparkline.cell(it.get("ack", ()), sparkline.QUEUE_SECONDS) for it in lines]
     # Rows beyond those asked for stay empty: nothing is known of them here.
-    backlog, acked = ([each[row] if row < _TRENDS else None for row in rows] for each in (backlog, acked))
+    backlog: list[str | None] = [None] * len(lines)
+    acked = list(backlog)
+    for row, it in enumerate(lines[:_TRENDS]):
+        messages = sparkline.total(it.get("ready", ()), it.get("unacked", ()))
+        backlog[row] = sparkline.cell(messages, sparkline.QUEUE_SECONDS)
+        acked[row] = sparkline.cell(it.get("ack", ()), sparkline.QUEUE_SECONDS)
     return {
         "backlog_trend": pd.Series(backlog, index=ordered.index, dtype=object),
         "acked_trend": pd.Series(acked, index=ordered.index, dtype=object),

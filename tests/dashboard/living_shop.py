@@ -336,10 +336,10 @@ def living(sick: dict[str, int | None], folder: Path | None = None) -> Iterator[
     shop = LivingShop(sick)
     context = RouteContext(
         state=shop.state,
-        exposition=SimpleNamespace(respond=None),  # type: ignore[arg-type]  nobody reads /metrics here
+        exposition=SimpleNamespace(respond=None),
         status=lambda: SupervisedProcess(up=True, restarts=0, bad_lines=0, age_seconds=1.0),
-        probe_page=None,  # type: ignore[arg-type]
-        reload=None,  # type: ignore[arg-type]
+        probe_page=None,
+        reload=None,
         clock=SystemClock(),
         triage=TriageStore(folder / "triage.json", sick) if folder else TriageStore(),
     )
