@@ -74,5 +74,5 @@ ship-test: ## install the wheel, build and run the image, render the chart; unde
 lock: ## pin every package anew, with hashes
 	@scripts/lock.sh --upgrade
 
-screenshots: setup-test ## pictures of every page during real faults, into docs/images; a quarter of an hour
-	@.venv/bin/python -m tests.e2e.pictures
+screenshots: setup-test ## pictures of every page during real faults, into docs/images; twenty minutes on an idle machine
+	@.venv/bin/python -m tests.e2e.pictures && .venv/bin/python -m tests.e2e.animation

@@ -14,12 +14,12 @@ from diagnosis.thresholds import Thresholds
 from exporter.api import documents
 from exporter.api.bundle import BUNDLE_TYPE, DiagnosisBundle, pack_bundle
 from exporter.api.columns import LISTS, columns
-from exporter.api.object_series import SERIES_LISTS, object_series
+from exporter.api.object_series import SERIES_LISTS, object_series, subject_series
 from exporter.api.openapi import openapi_page
 from exporter.api.query_params import parse_names, unknown_name
 from exporter.api.queue_page import queue_document
 from exporter.api.runbooks import runbook_page, runbooks
-from exporter.api.vitals import subject_series, vitals
+from exporter.api.vitals import vitals
 from exporter.exposition.live.process import SupervisedProcess
 from exporter.exposition.page_cache import PageCache
 from exporter.runtime.reloader import ReloadResult
@@ -101,8 +101,8 @@ def make_routes(context: RouteContext) -> dict[str, Route]:
             document(lambda states, _: vitals(states, clock.now(), context.baselines, context.thresholds())),
         ),
         "/api/v1/series": Route(
-            "recent series of one subject (JSON): cluster=NAME&kind=queue&vhost=/&name=orders; kinds: queue, node, "
-            "cluster",
+            "recent series of one subject (JSON): cluster=NAME&kind=queue&vhost=/&name=orders; kinds: queue, "
+            "channel, node, cluster",
             lambda request: _series(context, request),
         ),
         "/api/v1/snapshot": Route(

@@ -51,7 +51,12 @@ def _picture(line: MetricSeries, seconds: float, began_ago: float | None) -> str
     def y(value: float) -> float:
         return _HEIGHT - _MARGIN - (_HEIGHT - 2 * _MARGIN) * max(0.0, value) / top
 
-    shapes = [f'<line x1="0" y1="{y(0):.1f}" x2="{_WIDTH:.0f}" y2="{y(0):.1f}" stroke="{BAND}" stroke-width="1"/>']
+    # The line of zero only where there are values: a gap is not zero.
+    shapes = [
+        f'<line x1="{x(segment[0][0]):.1f}" y1="{y(0):.1f}" x2="{x(segment[-1][0]):.1f}" y2="{y(0):.1f}" '
+        f'stroke="{BAND}" stroke-width="1"/>'
+        for segment in segments(line.line)
+    ]
     if began_ago is not None:
         at = x(began_ago)
         shapes.append(

@@ -1,18 +1,24 @@
-"""Sparklines as SVG without scripts: recent values of a metric over its baseline band. Pure.
+"""Sparklines as SVG without scripts: recent values of a metric, and over its baseline band. Pure.
 
-Zero is at the bottom, time is linear, gaps stay gaps. The colours are visible on light and on dark; the text next to
-the sparkline repeats what they say.
+Zero is at the bottom, time is linear, gaps stay gaps: nothing is drawn in them, not even the line of zero. The colours
+are visible on light and on dark; the text next to the sparkline repeats what they say.
 """
 
 from collections.abc import Sequence
+from urllib.parse import quote
 
 from dashboard.data.model import Point
 
 WIDTH, HEIGHT = 132, 34
-LINE, OUTSIDE, BAND = "#2F81C7", "#C45500", "#8A94A0"
+LINE, OUTSIDE, BAND, TEXT = "#2F81C7", "#C45500", "#8A94A0", "#7A8591"
+QUEUE_SECONDS, CHANNEL_SECONDS, CLUSTER_SECONDS = 600.0, 180.0, 1800.0
+"""Length of the sparkline of a queue, a channel and a cluster in a table, as the exporter holds their readings."""
 _MARGIN = 3.0
 # Minimum width of the time axis, seconds.
 _MIN_SECONDS = 60.0
+_CELL_WIDTH, _CELL_HEIGHT = 70, 24
+# Without these characters escaped, a browser does not read the picture in an address.
+_PLAIN = " =:/,.-'()"
 
 
 def sparkline(line: Sequence[Point], band: tuple[float, float] | None = None, *, outside: bool = False) -> str | None:
@@ -35,7 +41,11 @@ def sparkline(line: Sequence[Point], band: tuple[float, float] | None = None, *,
     def y(value: float) -> float:
         return HEIGHT - _MARGIN - (HEIGHT - 2 * _MARGIN) * max(0.0, value) / top
 
-    shapes = [f'<line x1="0" y1="{y(0):.1f}" x2="{WIDTH}" y2="{y(0):.1f}" stroke="{BAND}" stroke-width="0.7"/>']
+    shapes = [
+        f'<line x1="{x(segment[0][0]):.1f}" y1="{y(0):.1f}" x2="{x(segment[-1][0]):.1f}" y2="{y(0):.1f}" '
+        f'stroke="{BAND}" stroke-width="0.7"/>'
+        for segment in segments(line)
+    ]
     if band:
         low, high = y(band[0]), y(band[1])
         shapes.append(
@@ -55,6 +65,54 @@ def sparkline(line: Sequence[Point], band: tuple[float, float] | None = None, *,
         f'fill="none" stroke="{LINE}" stroke-width="1.6" stroke-linecap="round" stroke-linejoin="round">'
         f"{''.join(shapes)}</svg>"
     )
+
+
+def cell(line: Sequence[Point], seconds: float) -> str:
+    """A sparkline for a cell of a table, as the address of a picture (`data:`); it says so if there is no value.
+
+    Args:
+        line: (seconds ago, value), oldest first; None is a gap.
+        seconds: length of the time axis; older points are left out.
+    """
+    parts = segments([(ago, value) for ago, value in line if ago <= seconds])
+    if not parts:
+        return _address(
+            f"<text x='{_CELL_WIDTH / 2:.0f}' y='16' font-family='sans-serif' font-size='11' text-anchor='middle' "
+            f"fill='{TEXT}'>no data</text>"
+        )
+    top = max(value for part in parts for _, value in part) or 1.0
+
+    def x(ago: float) -> str:
+        return f"{2 + (_CELL_WIDTH - 4) * (1 - ago / seconds):.0f}"
+
+    def y(value: float) -> str:
+        return f"{_CELL_HEIGHT - 3 - (_CELL_HEIGHT - 6) * max(0.0, value) / top:.0f}"
+
+    zero = "".join(f"M{x(part[0][0])} {y(0)}H{x(part[-1][0])}" for part in parts)
+    # A part of one point has a length of zero: the round line caps make it a dot.
+    drawn = "".join(
+        f"M{'L'.join(f'{x(ago)} {y(value)}' for ago, value in (part if len(part) > 1 else part * 2))}" for part in parts
+    )
+    return _address(
+        f"<path d='{zero}' fill='none' stroke='{BAND}'/>"
+        f"<path d='{drawn}' fill='none' stroke='{LINE}' stroke-width='1.6' stroke-linecap='round'/>"
+    )
+
+
+def _address(shapes: str) -> str:
+    picture = f"<svg xmlns='http://www.w3.org/2000/svg' width='{_CELL_WIDTH}' height='{_CELL_HEIGHT}'>{shapes}</svg>"
+    return f"data:image/svg+xml,{quote(picture, safe=_PLAIN)}"
+
+
+def total(*lines: Sequence[Point]) -> list[Point]:
+    """The sum of series with readings at the same times; None where one of them is unknown, empty if one is missing."""
+    by_time = [dict(line) for line in lines]
+    return [
+        (ago, None if None in values else sum(value for value in values if value is not None))
+        for ago in by_time[0]
+        if all(ago in known for known in by_time)
+        for values in [[known[ago] for known in by_time]]
+    ]
 
 
 def segments(line: Sequence[Point]) -> list[list[tuple[float, float]]]:

@@ -93,9 +93,18 @@ def last_minute(root: Path, cluster: str, of_file: Callable[[Path], datetime | N
     return newest if complete else _newest(root, cluster, of_file)[0]
 
 
-def read(root: Path, cluster: str, start: datetime, end: datetime) -> MinuteHistory:
-    """Read the minute rollups from `start` to `end` (exclusive), both in UTC."""
-    history, problem = read_with_retry(root, cluster, lambda known: _read(root, known, start, end))
+def read(root: Path, cluster: str, start: datetime, end: datetime, newest: datetime | None = None) -> MinuteHistory:
+    """Read the minute rollups from `start` to `end` (exclusive), both in UTC.
+
+    Args:
+        root: folder of rollups.
+        cluster: name of the cluster.
+        start: first minute.
+        end: minute after the last one.
+        newest: the newest minute of the history. It is left out, and so is its hour: if the pipeline ran during it, its
+            counts are too low. None: nothing is left out.
+    """
+    history, problem = read_with_retry(root, cluster, lambda known: _read(root, known, start, end, newest))
     return history if history is not None else MinuteHistory(problem=problem)
 
 
@@ -131,9 +140,14 @@ def _newest(root: Path, cluster: str, of_file: Callable[[Path], datetime | None]
     return max(newest, default=None), complete
 
 
-def _read(root: Path, known: manifest.Manifest, start: datetime, end: datetime) -> MinuteHistory:
-    tables = HOURS if end - start > MAX_MINUTES else MINUTES
+def _read(
+    root: Path, known: manifest.Manifest, start: datetime, end: datetime, newest: datetime | None
+) -> MinuteHistory:
+    hourly = end - start > MAX_MINUTES
+    tables = HOURS if hourly else MINUTES
     time = tables[QUEUES_1M.name].time
+    if newest is not None:
+        end = min(end, newest.replace(minute=0) if hourly else newest)
     when = (pc.field(time) >= pa.scalar(start, ARROW_TYPES[Kind.TIME])) & (
         pc.field(time) < pa.scalar(end, ARROW_TYPES[Kind.TIME])
     )

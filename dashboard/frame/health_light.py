@@ -17,6 +17,7 @@ from dashboard.ui.layout import PageContext
 from dashboard.views.now.headline import data_age
 
 _BAD, _WARNING = elements.SEVERITIES[Severity.CRITICAL], elements.SEVERITIES[Severity.WARNING]
+_WORST_FIRST = (_BAD, _WARNING, elements.UNKNOWN, elements.GOOD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ def _light(context: PageContext) -> None:
     lights = [data_light(state, context.cluster, now)]
     if state.findings.outage is None and context.cluster is not None:
         lights.append(probe_light(state, context.cluster, now))
-    worst = next((light for light in lights if light.style in {_BAD, _WARNING}), lights[0])
+    worst = min(lights, key=lambda light: _WORST_FIRST.index(light.style))
     words = ", ".join(light.words for light in lights)
     label = f":{worst.style.colour}[{worst.style.icon}] {words[:1].upper()}{words[1:]}"
     with st.popover(label, type="tertiary", key="health-light"):

@@ -133,6 +133,12 @@ def per_second(rate: float | None, what: str = "") -> str:
     return f"{shown} {what}".strip()
 
 
+def _in_and_acked(published: float, acked: float) -> str:
+    if math.isnan(published) and math.isnan(acked):
+        return "rates unknown"
+    return f"{per_second(published, 'in')}, {per_second(acked, 'acked')}"
+
+
 def _total(rates: Iterable[float | None]) -> float | None:
     """The sum; None if one is unknown, because a partial sum would look like a drop."""
     known = list(rates)
@@ -372,7 +378,7 @@ def _queue_box(row: Mapping[Hashable, Any], vhost: str) -> FlowBox:
     name = str(row["queue"])
     details = [
         f"{whole('ready')} ready, {whole('unacked')} unacked",
-        f"{per_second(row['published'], 'in')}, {per_second(row['acked'], 'acked')}",
+        _in_and_acked(row["published"], row["acked"]),
         "consumers unknown" if pd.isna(row["consumers"]) else fmt.plural(row["consumers"], "consumer"),
     ]
     details += [str(row["finding"])] if row["finding"] else []

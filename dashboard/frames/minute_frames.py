@@ -210,5 +210,10 @@ def gaps(shaped: Iterable[pd.DataFrame], axis: Axis) -> list[tuple[pd.Timestamp,
 
 
 def _sums(rows: pd.DataFrame, axis: Axis, columns: list[str]) -> pd.DataFrame:
-    summed = rows.groupby(axis.step_of(rows["minute"]))[columns].sum(min_count=1)
-    return summed.astype(float).reindex(axis.points)
+    """Sums by step. The step in which the data ends is null unless it is complete: its sum would be too low."""
+    summed = rows.groupby(axis.step_of(rows["minute"]))[columns].sum(min_count=1).astype(float)
+    # A row is a whole step in ranges that are read from the hours.
+    width = pd.Timedelta(minutes=axis.step if axis.step >= 60 else 1)
+    if len(summed) and summed.index[-1] + pd.Timedelta(minutes=axis.step) > rows["minute"].max() + width:
+        summed.iloc[-1] = float("nan")
+    return summed.reindex(axis.points)

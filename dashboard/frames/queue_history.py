@@ -154,12 +154,15 @@ def finding_marks(
         text = rule if kind == FINDING else f"{rule} ended"
         found.setdefault((rule, kind, round(wall / 60)), ChartMark(datetime.fromtimestamp(wall, zone), kind, text))
 
+    present = set()
     for it in findings:
         began = parse_iso(it.since)
         if began is not None:
+            present.add(it.rule)
             add(it.rule, FINDING, began)
     for each in episodes:
-        if each.subject == ("queue", vhost, queue):
+        # The history has the beginning of a present finding to the minute only: it would be a second mark.
+        if each.subject == ("queue", vhost, queue) and (each.ended is not None or each.rule not in present):
             add(each.rule, FINDING, each.began)
             if each.ended is not None:
                 add(each.rule, ENDED, each.ended)

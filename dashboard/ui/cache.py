@@ -86,7 +86,7 @@ def _last_of_file(path: Path) -> datetime | None:
 @st.cache_data(ttl=20, max_entries=32, show_spinner=False)
 def minute_history(root: Path, cluster: str, start: datetime, end: datetime) -> MinuteHistory:
     """Minute rollups of a time range in whole minutes, so that all viewers in one minute share an entry."""
-    return rollups.read(root, cluster, start, end)
+    return rollups.read(root, cluster, start, end, last_minute(root, cluster))
 
 
 @st.cache_resource(ttl=20, max_entries=32, show_spinner=False)
@@ -123,11 +123,17 @@ def node_minutes(root: Path, cluster: str, start: datetime, end: datetime) -> pd
 def minutes_of(
     root: Path, cluster: str, objects: tuple[ObjectKey, ...], start: datetime, end: datetime
 ) -> ObjectMinutes:
-    """Minutes of some objects in a time range in whole minutes."""
-    return object_minutes.object_minutes(root, cluster, objects, start, end)
+    """Complete minutes of some objects in a time range in whole minutes."""
+    return object_minutes.object_minutes(root, cluster, objects, start, _complete(root, cluster, end))
 
 
 @st.cache_data(ttl=60, max_entries=32, show_spinner=False)
 def queue_bands(root: Path, cluster: str, vhost: str, queue: str, start: datetime, end: datetime) -> QueueBands:
-    """One queue and its baseline bands in a time range in whole minutes."""
-    return history_answers.queue_bands(root, cluster, vhost, queue, start, end)
+    """Complete minutes of one queue, and its baseline bands, in a time range in whole minutes."""
+    return history_answers.queue_bands(root, cluster, vhost, queue, start, _complete(root, cluster, end))
+
+
+def _complete(root: Path, cluster: str, end: datetime) -> datetime:
+    """The end of a time range without the newest minute: its counts are too low if the pipeline ran during it."""
+    newest: datetime | None = last_minute(root, cluster)
+    return end if newest is None else min(end, newest)

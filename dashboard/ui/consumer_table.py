@@ -1,14 +1,19 @@
 """Table of consumers, with the share of its prefetch that each has unacknowledged as a bar."""
 
+from collections.abc import Sequence
+
 import pandas as pd
 import streamlit as st
 
 from ackscope import format as fmt
+from dashboard.charts import sparkline
+from dashboard.data.model import Point
 from dashboard.format.escape import visible
-from dashboard.frames import consumer_rows, trends
+from dashboard.frames import consumer_rows
 from dashboard.ui import cache, elements
 from dashboard.ui.layout import PageContext
 
+_SPAN = "in its last readings, at most 3 min, from zero; blank is a gap"
 _COLUMNS = {
     "queue": st.column_config.TextColumn("Queue", width="medium"),
     "client": st.column_config.TextColumn("Client", help="connection name given by the client", width="medium"),
@@ -21,11 +26,13 @@ _COLUMNS = {
         max_value=100,
         width="medium",
     ),
-    "unacked_trend": st.column_config.LineChartColumn(
-        "Unacked", help="unacknowledged messages of its channel in the last 3 min", width="small", y_min=0
+    "unacked_trend": st.column_config.ImageColumn(
+        "Recently", help=f"unacknowledged messages of its channel {_SPAN}", width=84
     ),
-    "acked_trend": st.column_config.LineChartColumn(
-        "Acked", help="messages acknowledged per second on its channel in the last 3 min", width="small", y_min=0
+    "acked_trend": st.column_config.ImageColumn(
+        "Acked /s",
+        help=f"messages acknowledged per second on its channel {_SPAN}",
+        width=84,
     ),
     "unacked": st.column_config.NumberColumn(
         "Unacked", help="unacknowledged messages of its channel; AMQP 1.0: not settled", format="localized"
@@ -43,6 +50,7 @@ _COLUMNS = {
     "channel": st.column_config.TextColumn("Channel", width="large"),
     "tag": st.column_config.TextColumn("Tag", width="medium"),
 }
+_LEAST_SECONDS = 15.0
 _FOREIGN_TEXT = ("vhost", "queue", "tag", "client", "host", "user", "node", "channel")
 
 
@@ -64,6 +72,8 @@ def show(
     """The first rows, with hidden characters made visible; `key` is unique on the page."""
     first = rows.head(shown)
     first = first.assign(**_trends(context, first), **{name: first[name].map(visible) for name in _FOREIGN_TEXT})
+    # Columns of AMQP 1.0 only where a client speaks it.
+    without += () if first["protocol"].any() else ("protocol", "credit")
     st.dataframe(
         first,
         column_order=[name for name in _COLUMNS if name not in without],
@@ -77,6 +87,12 @@ def show(
         st.caption(f"Showing {len(first)} of {len(rows):,}, the highest share of prefetch first.")
 
 
+def _cell(line: Sequence[Point]) -> str:
+    """A sparkline as long as the readings: the exporter holds a few of a channel, which may span seconds or minutes."""
+    oldest = line[0][0] if line else 0.0
+    return sparkline.cell(line, min(max(oldest, _LEAST_SECONDS), sparkline.CHANNEL_SECONDS))
+
+
 def _trends(context: PageContext, rows: pd.DataFrame) -> dict[str, pd.Series]:
     """Sparklines of the channels of these consumers."""
     names = tuple(dict.fromkeys(name for name in rows["channel"] if name))
@@ -86,7 +102,7 @@ def _trends(context: PageContext, rows: pd.DataFrame) -> dict[str, pd.Series]:
     known = {it.name: {line.name: line.line for line in it.lines} for it in report.objects}
     return {
         f"{column}_trend": pd.Series(
-            [trends.even(known.get(name, {}).get(line, ()), trends.CHANNEL_SECONDS) for name in rows["channel"]],
+            [_cell(known.get(name, {}).get(line, ())) for name in rows["channel"]],
             index=rows.index,
             dtype=object,
         )

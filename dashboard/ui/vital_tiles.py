@@ -30,6 +30,8 @@ def metric_tile(
     picture = sparkline.sparkline(line.line, band, outside=outside)
     if picture is not None:
         st.image(picture, width=sparkline.WIDTH, alt=vital_metrics.trend_text(line))
+    else:
+        st.caption("no curve: fewer than two values")
 
 
 def render(snapshot: ClusterSnapshot | None, vitals: ClusterVitals | None = None) -> None:

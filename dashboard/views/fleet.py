@@ -11,6 +11,7 @@ from ackscope.clock import Instant, SystemClock
 from ackscope.findings import Severity
 from ackscope.records import ProbeState
 from ackscope.reports import FindingReport
+from dashboard.charts import sparkline
 from dashboard.data.model import ClusterFindings, ClusterProbes, ClusterVitals, ExporterState
 from dashboard.format import probe_labels, readable
 from dashboard.format.escape import visible
@@ -31,23 +32,22 @@ _STYLES = {
     elements.GOOD.word: "background-color: rgba(46, 125, 50, 0.2)",
 }
 _NUMBERS = ("publish", "deliver", "ready")
+_LINE_HELP, _GAP_HELP = "messages per second", " in the last 30 min, from zero; blank is a gap"
 _FORMAT = {
     "state": st.column_config.TextColumn("State", width=84),
     "cluster": st.column_config.TextColumn("Cluster", width=164),
     "findings": st.column_config.TextColumn("Findings", width=140),
     "worst": st.column_config.TextColumn("Worst finding", width=270),
     "since": st.column_config.TextColumn("Since", help="how long ago the worst finding started", width=70),
-    "published": st.column_config.AreaChartColumn("Publish", help="messages published per second", width=84, y_min=0),
-    "publish": st.column_config.NumberColumn("/s", help="messages published per second", format="localized", width=62),
-    "delivered": st.column_config.AreaChartColumn("Deliver", help="messages delivered per second", width=84, y_min=0),
-    "deliver": st.column_config.NumberColumn("/s ", help="messages delivered per second", format="localized", width=62),
-    "ready": st.column_config.NumberColumn(
-        "Backlog", help="ready messages of all queues", format="localized", width=74
-    ),
+    "published": st.column_config.ImageColumn("Published", help=f"{_LINE_HELP} published{_GAP_HELP}", width=84),
+    "publish": st.column_config.NumberColumn("In /s", help=f"{_LINE_HELP} published", format="localized", width=62),
+    "delivered": st.column_config.ImageColumn("Delivered", help=f"{_LINE_HELP} delivered{_GAP_HELP}", width=84),
+    "deliver": st.column_config.NumberColumn("Out /s", help=f"{_LINE_HELP} delivered", format="localized", width=62),
+    "ready": st.column_config.NumberColumn("Ready", help="ready messages of all queues", format="localized", width=74),
     "confirm": st.column_config.NumberColumn(
         "Confirm p99", help="the slowest p99 of the confirm probes", format="%.1f ms", width=94
     ),
-    "age": st.column_config.TextColumn("Data", help="age of the broker's data", width=92),
+    "age": st.column_config.TextColumn("Data age", help="age of the broker's data", width=92),
 }
 
 
@@ -112,7 +112,7 @@ def _worst(found: ClusterFindings | None) -> FindingReport | None:
 def _traffic(vitals: ClusterVitals | None) -> dict[str, Any]:
     signs = {sign.name: sign for sign in vitals.signs} if vitals else {}
     lines = {
-        column: [value for _, value in signs[name].line if value is not None] if name in signs else []
+        column: sparkline.cell(signs[name].line if name in signs else (), sparkline.CLUSTER_SECONDS)
         for column, name in (("published", "publish"), ("delivered", "deliver"))
     }
     return lines | {name: _rounded(signs[name].value) if name in signs else None for name in _NUMBERS}

@@ -5,9 +5,10 @@ import streamlit as st
 
 from ackscope import format as fmt
 from ackscope.clock import SystemClock
+from dashboard.charts import sparkline
 from dashboard.format import queue_age, readable
 from dashboard.format.escape import visible
-from dashboard.frames import queue_rows, trends
+from dashboard.frames import queue_rows
 from dashboard.ui import cache, elements
 from dashboard.ui.layout import PageContext, current_zone, get_param, search_box, select, set_param
 from dashboard.views import queue
@@ -17,38 +18,40 @@ _SHOWN = 300
 # Rows with sparklines.
 _TRENDS = 200
 
+# Widths in pixels: up to the redeliveries, all of it fits on a screen of 1,440.
 _FORMAT = {
-    "finding": st.column_config.TextColumn("Finding", help="rules with a finding about the queue", width="medium"),
-    "queue": st.column_config.TextColumn("Queue", width="medium"),
-    "vhost": st.column_config.TextColumn("Vhost", width="small"),
-    "type": st.column_config.TextColumn("Type", width="small"),
-    "ready": st.column_config.NumberColumn("Ready", help="messages not delivered to a consumer", format="localized"),
+    "finding": st.column_config.TextColumn("Finding", help="rules with a finding about the queue", width=136),
+    "queue": st.column_config.TextColumn("Queue", width=184),
+    "vhost": st.column_config.TextColumn("Vhost", width=76),
+    "type": st.column_config.TextColumn("Type", width=66),
+    "ready": st.column_config.NumberColumn(
+        "Ready", help="messages not delivered to a consumer", format="localized", width=72
+    ),
     "unacked": st.column_config.NumberColumn(
-        "Unacked", help="messages delivered to a consumer, not acknowledged yet", format="localized"
+        "Unacked", help="messages delivered to a consumer, not acknowledged yet", format="localized", width=72
+    ),
+    "backlog_trend": st.column_config.ImageColumn(
+        "Backlog", help="ready and unacked messages in the last 10 min, from zero; blank is a gap", width=88
     ),
     "oldest_text": st.column_config.TextColumn(
-        "Oldest", help="age of the oldest message, from the flow of messages; sort by it above", width=112
+        "Oldest", help="age of the oldest message, from the flow of messages; sort by it above", width=106
     ),
     "empties_text": st.column_config.TextColumn(
-        "Empty in", help="time until the queue is empty at the present rate", width=84
+        "Empty in", help="time until the queue is empty at the present rate", width=72
     ),
-    "consumers": st.column_config.NumberColumn("Consumers", format="localized"),
-    "backlog_trend": st.column_config.LineChartColumn(
-        "Backlog",
-        help="ready and unacked messages in the last 10 min; none if they are not known",
-        width="small",
-        y_min=0,
+    "consumers": st.column_config.NumberColumn("Consumers", format="localized", width=82),
+    "published": st.column_config.NumberColumn("In /s", help="messages published per second", format="%.1f", width=58),
+    "acked": st.column_config.NumberColumn(
+        "Acked /s", help="messages acknowledged per second", format="%.1f", width=68
     ),
-    "published": st.column_config.NumberColumn("In /s", help="messages published per second", format="%.1f"),
-    "acked": st.column_config.NumberColumn("Acked /s", help="messages acknowledged per second", format="%.1f"),
-    "acked_trend": st.column_config.LineChartColumn(
-        "Acked", help="messages acknowledged per second in the last 10 min", width="small", y_min=0
-    ),
-    "growing": st.column_config.NumberColumn(
-        "Growing /s", help="recent growth of ready and unacked messages per second", format="%.1f"
+    "acked_trend": st.column_config.ImageColumn(
+        "Acked", help="messages acknowledged per second in the last 10 min, from zero; blank is a gap", width=88
     ),
     "redelivered": st.column_config.NumberColumn(
-        "Redelivered /s", help="messages redelivered per second", format="%.1f"
+        "Redelivered /s", help="messages redelivered per second", format="%.1f", width=102
+    ),
+    "growing": st.column_config.NumberColumn(
+        "Growing /s", help="recent growth of ready and unacked messages per second", format="%.1f", width=84
     ),
     "share": st.column_config.ProgressColumn(
         "Of all messages", help="share of all messages of the cluster", format="%.0f %%", min_value=0, max_value=100
@@ -139,8 +142,13 @@ def _trends(context: PageContext, ordered: pd.DataFrame) -> dict[str, pd.Series]
     report = cache.recent_series(url, cluster, "queues", keys, ("ready", "unacked", "ack"))
     known = {(it.vhost, it.name): {line.name: line.line for line in it.lines} for it in report.objects}
     lines = [known.get(key, {}) for key in zip(ordered["vhost"], ordered["queue"], strict=True)]
-    backlog = [trends.total(trends.even(it.get("ready", ())), trends.even(it.get("unacked", ()))) for it in lines]
-    acked = [trends.even(it.get("ack", ())) for it in lines]
+    # Rows beyond those asked for stay empty: nothing is known of them here.
+    backlog: list[str | None] = [None] * len(lines)
+    acked = list(backlog)
+    for row, it in enumerate(lines[:_TRENDS]):
+        messages = sparkline.total(it.get("ready", ()), it.get("unacked", ()))
+        backlog[row] = sparkline.cell(messages, sparkline.QUEUE_SECONDS)
+        acked[row] = sparkline.cell(it.get("ack", ()), sparkline.QUEUE_SECONDS)
     return {
         "backlog_trend": pd.Series(backlog, index=ordered.index, dtype=object),
         "acked_trend": pd.Series(acked, index=ordered.index, dtype=object),

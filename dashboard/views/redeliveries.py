@@ -33,7 +33,7 @@ _DRAWN = 25
 _FORMAT = {
     "queue": st.column_config.TextColumn("Queue", width="medium"),
     "vhost": st.column_config.TextColumn("Vhost", width="small"),
-    "redelivered": st.column_config.NumberColumn("Redelivered /s", help="over the last 30 s", format="%.2f"),
+    "redelivered": st.column_config.NumberColumn("Redelivered /s", help="over the last 30 s", format="%.1f"),
     "ratio": st.column_config.ProgressColumn(
         "Of all deliveries",
         help="redeliveries as a share of all deliveries",
@@ -118,15 +118,14 @@ def _dead_letters(context: PageContext) -> None:
     targets = list(dict.fromkeys(_target(it) for it in routes[:_DRAWN]))
     edges = {(f"{it.queue} ({it.vhost})", _exchange(it), "") for it in routes[:_DRAWN]}
     edges |= {(_exchange(it), _target(it), "") for it in routes[:_DRAWN]}
-    elements.chart(
-        layered_graph.layered_graph(
-            (sources, exchanges, targets),
-            sorted(edges),
-            (minute_charts.QUEUE_TYPES["classic"], theme.OTHER, minute_charts.UNACKED),
-        ),
-        "dead-letters",
-        "Left: queues. Middle: their dead-letter exchanges. Right: the queues that receive the dead letters.",
+    figure = layered_graph.layered_graph(
+        (sources, exchanges, targets),
+        sorted(edges),
+        (minute_charts.QUEUE_TYPES["classic"], theme.OTHER, minute_charts.UNACKED),
     )
+    with st.container(key="plain-title-dead-letters"):
+        meaning = "Left: queues. Middle: their dead-letter exchanges. Right: the queues that receive the dead letters."
+        elements.chart(figure, "dead-letters", meaning)
     ready = dict(
         zip(zip(queues.rows["vhost"], queues.rows["name"], strict=True), queues.rows["messages_ready"], strict=True)
     )

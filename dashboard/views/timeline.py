@@ -23,7 +23,7 @@ _MARKS = {
     timeline_entries.NOTE: "note",
     timeline_entries.BEGAN: "began",
     timeline_entries.ENDED: "ended",
-    timeline_entries.SHIFT: "shift",
+    timeline_entries.SHIFT: "level changed",
 }
 
 
@@ -111,7 +111,7 @@ def _show(rows: tuple[timeline_entries.TimelineEntry, ...], zone: Zone) -> None:
                 zone.name: readable.minute(entry.at, zone, "%m-%d %H:%M:%S"),
                 "": f"{entry.severity} {_MARKS[entry.kind]}".strip(),
                 # One column, because a phone has no room for two.
-                "What": f"{entry.who}: {visible(entry.what)}",
+                "What": visible(_what(entry)),
             }
             for entry in reversed(shown)
         ],
@@ -119,6 +119,11 @@ def _show(rows: tuple[timeline_entries.TimelineEntry, ...], zone: Zone) -> None:
     critical = [entry for entry in rows if entry.severity == Severity.CRITICAL.value]
     words = f"{len(rows):,} {'entry' if len(rows) == 1 else 'entries'}, latest first"
     st.caption(f"{words}; {len(critical)} critical." + (f" Showing the last {_SHOWN}." if len(rows) > _SHOWN else ""))
+
+
+def _what(entry: timeline_entries.TimelineEntry) -> str:
+    """What happened, and to whom unless the sentence says so."""
+    return entry.what if entry.who.lower() in entry.what.lower() else f"{entry.who}: {entry.what}"
 
 
 def _write(context: PageContext, end: datetime) -> None:

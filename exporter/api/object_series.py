@@ -12,6 +12,8 @@ from ackscope.snapshot import Channel, Node, Queue
 from diagnosis.window import TRAIL_HORIZON, Series, Timestamped, Window
 from exporter.api.query_params import parse_names
 from exporter.api.sparkline_series import (
+    REACH,
+    STEP,
     Point,
     by_details_time,
     counter_value,
@@ -31,7 +33,13 @@ QUEUE_COUNTERS = {"publish": "publish", "deliver": "deliver_get", "ack": "ack", 
 
 _QUEUE_LEVELS = {"ready": "messages_ready", "unacked": "messages_unacked", "consumers": "consumers"}
 _CHANNEL_LEVELS = {"unacked": "messages_unacked", "prefetch": "prefetch_count"}
+_CHANNEL_STEP = 4.0
+"""Minimum seconds between points of a channel, of which only a few readings are held."""
 _CHANNEL_COUNTERS = {"deliver": "deliver_get", "ack": "ack", "publish": "publish"}
+_TOTALS = (("ready", "messages_ready"), ("unacked", "messages_unacked"))
+_CLUSTER_COUNTERS = {"publish": "publish", "confirm": "confirm", **QUEUE_COUNTERS}
+_FAMILIES = {"channel": "channels", "node": "nodes"}
+"""Kind of subject -> list that has it."""
 _BYTES = ("mem_used", "mem_limit", "disk_free", "disk_free_limit")
 _NODE_LEVELS = (
     *_BYTES,
@@ -56,29 +64,29 @@ def queue_lines(series: Series[Queue], now: Instant) -> list[Document]:
     return [*levels, *_rates(by_details_time(series), QUEUE_COUNTERS, now)]
 
 
-def _rates(series: Series[Any], counters: dict[str, str], now: Instant) -> list[Document]:
+def _rates(series: Series[Any], counters: dict[str, str], now: Instant, step: float = STEP) -> list[Document]:
     def count(field: str) -> Callable[[Any], int | None]:
         return lambda it: counter_value(it.stats, field)
 
-    return [series_line(name, "rate", rate_points(series, count(field), now)) for name, field in counters.items()]
+    return [series_line(name, "rate", rate_points(series, count(field), now, step)) for name, field in counters.items()]
 
 
 def _channel_lines(series: Series[Channel], now: Instant) -> list[Document]:
     if not series:
         return []
     levels = [
-        series_line(name, "messages", gauge_points(series, attrgetter(field), now))
+        series_line(name, "messages", gauge_points(series, attrgetter(field), now, step=_CHANNEL_STEP))
         for name, field in _CHANNEL_LEVELS.items()
     ]
-    return [*levels, *_rates(series, _CHANNEL_COUNTERS, now)]
+    return [*levels, *_rates(series, _CHANNEL_COUNTERS, now, _CHANNEL_STEP)]
 
 
-def _node_lines(series: Series[Node], now: Instant) -> list[Document]:
+def _node_lines(series: Series[Node], now: Instant, reach: float = TRAIL_HORIZON) -> list[Document]:
     lines = [
         series_line(
             name,
             "bytes" if name in _BYTES else "",
-            gauge_points(series, attrgetter(name), now, TRAIL_HORIZON),
+            gauge_points(series, attrgetter(name), now, reach),
         )
         for name in _NODE_LEVELS
     ]
@@ -117,6 +125,28 @@ def object_series(window: Window, name: str, requested: str | None, now: Instant
     }
 
 
+def cluster_series(window: Window, now: Instant) -> list[Document]:
+    """The broker's own totals of the whole cluster in the last 30 minutes; none without a reading."""
+    series = recent_readings(window, "overview")
+    if not series:
+        return []
+    levels = [series_line(name, "messages", gauge_points(series, attrgetter(field), now)) for name, field in _TOTALS]
+    return [*_rates(series, _CLUSTER_COUNTERS, now), *levels]
+
+
+def subject_series(window: Window, now: Instant, kind: str, vhost: str | None, name: str) -> list[Document]:
+    """Recent series of one subject: those of `object_series`, of a node for 30 minutes, or those of the cluster.
+
+    An unknown object and another kind of subject have none.
+    """
+    if kind == "cluster":
+        return cluster_series(window, now)
+    if kind == "queue":
+        return next(_queues(window, [(vhost, name)], now))
+    family = _FAMILIES.get(kind)
+    return [] if family is None else next(_named(window, family, [(None, name)], now, REACH))
+
+
 def _keys(name: str, requested: str | None) -> Iterator[tuple[str | None, str]]:
     wanted = "a JSON list of [virtual host, name]" if name == "queues" else "a JSON list of names"
     try:
@@ -141,18 +171,18 @@ def _queues(window: Window, keys: Sequence[tuple[str | None, str]], now: Instant
 
 
 def _named(
-    window: Window, family: str, keys: Sequence[tuple[str | None, str]], now: Instant
+    window: Window, family: str, keys: Sequence[tuple[str | None, str]], now: Instant, reach: float = TRAIL_HORIZON
 ) -> Iterator[list[Document]]:
-    """Series of objects that their name identifies."""
+    """Series of objects that their name identifies; those of nodes reach back `reach` seconds."""
     wanted = {name for _, name in keys}
     found: dict[str, list[Timestamped[Any]]] = {name: [] for name in wanted}
     for seen in recent_readings(window, family) if family == "nodes" else window.readings(family):
         for item in seen.value:
             if item.name in wanted:
                 found[item.name].append(Timestamped(seen.at, item))
-    make: Callable[[Series[Any], Instant], list[Document]] = _node_lines if family == "nodes" else _channel_lines
     for _, name in keys:
-        yield make(tuple(found[name]), now)
+        series = tuple(found[name])
+        yield _node_lines(series, now, reach) if family == "nodes" else _channel_lines(series, now)
 
 
 _LINES = {

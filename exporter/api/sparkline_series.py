@@ -15,8 +15,8 @@ Point = tuple[float, float | None]
 
 REACH = 1800.0
 """Length of a series in seconds."""
-_STEP = 20.0
-"""Minimum seconds between points: the broker refreshes its statistics every 5 s."""
+STEP = 20.0
+"""Minimum seconds between points, unless told otherwise: the broker refreshes its statistics every 5 s."""
 _GAP = 240.0
 """Readings further apart, in seconds, are not connected."""
 
@@ -28,12 +28,12 @@ def recent_readings(window: Window, family: str) -> Series[Any]:
 
 
 def gauge_points(
-    series: Series[T], read: Callable[[T], float | None], now: Instant, reach: float = REACH
+    series: Series[T], read: Callable[[T], float | None], now: Instant, reach: float = REACH, step: float = STEP
 ) -> list[Point]:
     """Return a gauge at each reading of the last `reach` seconds, oldest first; a gap adds a point without a value."""
     points: list[Point] = []
     before: Timestamped[T] | None = None
-    for seen in _marks(series, now, reach):
+    for seen in _marks(series, now, reach, step):
         if before is not None and seen.at.since(before.at) > _GAP:
             points.append((now.since(before.at), None))
         points.append((now.since(seen.at), read(seen.value)))
@@ -41,10 +41,10 @@ def gauge_points(
     return points
 
 
-def rate_points(series: Series[T], count: Callable[[T], int | None], now: Instant) -> list[Point]:
+def rate_points(series: Series[T], count: Callable[[T], int | None], now: Instant, step: float = STEP) -> list[Point]:
     """Return the rate of a counter, per second, at each reading; None after a reset and across a gap."""
     points: list[Point] = []
-    marks = _marks(series, now)
+    marks = _marks(series, now, REACH, step)
     for older, newer in pairwise(marks):
         seconds = newer.at.since(older.at)
         before, after = count(older.value), count(newer.value)
@@ -91,12 +91,12 @@ def _find(queues: Sequence[Queue], vhost: str | None, name: str, guess: int) -> 
     return next((place for place, it in enumerate(queues) if it.name == name and it.vhost == vhost), None)
 
 
-def _marks(series: Series[T], now: Instant, reach: float = REACH) -> Series[T]:
-    """Return the newest reading, and earlier ones at least `_STEP` apart, up to `reach` seconds ago."""
+def _marks(series: Series[T], now: Instant, reach: float, step: float) -> Series[T]:
+    """Return the newest reading, and earlier ones at least `step` seconds apart, up to `reach` seconds ago."""
     marks: list[Timestamped[T]] = []
     for seen in reversed(series):
         if now.since(seen.at) > reach:
             break
-        if not marks or marks[-1].at.since(seen.at) >= _STEP:
+        if not marks or marks[-1].at.since(seen.at) >= step:
             marks.append(seen)
     return tuple(reversed(marks))

@@ -11,19 +11,10 @@ from typing import Any
 from ackscope.baselines import Band, Baselines, NoBand, NotYet
 from ackscope.clock import Instant
 from ackscope.findings import Finding, flat
-from ackscope.snapshot import Node, Overview
 from diagnosis.text import no_band_text
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Window
-from exporter.api.object_series import queue_lines
-from exporter.api.sparkline_series import (
-    Point,
-    counter_value,
-    gauge_points,
-    queue_series,
-    rate_points,
-    recent_readings,
-)
+from exporter.api.object_series import cluster_series, subject_series
 from exporter.api.throughput import ClusterTotal, cluster_throughput
 from exporter.runtime.state import ClusterState
 
@@ -33,7 +24,6 @@ _MOST = 8
 """Number of findings whose subjects get sparklines."""
 _TRENDS, _TREND_SECONDS = 300, 300.0
 
-_RATES = {"publish": "publish", "confirm": "confirm", "deliver": "deliver_get", "ack": "ack", "redeliver": "redeliver"}
 _BANDS = {
     "publish": "published",
     "deliver": "delivered",
@@ -43,7 +33,6 @@ _BANDS = {
     "unacked": "unacked",
 }
 """Sign -> measure of the table `baselines`; there is no history of confirms."""
-_NODE = {"mem_used": "bytes", "disk_free": "bytes", "run_queue": "", "fd_used": "", "sockets_used": "", "proc_used": ""}
 
 
 def vitals(
@@ -82,42 +71,18 @@ def _cluster(
     }
 
 
-def subject_series(window: Window, now: Instant, kind: str, vhost: str | None, name: str) -> list[Document]:
-    """Return the recent series of one subject: a queue or a node, or the whole cluster; [] for other kinds."""
-    if kind == "queue":
-        return list(_queue(window, now, vhost, name))
-    if kind == "node":
-        return list(_node(window, now, name))
-    if kind == "cluster":
-        return [_line(name, unit, points) for name, (unit, points) in _totals(window, now).items()]
-    return []
-
-
 def _signs(window: Window, now: Instant, baselines: Baselines | None, thresholds: Thresholds) -> Iterator[Document]:
-    series = recent_readings(window, "overview")
-    if not series:
+    totals = cluster_series(window, now)
+    if not totals:
         return
     bands = {sign: _band(baselines, measure, now, thresholds.usual.oldest) for sign, measure in _BANDS.items()}
     # Sum up the queues only if there is a band to compare with.
     known = any(isinstance(band, Band) for band in bands.values())
     load = cluster_throughput(window, thresholds.own_prefixes) if known else {}
-    for name, (unit, points) in _totals(window, now).items():
+    for line in totals:
+        name = line["name"]
         band = bands.get(name)
-        yield {**_line(name, unit, points), **_usual(band, load.get(_BANDS.get(name, ""), ClusterTotal()))}
-
-
-def _totals(window: Window, now: Instant) -> dict[str, tuple[str, list[Point]]]:
-    """Unit and points of the totals of the cluster, by name."""
-    series = recent_readings(window, "overview")
-    return {
-        **{name: ("rate", rate_points(series, _count(field), now)) for name, field in _RATES.items()},
-        "ready": ("messages", gauge_points(series, lambda it: it.messages_ready, now)),
-        "unacked": ("messages", gauge_points(series, lambda it: it.messages_unacked, now)),
-    }
-
-
-def _count(field: str) -> Callable[[Overview], int | None]:
-    return lambda overview: counter_value(overview.stats, field)
+        yield {**line, **_usual(band, load.get(_BANDS.get(name, ""), ClusterTotal()))}
 
 
 def _band(baselines: Baselines | None, measure: str, now: Instant, oldest: float) -> Band | NotYet:
@@ -134,10 +99,6 @@ def _usual(band: Band | NotYet | None, load: ClusterTotal) -> Document:
     if load.value is None:
         return {"usual": None, "because": f"cannot be compared: {load.because}"}
     return {"usual": {**asdict(band), "value": load.value}, "because": None}
-
-
-def _line(name: str, unit: str, points: Sequence[Point]) -> Document:
-    return {"name": name, "unit": unit, "value": points[-1][1] if points else None, "line": points}
 
 
 def _subjects(window: Window, now: Instant, findings: Sequence[Finding]) -> Iterator[Document]:
@@ -167,19 +128,3 @@ def _trends(window: Window, now: Instant, findings: Sequence[Finding]) -> Iterat
                 "now": queue.messages,
                 "seconds": newest.at.since(oldest.at),
             }
-
-
-def _queue(window: Window, now: Instant, vhost: str | None, name: str) -> Iterator[Document]:
-    yield from (line for line in queue_lines(queue_series(window, vhost, name), now) if line["unit"])
-
-
-def _node(window: Window, now: Instant, name: str) -> Iterator[Document]:
-    series = recent_readings(window, "nodes")
-
-    def figure(field: str) -> Callable[[tuple[Node, ...]], float | None]:
-        return lambda nodes: next((getattr(node, field) for node in nodes if node.name == name), None)
-
-    for field, unit in _NODE.items():
-        points = gauge_points(series, figure(field), now)
-        if any(value is not None for _, value in points):
-            yield _line(field, unit, points)

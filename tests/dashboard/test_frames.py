@@ -90,10 +90,20 @@ def test_no_rows_at_all_are_one_gap() -> None:
 def test_steps_longer_than_a_minute_add_up() -> None:
     """Counts of the minutes of a step are summed, buckets too."""
     axis = Axis.until(NOW, Range("", 10, 5))
-    rows = pd.DataFrame([outcome_row(before(back), acked=1200 - back, nacked=back) for back in (10, 7, 6, 2)])
+    rows = pd.DataFrame([outcome_row(before(back), acked=1200 - back, nacked=back) for back in (10, 7, 6, 2, 1)])
     sums = minute_frames.outcomes(rows, axis)
 
-    assert [[3600, 23], [1200, 2]] == sums[["messages", "nacked"]].to_numpy().tolist()
+    assert [[3600, 23], [2400, 3]] == sums[["messages", "nacked"]].to_numpy().tolist()
+
+
+def test_a_step_that_the_data_does_not_reach_the_end_of_has_no_sum() -> None:
+    """It would look like a drop."""
+    axis = Axis.until(NOW, Range("", 10, 5))
+    rows = pd.DataFrame([outcome_row(before(back)) for back in (10, 7, 6, 5, 4)])
+    sums = minute_frames.outcomes(rows, axis)["messages"]
+
+    assert [3600.0] == sums.dropna().tolist()
+    assert [(before(5), END)] == minute_frames.gaps([pd.DataFrame(sums)], axis)
 
 
 def test_nacks_by_design_are_not_among_the_outcomes() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from streamlit.testing.v1 import AppTest
 
 from ackscope import format as fmt
-from ackscope.findings import Severity
+from ackscope.findings import Severity, Subject
 from ackscope.reports import FindingReport
 from ackscope.triage import Triage
 from dashboard.frames.finding_rows import addresses
@@ -164,3 +164,17 @@ def test_muted_findings_are_last_and_not_counted(exporter: Exporter, rollups: Pa
     assert "Muted by ann until " in said
     assert ": planned." in said
     assert "End the mute" in said
+
+
+def test_a_finding_about_nobody_without_a_beginning_has_no_line_of_whom(
+    exporter: Exporter, rollups: Path, open_page: Open
+) -> None:
+    """A line with only a full stop would tell nothing."""
+    vague = replace(
+        answers.overflow(), subject=Subject(kind="probe", name="all"), since="", severity=Severity.INFO, evidence=()
+    )
+    exporter.clusters = (answers.healthy(findings=[vague]),)
+    page = open_page(exporter.url, rollups)
+
+    assert [] == errors(page)
+    assert [] == [each for each in page.caption if each.value.strip("` ") == "."]

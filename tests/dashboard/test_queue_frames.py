@@ -2,12 +2,14 @@
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from urllib.parse import unquote
+from xml.etree import ElementTree as ET
 
 import pandas as pd
 import pytest
 
 from ackscope.format import ABSENT
-from dashboard.charts import flow_chart, node_charts, queue_charts
+from dashboard.charts import flow_chart, node_charts, queue_charts, sparkline
 from dashboard.data.model import MetricSeries
 from dashboard.data.notes import Note
 from dashboard.data.queue_reports import QueueLedger
@@ -19,7 +21,6 @@ from dashboard.frames import (
     minute_frames,
     node_history,
     queue_history,
-    trends,
     vhost_traffic,
 )
 from dashboard.frames.dead_letters import DeadLetterRoute
@@ -142,13 +143,35 @@ def test_a_ledger_says_what_is_proven() -> None:
     assert "stream" in str(ledger_rows.reason(QueueLedger(because="stream")))
 
 
-def test_even_steps_for_sparklines() -> None:
-    """Between readings it is a line; at a gap it ends; one value is no curve."""
-    assert 25 == len(trends.even([(600.0, 0.0), (0.0, 24.0)]) or ())
-    assert [4.0, 6.0] == trends.even([(600.0, 1.0), (300.0, None), (25.0, 4.0), (0.0, 6.0)])
-    assert trends.even([(30.0, 1.0), (10.0, None), (0.0, 1.0)]) is None
-    assert [3.0, 5.0] == trends.total([9.0, 1.0, 2.0], [2.0, 3.0])
-    assert trends.total([1.0, 2.0], None) is None
+def _paths(address: str) -> list[str]:
+    """The paths of a sparkline in a table: the line of zero, then the curve."""
+    root = ET.fromstring(unquote(address.removeprefix("data:image/svg+xml,")))
+    return [path.get("d") or "" for path in root.findall("{http://www.w3.org/2000/svg}path")]
+
+
+def test_a_gap_of_a_sparkline_in_a_table_stays_a_gap() -> None:
+    """Neither the curve nor the line of zero is drawn in it; time is as long as it was asked for."""
+    zero, curve = _paths(sparkline.cell([(600.0, 0.0), (300.0, 4.0), (200.0, None), (100.0, 2.0)], 600.0))
+    old = _paths(sparkline.cell([(900.0, 7.0), (30.0, 1.0)], 600.0))
+
+    assert "M2 21H35M57 21H57" == zero
+    assert "M2 21L35 3M57 12L57 12" == curve
+    assert "M65 3L65 3" == old[1]
+
+
+def test_a_sparkline_without_a_value_says_so() -> None:
+    """It is neither blank nor a line of zeros."""
+    for line in ([], [(30.0, None)], [(900.0, 5.0)]):
+        assert ">no data<" in unquote(sparkline.cell(line, 600.0))
+        assert [] == _paths(sparkline.cell(line, 600.0))
+
+
+def test_a_sum_is_unknown_where_one_part_is() -> None:
+    """And there is none without both."""
+    ready, unacked = [(20.0, 1.0), (10.0, None), (0.0, 2.0)], [(20.0, 4.0), (10.0, 5.0), (0.0, 6.0)]
+
+    assert [(20.0, 5.0), (10.0, None), (0.0, 8.0)] == sparkline.total(ready, unacked)
+    assert [] == sparkline.total(ready, [])
 
 
 def traffic(received: dict[str, float | None], **rates: float) -> VhostTraffic:

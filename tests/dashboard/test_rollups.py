@@ -48,6 +48,20 @@ def test_a_range_over_a_day_is_read_from_the_hours(tmp_path: Path, days: int, re
     assert list(history.latency.columns) == list(reader.MinuteHistory().latency.columns)
 
 
+def test_the_newest_minute_and_its_hour_are_left_out(tmp_path: Path) -> None:
+    """A pipeline that ran during it has a part of its messages."""
+    hour = END.replace(minute=0) - timedelta(hours=3)
+    minutes = [hour + timedelta(minutes=it) for it in (0, 61, 62)]
+    newest = minutes[-1]
+    write(tmp_path, OUTCOMES_1M, [outcome_row(it) for it in minutes])
+    known = {"minutes": 60, "first_minute": hour, "last_minute": hour}
+    hours = [outcome_row(it) | known | {"hour": it} for it in (hour, hour + timedelta(hours=1))]
+    write(tmp_path, HOURS[OUTCOMES_1M.name], hours)
+
+    assert minutes[:-1] == list(reader.read(tmp_path, "shop", hour, END, newest).outcomes["minute"])
+    assert [hour] == list(reader.read(tmp_path, "shop", hour - timedelta(days=2), END, newest).outcomes["minute"])
+
+
 def test_clusters_and_their_last_minute(rollups: Path) -> None:
     """Both are known from the files alone."""
     write(rollups, OUTCOMES_1M, [outcome_row(START)], cluster="a b")

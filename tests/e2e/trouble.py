@@ -17,6 +17,7 @@ import requests
 import yaml
 
 from lab.cluster import Lab, start_lab
+from lab.demo.cores import share_this_machine
 from lab.demo.prometheus import answers
 from lab.demo.services import Service, Services
 from lab.faults import FAULTS
@@ -187,13 +188,21 @@ def _config(lab: Lab, folder: Path, listen: str, passwords: dict[str, str]) -> P
     path.touch(mode=0o600)
     management = {"url": _bare(node.management), "username": MONITOR, "password": passwords[MONITOR]}
     amqp = {"url": f"amqp://{PROBE}:{passwords[PROBE]}@{_bare(node.amqp).partition('://')[2]}"}
+    sharing = share_this_machine()
     document = {
         "listen": listen,
         "clusters": {CLUSTER: {"management": management, "amqp": amqp}},
         "poll": {"budget": 0.2},
         "landing": {"directory": str(folder / "landing"), "rotate": "5s"},
         "history": {"rollups": str(folder / "rollups"), "every": "10s"},
-        "probes": {"confirm": {"rate": 10}, "delivery": {"rate": 5}},
+        "probes": {
+            "confirm": {"rate": 10},
+            "delivery": {"rate": 5},
+            # As in the demo: what shares the machine must not make the probes doubtful.
+            "priority": sharing.priority,
+            "realtime": sharing.realtime,
+            "cores": list(sharing.probes),
+        },
     }
     path.write_text(yaml.safe_dump(document))
     return path

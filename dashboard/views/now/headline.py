@@ -118,18 +118,19 @@ def render(state: ExporterState, cluster: str, last_minute: datetime | None, now
     if found is not None:
         loud = [finding for finding in found.findings if not finding.muted]
         text = _for_whom(loud, polled.exporter_time(now)) if loud else checked(found, data)
-        elements.plain("for-whom" if loud else "checked", text)
+        if text:
+            elements.plain("for-whom" if loud else "checked", text)
 
 
 def _for_whom(loud: Sequence[FindingReport], now: float) -> str:
-    """Whom the findings affect, and since when."""
+    """Whom the findings affect, and since when; "" if neither is known."""
     begins = [(began, finding) for finding in loud if (began := readable.parse_iso(finding.since)) is not None]
     parts = [finding_rows.affected(loud)]
     if begins:
         began, first = min(begins, key=lambda it: it[0])
         moment = readable.clock(began, now, layout.current_zone())
         parts.append(f"since {moment}, {readable.duration(now - began)} ago (first: {first.rule})")
-    return ". ".join(f"{part[0].upper()}{part[1:]}" for part in parts if part) + "."
+    return " ".join(f"{part[0].upper()}{part[1:]}." for part in parts if part)
 
 
 def title(first: Headline) -> None:
@@ -216,7 +217,7 @@ def scope(found: ClusterFindings, data: DataAge) -> None:
         return
     rules = sorted({gap.rule for gap in (open_gaps or closed)})
     few = len(rules) <= _MAX_INCONCLUSIVE_NAMED
-    label = f"Inconclusive: {literal(', '.join(rules))}" if few else f"{len(rules)} rules inconclusive"
+    label = f"Inconclusive: {literal(', '.join(rules))}" if few else f"{len(rules)} rules inconclusive, all or in part"
     with st.expander(label, icon=":material/help:"):
         elements.table(
             "inconclusive",

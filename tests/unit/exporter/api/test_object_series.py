@@ -12,7 +12,7 @@ from ackscope.errors import UsageError
 from ackscope.snapshot import Channel, Consumer, Node, Part, Queue, Snapshot
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Window
-from exporter.api.object_series import MAX_OBJECTS, object_series
+from exporter.api.object_series import MAX_OBJECTS, object_series, subject_series
 from exporter.api.queue_page import queue_document
 
 
@@ -103,6 +103,29 @@ def test_nodes_and_channels_are_named():
     assert [(30.0, 10), (0.0, 10)] == found["mem_limit"]
     assert {"mem_used", "mem_limit", "run_queue"} == set(found)
     assert [(30.0, 7), (0.0, 7)] == lines(object_series(seen, "channels", '["c1"]', at(30)))["unacked"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "family", "vhost", "name"),
+    [("queue", "queues", "/", "a"), ("channel", "channels", None, "c1"), ("node", "nodes", None, "n1")],
+)
+def test_one_subject_has_the_same_series_as_a_list_of_one(kind, family, vhost, name):
+    """Both paths of the API are answered by one implementation."""
+    node, channel = Node(name="n1", mem_used=5), Channel(name="c1", messages_unacked=7)
+    seen = film(*(reading(30 * it, queue("a", it, 100 * it), nodes=(node,), channels=(channel,)) for it in range(3)))
+    requested = orjson.dumps([[vhost, name] if vhost else name]).decode()
+    (listed,) = object_series(seen, family, requested, at(60))["objects"]
+
+    assert listed["lines"] == subject_series(seen, at(60), kind, vhost, name) != []
+
+
+def test_readings_of_a_channel_are_close_together():
+    """Only a few are held: with the distance of queues there would be no curve."""
+    seen = film(*(reading(10 * it, channels=(Channel(name="c1", messages_unacked=it),)) for it in range(4)))
+
+    assert [(30.0, 0), (20.0, 1), (10.0, 2), (0.0, 3)] == lines(object_series(seen, "channels", '["c1"]', at(30)))[
+        "unacked"
+    ]
 
 
 def document(window, name="a", baselines=None):

@@ -8,7 +8,8 @@ from ackscope.findings import Subject
 from ackscope.snapshot import Node, Overview, Part, Queue, Snapshot
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Window
-from exporter.api.vitals import subject_series, vitals
+from exporter.api.object_series import subject_series
+from exporter.api.vitals import vitals
 from exporter.runtime.state import ClusterState
 from tests.unit.exporter.api.test_columns import at
 from tests.unit.exporter.made import Verdicts, finding
@@ -168,7 +169,7 @@ def test_queues_of_findings_have_a_trend():
 @pytest.mark.parametrize(
     ("kind", "name", "names"),
     [
-        ("queue", "orders", ["ready", "unacked", "publish", "deliver", "ack", "redeliver"]),
+        ("queue", "orders", ["ready", "unacked", "consumers", "publish", "deliver", "ack", "redeliver"]),
         ("queue", "other", []),
         ("node", "rabbit@one", ["mem_used"]),
         ("cluster", "shop", ["publish", "confirm", "deliver", "ack", "redeliver", "ready", "unacked"]),
