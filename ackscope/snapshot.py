@@ -27,6 +27,10 @@ from ackscope.topology import (
 T = TypeVar("T")
 
 
+class SettingsUnknown(Exception):
+    """A setting of a queue was asked for, of which only figures are known. Absent would mean that it is not set."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part(Generic[T]):
     """The last good reading of one family of objects, and the result of the latest attempt.
@@ -38,6 +42,8 @@ class Part(Generic[T]):
         error: why the latest attempt failed; None if it succeeded.
         gaps: field name -> number of objects with an unusable value in this field.
         every: current polling interval in seconds; None if no reading is planned.
+        origins: field of the management API -> path and metric that its figure was read from instead, for the figures
+            that come from the Prometheus endpoints of the nodes.
     """
 
     value: T | None = None
@@ -46,6 +52,7 @@ class Part(Generic[T]):
     error: str | None = None
     gaps: Mapping[str, int] = field(default_factory=dict)
     every: float | None = None
+    origins: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def age(self, now: Instant) -> float | None:
         """Seconds since the last good reading."""
@@ -177,6 +184,7 @@ class Queue:
         rates: messages per second as computed by the broker, by the API's name of the counter.
         details_at: when everything except the totals (type, state, node, arguments, `messages*`) was read. None if it
             was read with the list, or never; in the latter case these fields are None.
+        settings_known: False if only its figures are known, and neither arguments nor policies.
     """
 
     vhost: str
@@ -226,6 +234,7 @@ class Queue:
     rates: Mapping[str, float] = field(default_factory=dict)
     stats: MessageStats = field(default_factory=MessageStats)
     details_at: Instant | None = None
+    settings_known: bool = True
 
     @property
     def key(self) -> tuple[str, str]:
@@ -237,7 +246,12 @@ class Queue:
 
         If both arguments and policy set it, the lower number applies; for other values, the argument.
         Source: https://www.rabbitmq.com/docs/parameters#policies
+
+        Raises:
+            SettingsUnknown: neither arguments nor policies of this queue are known.
         """
+        if not self.settings_known:
+            raise SettingsUnknown(name)
         argument, policy = self.arguments.get(f"x-{name}"), self.effective_policy.get(name)
         if isinstance(argument, int) and isinstance(policy, int):
             return min(argument, policy)
@@ -429,10 +443,48 @@ class HealthCheck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Disagreement:
+    """A figure of a queue of which the management API and the Prometheus endpoints say different things.
+
+    Attributes:
+        figure: field of the management API, such as `messages_ready`.
+        metric: the metric with the same meaning.
+        management, prometheus: the two values.
+    """
+
+    vhost: str
+    queue: str
+    figure: str
+    metric: str
+    management: int
+    prometheus: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsReading:
+    """A reading of the Prometheus endpoints of the nodes. The figures themselves are in the parts of the snapshot.
+
+    Attributes:
+        nodes: nodes that answered.
+        unread: nodes or addresses that did not, each with the reason.
+        families: parts whose figures come from it.
+        alone: whether no management API is read.
+        disagreements: figures in which it differed from the management API in every reading for some time.
+    """
+
+    nodes: tuple[str, ...] = ()
+    unread: Mapping[str, str] = field(default_factory=dict)
+    families: tuple[str, ...] = ()
+    alone: bool = False
+    disagreements: tuple[Disagreement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """Everything that one cluster reported, at one moment.
 
     Attributes:
+        prometheus: how the Prometheus endpoints of the nodes were read; empty if they are not.
         hidden_queues: number of queues that the overview counts but the list omits, because the user has no permission
             on their virtual hosts; None if unknown.
     """
@@ -456,6 +508,7 @@ class Snapshot:
     features: Part[tuple[Feature, ...]] = field(default_factory=Part)
     auth: Part[tuple[AuthAttempts, ...]] = field(default_factory=Part)
     memory: Part[tuple[NodeMemory, ...]] = field(default_factory=Part)
+    prometheus: Part[MetricsReading] = field(default_factory=Part)
     hidden_queues: int | None = None
 
     @property

@@ -161,7 +161,8 @@ class App:
     def _management(self, cluster: str) -> str:
         """Return the management URL that the suggested commands of findings use."""
         watched = self._settings.clusters.get(cluster)
-        return MANAGEMENT if watched is None else watched.management.address().url
+        known = watched.management if watched is not None else None
+        return MANAGEMENT if known is None else known.address().url
 
     def _cluster(self, name: str) -> Cluster:
         """Return what the text of findings names of a cluster."""
