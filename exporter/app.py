@@ -167,7 +167,7 @@ class App:
     def _cluster(self, name: str) -> Cluster:
         """Return what the text of findings names of a cluster."""
         latest = self._latest(name)
-        return Cluster(version=latest.version if latest else None, management=self._management(name))
+        return Cluster.of(latest, self._management(name))
 
     def ready(self) -> bool:
         """Whether every cluster has been polled at least once, successfully or not."""

@@ -161,7 +161,7 @@ METRICS = "prometheus"
 """Name of the second source among the families that are polled. Its figures are joined into the other parts."""
 
 
-def _as_read(payload: object, version: Version | None) -> tuple[Any, Gaps]:
+def _as_read(payload: object, _version: Version | None) -> tuple[Any, Gaps]:
     return payload, Gaps()
 
 

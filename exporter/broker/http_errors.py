@@ -134,8 +134,8 @@ def map_transport_error(
     if has(ConnectionRefusedError):
         if server == METRICS_ENDPOINT:
             return Unreachable(
-                f"{place}: {FailurePhrase.REFUSED}; check that the node is up, that the port is right (15692), and that "
-                "the plugin is enabled (`rabbitmq-plugins enable rabbitmq_prometheus`)"
+                f"{place}: {FailurePhrase.REFUSED}; check that the node is up, that the port is right (15692), and "
+                "that the plugin is enabled (`rabbitmq-plugins enable rabbitmq_prometheus`)"
             )
         if server != _NODE:
             return Unreachable(f"{place}: {FailurePhrase.REFUSED}; check that {server} is up and its address is right")

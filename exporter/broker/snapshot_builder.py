@@ -106,9 +106,7 @@ def assemble(
     """
     complete = {family: parts.get(family, Part()) for family in FAMILIES}
     joined = with_sessions(without_misleading_lists(complete))
-    snapshot = replace(
-        Snapshot(cluster=cluster, taken=at, prometheus=prometheus or Part()), **dict[str, Any](joined)
-    )
+    snapshot = replace(Snapshot(cluster=cluster, taken=at, prometheus=prometheus or Part()), **dict[str, Any](joined))
     return replace(snapshot, hidden_queues=hidden_queues(snapshot))
 
 

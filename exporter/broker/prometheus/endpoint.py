@@ -96,5 +96,3 @@ class MetricsEndpoint:
                     raise BadAnswer(f"{self.address.where}{path}: the answer is larger than {MAX_BYTES // 2**20} MiB")
             self.received += len(body)
             return response.status_code, body
-
-

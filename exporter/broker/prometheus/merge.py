@@ -208,9 +208,8 @@ def _overview(overview: Overview, value: MetricsScrape, queues: tuple[Queue, ...
     if value.unread:
         return described
     sums = {name: _sum(each.totals.get(name) for each in value.nodes) for name in OBJECT_TOTALS}
-    messages = {
-        name: _sum(getattr(queue, name) for queue in queues) for name in ("messages", "messages_ready", "messages_unacked")
-    }
+    counts = ("messages", "messages_ready", "messages_unacked")
+    messages = {name: _sum(getattr(queue, name) for queue in queues) for name in counts}
     missing = {**sums, **messages, "queues": len(queues)}
     return replace(
         described,

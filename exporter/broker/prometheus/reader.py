@@ -137,12 +137,15 @@ class MetricsReader:
         for known in self._known.values():
             try:
                 figures = self._read_one(known)
+                name = figures.node.name
+                if running and name not in running:
+                    raise BadAnswer(f"{known.endpoint.address.where}: {name}, which is no node of this cluster")
             except BrokerError as error:
                 errors.append(error)
                 unread[known.endpoint.address.where] = str(error)
             else:
                 # Several addresses of one node, behind a load balancer, must not count twice.
-                found[figures.node.name] = figures
+                found[name] = figures
         self.answered = bool(found)
         if not found:
             raise errors[0].with_traceback(None)

@@ -30,8 +30,8 @@ class PrometheusSettings(AccessSettings):
     """Prometheus endpoints of the nodes (plugin rabbitmq_prometheus) and how to access them.
 
     Attributes:
-        urls: one for each node, such as `http://host:15692`; a path is a prefix. Each node reports only itself. Default:
-            port 15692 of each node that the management API names.
+        urls: one for each node, such as `http://host:15692`; a path is a prefix. Each node reports only itself.
+            Default: port 15692 of each node that the management API names.
     """
 
     urls: tuple[str, ...] = Field(default=(), repr=False)
