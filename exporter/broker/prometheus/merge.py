@@ -77,7 +77,7 @@ class FigureMerger:
         """
         value = scrape.value
         if value is None:
-            return dict(parts), replace(scrape, value=None)
+            return dict(parts), _read(scrape, None)
         overview: Overview | None = parts["overview"].value
         disagreements: tuple[Disagreement, ...] = ()
         found: dict[str, Part[Any]] = {}
@@ -107,7 +107,7 @@ class FigureMerger:
             alone=self._alone,
             disagreements=disagreements,
         )
-        return {**parts, **found}, replace(scrape, value=reading)
+        return {**parts, **found}, _read(scrape, reading)
 
     def _part(
         self, part: Part[Any], scrape: Part[MetricsScrape], value: Any, origins: Mapping[str, tuple[str, str]]
@@ -150,6 +150,10 @@ class FigureMerger:
         self._joined = joined
         self._queues = self._part(listed, scrape, tuple(queues), _queue_origins(totals))
         return self._queues
+
+
+def _read(scrape: Part[Any], value: MetricsReading | None) -> Part[MetricsReading]:
+    return replace(scrape, value=value)
 
 
 def _by_queue(value: MetricsScrape, leaders: Mapping[QueueKey, str | None]) -> dict[QueueKey, _QueueTotals]:
@@ -210,7 +214,7 @@ def _overview(overview: Overview, value: MetricsScrape, queues: tuple[Queue, ...
     sums = {name: _sum(each.totals.get(name) for each in value.nodes) for name in OBJECT_TOTALS}
     counts = ("messages", "messages_ready", "messages_unacked")
     messages = {name: _sum(getattr(queue, name) for queue in queues) for name in counts}
-    missing = {**sums, **messages, "queues": len(queues)}
+    missing: dict[str, Any] = {**sums, **messages, "queues": len(queues)}
     return replace(
         described,
         **{name: number for name, number in missing.items() if getattr(overview, name) is None},
