@@ -11,6 +11,9 @@ from diagnosis.series import span
 QUEUE_COUNTERS_SINCE = (4, 0)
 """The first version whose Prometheus endpoint counts messages by queue, and not only by channel."""
 
+CLIENT_LISTS = frozenset({"connections", "channels", "consumers", "sessions"})
+"""Families that a broker without statistics does not tell."""
+
 NEW_SECONDS = 15.0
 """A new queue has neither state nor counts for up to 12 s (its own tick and the statistics interval)."""
 
@@ -19,7 +22,12 @@ def missing(rule: Rule, view: View) -> Iterator[Inconclusive]:
     """Yield why a rule cannot run; nothing if it can."""
     unread = [family for family in rule.needs if not view.fresh(family)]
     if unread:
-        yield _only_metrics(rule) if _has_only_metrics(view, unread) else _not_read(rule, view, unread)
+        if _has_only_metrics(view, unread):
+            yield _only_metrics(rule)
+        elif view.overview is not None and view.overview.statistics is False and CLIENT_LISTS.issuperset(unread):
+            yield Inconclusive(rule=rule.name, reason="no_client_lists")
+        else:
+            yield _not_read(rule, view, unread)
         return
     if not rule.compares_counters:
         return
