@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from ackscope.clock import Instant
 from ackscope.counters import MessageStats
+from ackscope.second_source import MetricsReading, SettingsUnknown
 from ackscope.topology import (
     AuthAttempts,
     Bindings,
@@ -19,16 +20,13 @@ from ackscope.topology import (
     Feature,
     Limit,
     Link,
+    NodeLink,
     NodeMemory,
     Policy,
     VHost,
 )
 
 T = TypeVar("T")
-
-
-class SettingsUnknown(Exception):
-    """A setting of a queue was asked for, of which only figures are known. Absent would mean that it is not set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +40,7 @@ class Part(Generic[T]):
         error: why the latest attempt failed; None if it succeeded.
         gaps: field name -> number of objects with an unusable value in this field.
         every: current polling interval in seconds; None if no reading is planned.
-        origins: field of the management API -> path and metric that its figure was read from instead, for the figures
-            that come from the Prometheus endpoints of the nodes.
+        origins: field of the management API -> path and metric that its figure was read from instead.
     """
 
     value: T | None = None
@@ -90,15 +87,6 @@ class Overview:
     stats: MessageStats = field(default_factory=MessageStats)
     churn: Mapping[str, int] = field(default_factory=dict)
     rates: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeLink:
-    """The connection from one node to another of its cluster; bytes since it was opened."""
-
-    peer: str
-    recv_bytes: int | None = None
-    send_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,10 +233,8 @@ class Queue:
         """An effective queue setting by its policy name, such as `max-length`; None if it is not set.
 
         If both arguments and policy set it, the lower number applies; for other values, the argument.
+        Raises `SettingsUnknown` if neither arguments nor policies of this queue are known.
         Source: https://www.rabbitmq.com/docs/parameters#policies
-
-        Raises:
-            SettingsUnknown: neither arguments nor policies of this queue are known.
         """
         if not self.settings_known:
             raise SettingsUnknown(name)
@@ -440,43 +426,6 @@ class HealthCheck:
     age: float | None = None
     alarms: tuple[Alarm, ...] = ()
     certificates: tuple[Certificate, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Disagreement:
-    """A figure of a queue of which the management API and the Prometheus endpoints say different things.
-
-    Attributes:
-        figure: field of the management API, such as `messages_ready`.
-        metric: the metric with the same meaning.
-        management, prometheus: the two values.
-    """
-
-    vhost: str
-    queue: str
-    figure: str
-    metric: str
-    management: int
-    prometheus: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricsReading:
-    """A reading of the Prometheus endpoints of the nodes. The figures themselves are in the parts of the snapshot.
-
-    Attributes:
-        nodes: nodes that answered.
-        unread: nodes or addresses that did not, each with the reason.
-        families: parts whose figures come from it.
-        alone: whether no management API is read.
-        disagreements: figures in which it differed from the management API in every reading for some time.
-    """
-
-    nodes: tuple[str, ...] = ()
-    unread: Mapping[str, str] = field(default_factory=dict)
-    families: tuple[str, ...] = ()
-    alone: bool = False
-    disagreements: tuple[Disagreement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

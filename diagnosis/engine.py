@@ -7,7 +7,7 @@ from ackscope.baselines import Baselines
 from ackscope.clock import Instant
 from ackscope.findings import DiagnosisResult, Finding, Impact, Inconclusive, Severity, Suppressed, flat
 from ackscope.records import ProbeOutcome
-from ackscope.snapshot import SettingsUnknown
+from ackscope.second_source import SettingsUnknown
 from diagnosis.contract import Rule, View
 from diagnosis.grouping import group_by_cause
 from diagnosis.hysteresis import apply_hysteresis

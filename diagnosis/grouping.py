@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ackscope.findings import Finding
-from ackscope.snapshot import SettingsUnknown
+from ackscope.second_source import SettingsUnknown
 from diagnosis.contract import Keys, Relation, Rule
 from diagnosis.view import View
 

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from ackscope.clock import Instant
 from ackscope.records import ProbeOutcome
+from ackscope.second_source import MetricsReading
 from ackscope.snapshot import (
     Alarm,
     AmqpSession,
@@ -13,7 +14,6 @@ from ackscope.snapshot import (
     Connection,
     Consumer,
     HealthCheck,
-    MetricsReading,
     Node,
     Overview,
     Part,

@@ -10,7 +10,8 @@ from typing import Any
 from ackscope.clock import Clock, Instant
 from ackscope.errors import BrokerError
 from ackscope.failures import FailurePhrase
-from ackscope.snapshot import MetricsReading, Part, Snapshot
+from ackscope.second_source import MetricsReading
+from ackscope.snapshot import Part, Snapshot
 from exporter.broker.amqp_sessions import with_sessions
 from exporter.broker.credentials import Credentials
 from exporter.broker.families import FAMILIES, FAST, METRICS, POLLED, FamilyReading, T

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ackscope.clock import Instant
-from ackscope.snapshot import Disagreement, Part, Queue
+from ackscope.second_source import Disagreement
+from ackscope.snapshot import Part, Queue
 from exporter.broker.endpoints.queues import QueueKey
 from exporter.broker.prometheus.figures import QUEUE_GAUGES
 

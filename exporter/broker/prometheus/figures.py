@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ackscope.counters import MessageStats
-from ackscope.snapshot import Node, NodeLink
+from ackscope.snapshot import Node
+from ackscope.topology import NodeLink
 from exporter.broker.endpoints.queues import QueueKey
 from exporter.broker.prometheus.samples import MetricSample, read_samples
 

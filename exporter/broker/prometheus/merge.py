@@ -10,16 +10,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ackscope.counters import MessageStats
-from ackscope.snapshot import (
-    Alarm,
-    Disagreement,
-    HealthCheck,
-    MetricsReading,
-    Node,
-    Overview,
-    Part,
-    Queue,
-)
+from ackscope.second_source import Disagreement, MetricsReading
+from ackscope.snapshot import Alarm, HealthCheck, Node, Overview, Part, Queue
 from exporter.broker.endpoints.queues import QueueKey
 from exporter.broker.prometheus.compare import SourceComparison
 from exporter.broker.prometheus.figures import (

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from ackscope.findings import FieldRef, Impact
-from ackscope.snapshot import FAMILIES, Disagreement, MetricsReading, Overview, Part, SettingsUnknown
+from ackscope.second_source import Disagreement, MetricsReading, SettingsUnknown
+from ackscope.snapshot import FAMILIES, Overview, Part
 from diagnosis.contract import Rule
 from diagnosis.text import Cluster, render, render_inconclusive
 from diagnosis.window import Window
