@@ -92,8 +92,9 @@ class FieldRef:
     """The source of a value.
 
     Attributes:
-        path: path of the management API (`/api/queues`), or a probe (`probe handshake`).
-        field: field of the response (`message_stats.ack`), or step of the probe; "" for the whole response.
+        path: path of the management API (`/api/queues`) or of a Prometheus endpoint (`/metrics/detailed`), or a probe
+            (`probe handshake`).
+        field: field of the response (`message_stats.ack`), metric, or step of the probe; "" for the whole response.
     """
 
     path: str

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from ackscope.clock import Instant
 from ackscope.counters import MessageStats
+from ackscope.second_source import MetricsReading, SettingsUnknown
 from ackscope.topology import (
     AuthAttempts,
     Bindings,
@@ -19,6 +20,7 @@ from ackscope.topology import (
     Feature,
     Limit,
     Link,
+    NodeLink,
     NodeMemory,
     Policy,
     VHost,
@@ -38,6 +40,7 @@ class Part(Generic[T]):
         error: why the latest attempt failed; None if it succeeded.
         gaps: field name -> number of objects with an unusable value in this field.
         every: current polling interval in seconds; None if no reading is planned.
+        origins: field of the management API -> path and metric that its figure was read from instead.
     """
 
     value: T | None = None
@@ -46,6 +49,7 @@ class Part(Generic[T]):
     error: str | None = None
     gaps: Mapping[str, int] = field(default_factory=dict)
     every: float | None = None
+    origins: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def age(self, now: Instant) -> float | None:
         """Seconds since the last good reading."""
@@ -83,15 +87,6 @@ class Overview:
     stats: MessageStats = field(default_factory=MessageStats)
     churn: Mapping[str, int] = field(default_factory=dict)
     rates: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeLink:
-    """The connection from one node to another of its cluster; bytes since it was opened."""
-
-    peer: str
-    recv_bytes: int | None = None
-    send_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +172,7 @@ class Queue:
         rates: messages per second as computed by the broker, by the API's name of the counter.
         details_at: when everything except the totals (type, state, node, arguments, `messages*`) was read. None if it
             was read with the list, or never; in the latter case these fields are None.
+        settings_known: False if only its figures are known, and neither arguments nor policies.
     """
 
     vhost: str
@@ -226,6 +222,7 @@ class Queue:
     rates: Mapping[str, float] = field(default_factory=dict)
     stats: MessageStats = field(default_factory=MessageStats)
     details_at: Instant | None = None
+    settings_known: bool = True
 
     @property
     def key(self) -> tuple[str, str]:
@@ -236,8 +233,11 @@ class Queue:
         """An effective queue setting by its policy name, such as `max-length`; None if it is not set.
 
         If both arguments and policy set it, the lower number applies; for other values, the argument.
+        Raises `SettingsUnknown` if neither arguments nor policies of this queue are known.
         Source: https://www.rabbitmq.com/docs/parameters#policies
         """
+        if not self.settings_known:
+            raise SettingsUnknown(name)
         argument, policy = self.arguments.get(f"x-{name}"), self.effective_policy.get(name)
         if isinstance(argument, int) and isinstance(policy, int):
             return min(argument, policy)
@@ -433,6 +433,7 @@ class Snapshot:
     """Everything that one cluster reported, at one moment.
 
     Attributes:
+        prometheus: how the Prometheus endpoints of the nodes were read; empty if they are not.
         hidden_queues: number of queues that the overview counts but the list omits, because the user has no permission
             on their virtual hosts; None if unknown.
     """
@@ -456,6 +457,7 @@ class Snapshot:
     features: Part[tuple[Feature, ...]] = field(default_factory=Part)
     auth: Part[tuple[AuthAttempts, ...]] = field(default_factory=Part)
     memory: Part[tuple[NodeMemory, ...]] = field(default_factory=Part)
+    prometheus: Part[MetricsReading] = field(default_factory=Part)
     hidden_queues: int | None = None
 
     @property

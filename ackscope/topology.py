@@ -180,6 +180,15 @@ class AuthAttempts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodeLink:
+    """The connection from one node to another of its cluster; bytes since it was opened."""
+
+    peer: str
+    recv_bytes: int | None = None
+    send_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeMemory:
     """The memory of one node by use (`/api/nodes/<node>/memory`).
 

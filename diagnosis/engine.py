@@ -7,11 +7,13 @@ from ackscope.baselines import Baselines
 from ackscope.clock import Instant
 from ackscope.findings import DiagnosisResult, Finding, Impact, Inconclusive, Severity, Suppressed, flat
 from ackscope.records import ProbeOutcome
+from ackscope.second_source import SettingsUnknown
 from diagnosis.contract import Rule, View
 from diagnosis.grouping import group_by_cause
 from diagnosis.hysteresis import apply_hysteresis
 from diagnosis.laws import without_explained
-from diagnosis.preconditions import blind_spots, missing
+from diagnosis.origins import origins_of, with_origins
+from diagnosis.preconditions import blind_spots, missing, settings_unknown
 from diagnosis.rules import RULES
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Window
@@ -30,7 +32,8 @@ def diagnose(
 ) -> DiagnosisResult:
     """Judge one cluster.
 
-    A rule that raises is a programming error and is not caught here: the caller counts it.
+    A rule that raises is a programming error and is not caught here: the caller counts it. The exception is a rule that
+    asks for a setting of a queue of which only figures are known: it is inconclusive.
 
     Args:
         window: the recent readings of the broker.
@@ -47,6 +50,7 @@ def diagnose(
         of objects in a snapshot does not matter.
     """
     view = View(window, outcomes, now, thresholds, baselines)
+    origins = origins_of(window.latest)
     found: list[Finding] = []
     gaps: list[Inconclusive] = []
     aside: list[Suppressed] = []
@@ -56,13 +60,16 @@ def diagnose(
             gaps += lacking
             continue
         gaps += blind_spots(rule, view)
-        for answer in rule.evaluate(view):
-            if isinstance(answer, Inconclusive):
-                gaps.append(answer)
-            elif isinstance(answer, Suppressed):
-                aside.append(answer)
-            else:
-                found.append(answer)
+        try:
+            for answer in rule.evaluate(view):
+                if isinstance(answer, Inconclusive):
+                    gaps.append(answer)
+                elif isinstance(answer, Suppressed):
+                    aside.append(answer)
+                else:
+                    found.append(with_origins(answer, origins))
+        except SettingsUnknown:
+            gaps.append(settings_unknown(rule))
     before = previous.findings if previous else ()
     lasting = without_explained(apply_hysteresis(found, before, now.iso(), thresholds.hold))
     ranked = sorted(lasting, key=lambda each: _rank(view, each))

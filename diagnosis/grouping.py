@@ -4,7 +4,8 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ackscope.findings import Finding
-from diagnosis.contract import Relation, Rule
+from ackscope.second_source import SettingsUnknown
+from diagnosis.contract import Keys, Relation, Rule
 from diagnosis.view import View
 
 
@@ -46,7 +47,7 @@ def _covered(findings: Sequence[Finding], rules: Mapping[str, Rule], view: View)
     for place, finding in enumerate(findings):
         rule = rules.get(finding.rule)
         for each in rule.explains if rule else ():
-            keys = tuple(each.where.of_cause(view, finding))
+            keys = _keys(each.where.of_cause, view, finding)
             for name in each.rules:
                 by_key = covered.setdefault(name, {}).setdefault(each.where, {})
                 for key in keys:
@@ -58,8 +59,16 @@ def _covered(findings: Sequence[Finding], rules: Mapping[str, Rule], view: View)
 
 def _causes(finding: Finding, covered: _Covered, view: View) -> Iterator[int]:
     for relation, by_key in covered.get(finding.rule, {}).items():
-        for key in relation.of_other(view, finding):
+        for key in _keys(relation.of_other, view, finding):
             yield from by_key.get(key, ())
+
+
+def _keys(keys: Keys, view: View, finding: Finding) -> tuple[Hashable, ...]:
+    """Return the keys of a finding; none if they depend on settings of a queue that are not known."""
+    try:
+        return tuple(keys(view, finding))
+    except SettingsUnknown:
+        return ()
 
 
 def _root(place: int, parents: Mapping[int, int]) -> int:

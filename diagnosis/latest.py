@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from ackscope.clock import Instant
 from ackscope.records import ProbeOutcome
+from ackscope.second_source import MetricsReading
 from ackscope.snapshot import (
     Alarm,
     AmqpSession,
@@ -70,6 +71,15 @@ class LatestReadings:
     def version(self) -> tuple[int, int] | None:
         """Major and minor version of RabbitMQ; None while unknown."""
         return self.window.latest.version if self.window.latest else None
+
+    @property
+    def metrics(self) -> MetricsReading | None:
+        """How the Prometheus endpoints of the nodes were read; None if they are not, or not recently enough."""
+        latest = self.window.latest
+        age = latest.prometheus.age(self.now) if latest is not None else None
+        if latest is None or age is None:
+            return None
+        return latest.prometheus.value if age <= _SELDOM * self.thresholds.data_age else None
 
     @property
     def overview(self) -> Overview | None:

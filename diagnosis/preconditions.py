@@ -8,6 +8,12 @@ from diagnosis.contract import Rule, View
 from diagnosis.memo import per_view
 from diagnosis.series import span
 
+QUEUE_COUNTERS_SINCE = (4, 0)
+"""The first version whose Prometheus endpoint counts messages by queue, and not only by channel."""
+
+CLIENT_LISTS = frozenset({"connections", "channels", "consumers", "sessions"})
+"""Families that a broker without statistics does not tell."""
+
 NEW_SECONDS = 15.0
 """A new queue has neither state nor counts for up to 12 s (its own tick and the statistics interval)."""
 
@@ -16,13 +22,24 @@ def missing(rule: Rule, view: View) -> Iterator[Inconclusive]:
     """Yield why a rule cannot run; nothing if it can."""
     unread = [family for family in rule.needs if not view.fresh(family)]
     if unread:
-        yield _not_read(rule, view, unread)
+        if _has_only_metrics(view, unread):
+            yield _only_metrics(rule)
+        elif view.overview is not None and view.overview.statistics is False and CLIENT_LISTS.issuperset(unread):
+            yield Inconclusive(rule=rule.name, reason="no_client_lists")
+        else:
+            yield _not_read(rule, view, unread)
         return
     if not rule.compares_counters:
         return
-    latest = view.window.latest
-    overview = latest.overview.value if latest else None
-    if overview is not None and (overview.statistics is False or overview.rates_mode == "none"):
+    overview, metrics = view.overview, view.metrics
+    if metrics is not None and "queues" in metrics.families:
+        if view.version is not None and view.version < QUEUE_COUNTERS_SINCE:
+            yield Inconclusive(rule=rule.name, reason="no_queue_counters")
+        elif metrics.unread:
+            yield Inconclusive(rule=rule.name, reason="metrics_incomplete", facts={"unread": dict(metrics.unread)})
+        elif len(view.window.readings("queues")) < 2:
+            yield Inconclusive(rule=rule.name, reason="read_once")
+    elif overview is not None and (overview.statistics is False or overview.rates_mode == "none"):
         yield Inconclusive(rule=rule.name, reason="no_counters")
     elif len(view.window.readings("queues")) < 2:
         yield Inconclusive(rule=rule.name, reason="read_once")
@@ -56,6 +73,22 @@ def _silent(view: View, queue: Queue) -> bool:
         return True
     # A queue that was not in the first reading is new, even if it has a state already.
     return queue.state is not None and view.listed_since(queue) == view.window.readings("queues")[0].at
+
+
+def settings_unknown(rule: Rule) -> Inconclusive:
+    """Return the reason of a rule that asked for a setting of a queue of which only figures are known."""
+    return _only_metrics(rule)
+
+
+def _has_only_metrics(view: View, unread: list[str]) -> bool:
+    """Return whether the Prometheus endpoints are the only source, answer, and do not tell these families."""
+    metrics = view.metrics
+    return metrics is not None and metrics.alone and not any(family in metrics.families for family in unread)
+
+
+def _only_metrics(rule: Rule) -> Inconclusive:
+    # The same words for every rule, so that it is shown once.
+    return Inconclusive(rule=rule.name, reason="only_metrics")
 
 
 def _not_read(rule: Rule, view: View, families: list[str]) -> Inconclusive:

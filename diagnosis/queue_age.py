@@ -123,7 +123,8 @@ class QueueAges:
         part = snapshot.queues
         if part.value is None or part.at is None or part.at.mono == self._at:
             return self._ages
-        statistics = snapshot.overview.value is None or snapshot.overview.value.statistics is not False
+        read = snapshot.overview.value is None or snapshot.overview.value.statistics is not False
+        statistics = read or any(name.startswith("message_stats.") for name in part.origins)
         before, self._at = self._at, part.at.mono
         queues: dict[QueueKey, _Followed] = {}
         ages: dict[QueueKey, QueueAge] = {}
@@ -132,7 +133,7 @@ class QueueAges:
             known = self._queues.get(key)
             if known is not None and known.queue is queue and known.settled >= _SETTLED:
                 queues[key], ages[key] = known, self._ages[key]
-            elif queue.type == "stream" or not statistics or queue.messages is None:
+            elif queue.type == "stream" or not statistics or queue.messages is None or not queue.settings_known:
                 ages[key] = QueueAge(reasons=(STREAM if queue.type == "stream" else NO_STATISTICS,))
             else:
                 queues[key] = _followed(queue, known, read_at(queue, part.at).mono, before)

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Self
 from urllib.parse import quote
 
 from jinja2 import StrictUndefined, Template
@@ -28,6 +28,7 @@ from ackscope.findings import (
 )
 from ackscope.measures import band_range
 from ackscope.reports import EvidenceReport, FindingReport, InconclusiveReport, Step, SuppressedReport, runbook
+from ackscope.snapshot import Snapshot
 from diagnosis.pages import EvidenceTemplate, Page, StepTemplate, Variant, Variants, macros, pages, shared
 from diagnosis.usual import band_facts
 
@@ -42,10 +43,23 @@ class Cluster:
     Attributes:
         version: major and minor version of the broker; None if unknown.
         management: management URL without credentials and without a trailing slash.
+        has_management: False if only the Prometheus endpoints can be reached, so that a step that asks the management
+            API cannot be followed.
     """
 
     version: tuple[int, int] | None = None
     management: str = MANAGEMENT
+    has_management: bool = True
+
+    @classmethod
+    def of(cls, snapshot: Snapshot | None, management: str) -> Self:
+        """Return the facts of the cluster of a snapshot, whose management API has this URL."""
+        metrics = snapshot.prometheus.value if snapshot is not None else None
+        return cls(
+            version=snapshot.version if snapshot is not None else None,
+            management=management,
+            has_management=metrics is None or not metrics.alone,
+        )
 
 
 _UNITS: Mapping[Unit, Callable[[float], str]] = {
@@ -61,7 +75,7 @@ _UNITS: Mapping[Unit, Callable[[float], str]] = {
 def render(finding: Finding, cluster: Cluster = Cluster()) -> FindingReport:
     """Render a finding and its consequences as text."""
     page, facts = pages()[finding.rule], _facts(finding, cluster)
-    steps = tuple(_steps(page, facts))
+    steps = tuple(_steps(page, facts, management=cluster.has_management))
     return FindingReport(
         rule=finding.rule,
         severity=finding.severity,
@@ -182,9 +196,11 @@ def _evidence(page: Page, item: Evidence, facts: Mapping[str, Any]) -> EvidenceR
     )
 
 
-def _steps(page: Page, facts: Mapping[str, Any]) -> Iterable[Step]:
+def _steps(page: Page, facts: Mapping[str, Any], *, management: bool) -> Iterable[Step]:
     for each in page.steps:
         step = StepTemplate(text=each) if isinstance(each, str) else each
+        if not management and step.command and "management" in step.command:
+            continue
         if _applies(step.when, facts):
             command = _command(step.command, facts) if step.command else None
             yield Step(text=_text(step.text, facts), command=command)

@@ -161,12 +161,13 @@ class App:
     def _management(self, cluster: str) -> str:
         """Return the management URL that the suggested commands of findings use."""
         watched = self._settings.clusters.get(cluster)
-        return MANAGEMENT if watched is None else watched.management.address().url
+        known = watched.management if watched is not None else None
+        return MANAGEMENT if known is None else known.address().url
 
     def _cluster(self, name: str) -> Cluster:
         """Return what the text of findings names of a cluster."""
         latest = self._latest(name)
-        return Cluster(version=latest.version if latest else None, management=self._management(name))
+        return Cluster.of(latest, self._management(name))
 
     def ready(self) -> bool:
         """Whether every cluster has been polled at least once, successfully or not."""

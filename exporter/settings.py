@@ -7,10 +7,14 @@ from typing import Any, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from ackscope.clock import Clock
 from ackscope.errors import AckscopeError, ConfigError
 from ackscope.settings import Settings
 from diagnosis.thresholds import Thresholds
 from exporter.broker.client import ManagementClient
+from exporter.broker.prometheus.endpoint import MetricsEndpoint
+from exporter.broker.prometheus.reader import MetricsReader
+from exporter.broker.prometheus.settings import PrometheusSettings, SourceChoice
 from exporter.broker.settings import AccessSettings, ManagementSettings
 from exporter.delivery.settings import FindingDeliverySettings
 from exporter.exposition.settings import MetricsSettings
@@ -31,12 +35,62 @@ class ClusterSettings(Settings):
     """One cluster.
 
     Attributes:
-        management: the management API, read as a user with the `monitoring` tag.
+        management: the management API, read as a user with the `monitoring` tag. Without it, `prometheus.urls` is
+            needed, and only figures are known.
+        prometheus: Prometheus endpoints of the nodes (plugin rabbitmq_prometheus), a second source of figures.
+        sources: auto, management, prometheus or both. auto reads the Prometheus endpoints where the broker collects no
+            statistics, or where there is no management API. both reads and compares the two.
         amqp: where probes publish and consume. If unset, the cluster is not probed.
     """
 
-    management: ManagementSettings
+    management: ManagementSettings | None = None
+    prometheus: PrometheusSettings = PrometheusSettings()
+    sources: SourceChoice = SourceChoice.AUTO
     amqp: AmqpSettings | None = None
+
+    @property
+    def access(self) -> ManagementSettings:
+        """How to reach the management API; without one, the first Prometheus endpoint."""
+        return self.management or self.prometheus.at(self.prometheus.urls[0])
+
+    def metrics(self, clock: Clock, what: str) -> MetricsReader | None:
+        """Return a reader of the Prometheus endpoints; None if they are no source.
+
+        Args:
+            clock: dates its readings.
+            what: name of these settings in error messages, such as `clusters.shop.prometheus`.
+
+        Raises:
+            UsageError: invalid address.
+            ConfigError: a file of the settings cannot be used.
+        """
+        if self.sources is SourceChoice.MANAGEMENT:
+            return None
+        host = None if self.management is None else self.management.address().host
+        return MetricsReader(self.prometheus, self.sources, host, clock, what)
+
+    @model_validator(mode="after")
+    def _has_a_source(self) -> Self:
+        if self.management is None and not self.prometheus.urls:
+            raise ValueError(
+                "no source; set management.url, or prometheus.urls if only the Prometheus endpoints can be reached"
+            )
+        if self.management is None and self.sources in {SourceChoice.MANAGEMENT, SourceChoice.BOTH}:
+            raise ValueError(f"sources is {self.sources}, and no management API is configured; set management.url")
+        if self.sources is SourceChoice.PROMETHEUS and not self.prometheus.urls:
+            raise ValueError("sources is prometheus, and no endpoint is configured; set prometheus.urls")
+        return self
+
+    @field_validator("prometheus")
+    @classmethod
+    def _endpoints_resolve(cls, value: PrometheusSettings) -> PrometheusSettings:
+        _one_password(value)
+        try:
+            for url in value.urls:
+                MetricsEndpoint(value, url).close()
+        except AckscopeError as error:
+            raise ValueError(str(error).removeprefix("prometheus.")) from None
+        return value
 
     @field_validator("management", "amqp")
     @classmethod

@@ -11,7 +11,7 @@ from ackscope.errors import AckscopeError
 from bench.bench import Bench, Document, progress
 from bench.diagnosis.figures import goals, rows_table
 from bench.diagnosis.peers import Alert
-from bench.diagnosis.scene import FindingDocument, Held, Scene, flat, scene
+from bench.diagnosis.scene import SOURCES, FindingDocument, Held, Scene, flat, scene
 from lab.brokers import SUITES
 from lab.faults import FAULTS
 from lab.faults.fault import FaultSpec
@@ -62,6 +62,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--nodes", type=int, default=0, help="only faults that take so many nodes (all)")
     parser.add_argument("--fault", nargs="+", default=[], help="these only (default: all that fit)")
     parser.add_argument("--together", type=int, default=8, help="faults of queues and clients held at once (8)")
+    parser.add_argument(
+        "--source",
+        choices=SOURCES,
+        default="all",
+        help="what the exporter has: all; statistics-off: a broker without statistics, and its Prometheus endpoints; "
+        "prometheus: only these endpoints, and no probes",
+    )
     parser.add_argument("--compare", action="store_true", help="also evaluate the alert rules that others publish")
 
 
@@ -114,7 +121,7 @@ def _group(broker: str, group: list[FaultSpec], args: argparse.Namespace) -> lis
     while left:
         done = 0
         try:
-            with scene(broker, group[0].nodes, group[0].extra, compare=args.compare) as stage:
+            with scene(broker, group[0].nodes, group[0].extra, compare=args.compare, source=args.source) as stage:
                 for batch in left:
                     done += 1
                     found, well = hold(stage, group[0].nodes, batch)

@@ -7,8 +7,8 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
 
 import orjson
 import requests
@@ -30,6 +30,14 @@ _ROUTABLE = ["transient", "classic", "classic-large", "quorum", "stream"]
 
 FindingDocument = dict[str, Any]
 """A finding as the API returns it."""
+
+
+Source = Literal["all", "statistics-off", "prometheus"]
+"""What the exporter has: everything; a broker without statistics and its Prometheus endpoints; only these endpoints."""
+
+SOURCES: tuple[Source, ...] = get_args(Source)
+
+WITHOUT_STATISTICS = "management_agent.disable_metrics_collector = true\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +66,16 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """The running broker, exporter and peers."""
+    """The running broker, exporter and peers.
+
+    Attributes:
+        source: where the exporter gets what it knows of the broker.
+    """
 
     lab: Lab
     exporter: Exporter
     peers: Peers | None = None
+    source: "Source" = "all"
 
     def findings(self) -> list[FindingDocument]:
         """Return the current findings; none if the exporter does not answer."""
@@ -81,8 +94,15 @@ class Scene:
 
     def once(self) -> list[FindingDocument]:
         """Return the findings of `ackscope diagnose` with probes."""
-        node = self.lab.nodes[0]
-        words = ["diagnose", "--management", node.management, "--amqp", node.amqp, "--json"]
+        node, endpoints = self.lab.nodes[0], [each.prometheus for each in self.lab.nodes]
+        words = {
+            "all": ["diagnose", "--management", node.management, "--amqp", node.amqp, "--json"],
+            "statistics-off": [
+                *("diagnose", "--management", node.management, "--prometheus", *endpoints),
+                *("--amqp", node.amqp, "--json"),
+            ],
+            "prometheus": ["diagnose", "--prometheus", *endpoints, "--json"],
+        }[self.source]
         done = subprocess.run(
             [sys.executable, "-m", "ackscope", *words], capture_output=True, stdin=subprocess.DEVNULL, check=False
         )
@@ -123,7 +143,9 @@ def flat(findings: Sequence[FindingDocument]) -> list[tuple[FindingDocument, Fin
 
 
 @contextmanager
-def scene(broker: str, nodes: int = 1, extra: Extra = NOTHING, *, compare: bool = False) -> Iterator[Scene]:
+def scene(
+    broker: str, nodes: int = 1, extra: Extra = NOTHING, *, compare: bool = False, source: Source = "all"
+) -> Iterator[Scene]:
     """Start all parts, and wait until the exporter has read everything.
 
     Args:
@@ -131,11 +153,14 @@ def scene(broker: str, nodes: int = 1, extra: Extra = NOTHING, *, compare: bool 
         nodes: number of its nodes.
         extra: additional start options of the broker.
         compare: also run a Prometheus with the rules of others.
+        source: where the exporter gets what it knows of the broker.
 
     Raises:
         BrokerError: a part did not start.
     """
     with ExitStack() as stack:
+        if source == "statistics-off":
+            extra = replace(extra, config=extra.config + WITHOUT_STATISTICS)
         lab = stack.enter_context(start_lab(broker, nodes, extra=extra))
         words = [sys.executable, "-m", "lab.workload", "--amqp", lab.nodes[0].amqp]
         # The workload ends when its stdin closes.
@@ -145,13 +170,18 @@ def scene(broker: str, nodes: int = 1, extra: Extra = NOTHING, *, compare: bool 
         amqp: dict[str, Any] = {"url": lab.nodes[0].amqp}
         if nodes > 1:
             amqp["nodes"] = {node.name: node.amqp for node in lab.nodes}
-        cluster = {"management": {"url": lab.nodes[0].management}, "amqp": amqp}
+        endpoints = {"urls": [node.prometheus for node in lab.nodes]}
+        cluster: dict[str, Any] = {"management": {"url": lab.nodes[0].management}, "amqp": amqp}
+        if source == "statistics-off":
+            cluster["prometheus"] = endpoints
+        elif source == "prometheus":
+            cluster = {"prometheus": endpoints}
         # Our unroutable stream would trigger the alerts of others all the time.
         own = {"probes": {"confirm": {"streams": _ROUTABLE}}} if compare else {}
         exporter = stack.enter_context(exporting_cluster(cluster, own))
         wait_for(lambda: exporter.get("/-/ready").ok, "the first poll")
         time.sleep(_SETTLED)
-        yield Scene(lab, exporter, others)
+        yield Scene(lab, exporter, others, source)
 
 
 def _announced(process: subprocess.Popen[bytes], name: str) -> FindingDocument:

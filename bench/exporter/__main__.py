@@ -3,9 +3,9 @@
 import sys
 
 from bench.bench import run_all
-from bench.exporter import dashboards, growth, hung, limit, peers, soak
+from bench.exporter import dashboards, growth, hung, limit, peers, second_source, soak
 
-BENCHES = (peers.BENCH, limit.BENCH, growth.BENCH, hung.BENCH, dashboards.BENCH, soak.BENCH)
+BENCHES = (peers.BENCH, limit.BENCH, growth.BENCH, hung.BENCH, second_source.BENCH, dashboards.BENCH, soak.BENCH)
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ def cluster_findings(
     triage: Mapping[FindingKey, Triage] = MappingProxyType({}),
 ) -> Document:
     """Return the entry of one cluster. Before the first diagnosis all its lists are empty, including `checked`."""
-    cluster = Cluster(version=snapshot.version if snapshot else None, management=management)
+    cluster = Cluster.of(snapshot, management)
     # Only families that are read in every round: the others are older by design.
     parts = {} if snapshot is None else snapshot.parts
     ages = {name: age for name in FAST if name in parts and (age := parts[name].age(now)) is not None}

@@ -53,6 +53,7 @@ class FetchMode(StrEnum):
     MULTIPLE: endpoint -> answer, without endpoints that the broker does not have (404).
     PER_NODE: node -> answer; the endpoint contains `{node}`.
     PER_CONNECTION: connection -> answer, for some AMQP 1.0 connections; the endpoint contains `{name}`.
+    METRICS: the figures of all nodes, from their Prometheus endpoints.
     """
 
     SINGLE = "single"
@@ -61,6 +62,7 @@ class FetchMode(StrEnum):
     MULTIPLE = "multiple"
     PER_NODE = "per_node"
     PER_CONNECTION = "per_connection"
+    METRICS = "metrics"
 
 
 class EndpointFamily(NamedTuple):
@@ -154,6 +156,24 @@ FAMILIES = {
 
 Only queues are paged: for every page of channels or connections the broker builds the full list (`rabbit_mgmt_util`).
 """
+
+METRICS = "prometheus"
+"""Name of the second source among the families that are polled. Its figures are joined into the other parts."""
+
+
+def _as_read(payload: object, _version: Version | None) -> tuple[Any, Gaps]:
+    return payload, Gaps()
+
+
+POLLED = {
+    **{name: FAMILIES[name] for name in ("overview", "nodes")},
+    # Before the queues, whose settings are read in another way if their figures come from here.
+    METRICS: EndpointFamily(
+        ("/metrics", "/metrics/detailed"), FetchMode.METRICS, _as_read, weight=12.0, min_share=1 - 7 / 8
+    ),
+    **{name: family for name, family in FAMILIES.items() if name not in {"overview", "nodes"}},
+}
+"""The families of the management API and the second source, in the order in which they are read."""
 
 FAST = tuple(name for name, family in FAMILIES.items() if not family.min_interval)
 """Families that are due in every round. Rules depend on them; if all of them fail, the broker is unreachable."""

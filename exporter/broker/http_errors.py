@@ -19,6 +19,9 @@ from ackscope.log import redact
 
 _NODE = "the node"
 
+METRICS_ENDPOINT = "the Prometheus endpoint"
+"""The server of `map_transport_error` for the plugin rabbitmq_prometheus."""
+
 
 class AdministratorsOnly(Refused):
     """An endpoint for administrators only (`user-limits` of 4.3, `feature-flags` of 3.10)."""
@@ -74,6 +77,30 @@ def map_status_error(
     return BadAnswer(f"{place}: {status}{_in_brackets(reason)}; expected 200")
 
 
+def map_metrics_status_error(address: Address, path: str, status: int, user: str | None) -> BrokerError:
+    """Return the error for a status other than 200 of a Prometheus endpoint; `user` is None if no password was sent."""
+    place = f"{address.where}{address.path}{path}"
+    if status in {401, 403}:
+        who = "no user was given" if user is None else f"user {user!r} is refused"
+        return Refused(f"{place}: {status}, {who}; set prometheus.username and prometheus.password_file")
+    if status == 404:
+        return BadAnswer(
+            f"{place}: 404, no metrics of RabbitMQ here; check the address, and that the plugin is enabled "
+            "(`rabbitmq-plugins enable rabbitmq_prometheus`)"
+        )
+    if status in {503, 504}:
+        return Unreachable(f"{place}: {status}, not available; the node or a proxy is not ready, try later")
+    return BadAnswer(f"{place}: {status}; expected 200")
+
+
+def not_metrics_error(address: Address, path: str) -> BadAnswer:
+    """Return the error for an answer that should have been the metrics of a node."""
+    return BadAnswer(
+        f"{address.where}{address.path}{path}: not the metrics of a RabbitMQ node; give the address of the plugin "
+        "rabbitmq_prometheus (port 15692)"
+    )
+
+
 def not_json_error(address: Address, path: str, content_type: str, body: bytes | bytearray) -> BadAnswer:
     """Return the error for an answer that should have been JSON."""
     place = f"{address.where}{address.path}{path}"
@@ -105,6 +132,11 @@ def map_transport_error(
     if has(socket.gaierror):
         return Unreachable(f"{place}: unknown host name; check the spelling and the resolver")
     if has(ConnectionRefusedError):
+        if server == METRICS_ENDPOINT:
+            return Unreachable(
+                f"{place}: {FailurePhrase.REFUSED}; check that the node is up, that the port is right (15692), and "
+                "that the plugin is enabled (`rabbitmq-plugins enable rabbitmq_prometheus`)"
+            )
         if server != _NODE:
             return Unreachable(f"{place}: {FailurePhrase.REFUSED}; check that {server} is up and its address is right")
         return Unreachable(

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 from ackscope.clock import Clock
 from ackscope.errors import BrokerError
 from ackscope.failures import FailurePhrase
-from ackscope.snapshot import Overview
+from ackscope.snapshot import Node, Overview
 from exporter.broker.amqp_sessions import AmqpSessions
 from exporter.broker.client import ManagementClient
 from exporter.broker.cost_model import RttEstimator
 from exporter.broker.credentials import Credentials, credentials_from
 from exporter.broker.endpoints.queues import QueueKey
-from exporter.broker.families import FAMILIES, FamilyReading, FetchMode
+from exporter.broker.families import FAMILIES, METRICS, POLLED, FamilyReading, FetchMode
 from exporter.broker.fetch import (
     UNRESPONSIVE_RETRY_SECONDS,
     fetch_multiple,
@@ -25,7 +25,16 @@ from exporter.broker.fetch import (
 )
 from exporter.broker.fields import Version, version_of
 from exporter.broker.health_poller import HealthPoller
-from exporter.broker.queue_reader import MANY_QUEUES, QueueBudget, QueueHints, QueueReader, QueuesReading
+from exporter.broker.prometheus.merge import FigureMerger
+from exporter.broker.prometheus.reader import MetricsReader, MetricsScrape
+from exporter.broker.queue_reader import (
+    MANY_QUEUES,
+    QueueBudget,
+    QueueHints,
+    QueueMode,
+    QueueReader,
+    QueuesReading,
+)
 from exporter.broker.session import connection_pool
 from exporter.broker.settings import ManagementSettings
 
@@ -59,9 +68,13 @@ class BrokerReader:
         clock: timestamps of readings.
         what: name of the settings in error messages, such as `clusters.shop.management`.
         credentials: shared with other readers of the same settings; by default its own.
+        metrics: reads the Prometheus endpoints of the nodes; None if they are not a source. If it is the only source,
+            the settings are those of any of these endpoints, and no other family is read.
 
     Attributes:
         queues: reads the queues within a budget; `read` always reads them in full.
+        metrics: as given.
+        merger: joins the figures of the endpoints with the other parts.
         check_max_age: seconds for which a health check that passed is not polled again.
     """
 
@@ -71,8 +84,11 @@ class BrokerReader:
         clock: Clock,
         what: str = "management",
         credentials: Credentials | None = None,
+        metrics: MetricsReader | None = None,
     ) -> None:
         self._clock = clock
+        self.metrics = metrics
+        self.merger = FigureMerger(alone=metrics is not None and metrics.alone)
         # Shared, so that all connections use the same token.
         shared = credentials_from(settings, what) if credentials is None else credentials
         rtt, connections = RttEstimator(), connection_pool(len(FAMILIES))
@@ -91,6 +107,20 @@ class BrokerReader:
         self._overview_attempted = threading.Event()
         self._nodes_attempted = threading.Event()
         self._connections_attempted = threading.Event()
+        self._metrics_attempted = threading.Event()
+        self._node_records: tuple[Node, ...] = ()
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """The families that there is a source for."""
+        if self.metrics is None:
+            return tuple(FAMILIES)
+        return (METRICS,) if self.metrics.alone else tuple(POLLED)
+
+    @property
+    def settings_listed(self) -> bool:
+        """Whether the latest list of queues has the settings of all of them, and not only of some."""
+        return self.queues.mode is not QueueMode.TOTALS
 
     @property
     def version(self) -> Version | None:
@@ -99,6 +129,8 @@ class BrokerReader:
 
     def cost(self, family: str) -> PollCost:
         """Return the accumulated cost of polling a family."""
+        if family == METRICS:
+            return PollCost(*(self.metrics.cost if self.metrics is not None else (0.0, 0, 0)))
         client = self._clients[family]
         return PollCost(client.seconds, client.requests, client.received)
 
@@ -108,6 +140,8 @@ class BrokerReader:
         Raises:
             BrokerError: the family could not be read.
         """
+        if family == METRICS:
+            return self._scrape()
         paths, mode, *_ = FAMILIES[family]
         client = self._clients[family]
         match mode:
@@ -123,6 +157,13 @@ class BrokerReader:
                 return self._fetch_per_node(family, client, paths[0])
             case FetchMode.PER_CONNECTION:
                 return fetch_per_connection(client, paths[0], self._sessions.due(self._version))
+
+    def _scrape(self) -> MetricsScrape | None:
+        """Read the Prometheus endpoints; None if the management API has all figures."""
+        metrics = self.metrics
+        if metrics is None or not metrics.wanted(self._overview):
+            return None
+        return metrics.read(self._overview, self._node_records)
 
     def _fetch_per_node(self, family: str, client: ManagementClient, path: str) -> dict[str, Any]:
         """Fetch the answer of each node. A silent node is then skipped for a while: an attempt costs a full timeout."""
@@ -150,12 +191,12 @@ class BrokerReader:
     def _read(self, family: str) -> FamilyReading[Any]:
         began = self._clock.now()
         try:
-            value, gaps = FAMILIES[family].decode(self.payload(family), self._version)
+            value, gaps = POLLED[family].decode(self.payload(family), self._version)
             if isinstance(value, Overview):
                 self._overview = value
                 self._version = version_of(value.rabbitmq_version) or self._version
             if family == "nodes":
-                self._nodes = tuple(node.name for node in value if node.running)
+                self._nodes, self._node_records = tuple(node.name for node in value if node.running), value
             if family == "connections":
                 self._sessions.listed(value, self._clock.now())
             if family == "sessions":
@@ -171,6 +212,8 @@ class BrokerReader:
                 self._nodes_attempted.set()
             if family == "connections":
                 self._connections_attempted.set()
+            if family == METRICS:
+                self._metrics_attempted.set()
         done = self._clock.now()
         at = self._sessions.known_at(done) if family == "sessions" else done
         return FamilyReading(value=value, gaps=dict(gaps), at=at, seconds=done.since(began))
@@ -178,9 +221,11 @@ class BrokerReader:
     def queue_hints(self, redelivering: Collection[QueueKey] = ()) -> QueueHints:
         """Return the hints about queues from the latest overview, with the given redelivering queues."""
         overview = self._overview
+        # With figures from elsewhere, the list is read for the settings of the queues, which totals do not have.
+        joined = self.metrics is not None and self.metrics.answered
         return QueueHints(
             queue_count=overview.queues if overview else None,
-            statistics=overview.statistics if overview else None,
+            statistics=overview.statistics if overview and not joined else None,
             redelivering=redelivering,
         )
 
@@ -212,7 +257,7 @@ class BrokerReader:
         return self._read("queues")
 
     def close(self) -> None:
-        """Close all connections."""
+        """Close all connections of the management API. The endpoints belong to whoever made `metrics`."""
         for client in self._clients.values():
             client.close()
 
@@ -223,10 +268,15 @@ class BrokerReader:
         """
         if self._prerequisites_deadline is None:
             self._prerequisites_deadline = time.monotonic() + _PREREQUISITE_WAIT_SECONDS
+        if self.metrics is not None and self.metrics.alone:
+            return
         if family != "overview":
             self._overview_attempted.wait(max(0.0, self._prerequisites_deadline - time.monotonic()))
-        if FAMILIES[family].mode is FetchMode.PER_NODE:
+        metrics, overview = self.metrics, self._overview
+        if family == "queues" and metrics is not None and overview is not None and metrics.wanted(overview):
+            self._metrics_attempted.wait(self._timeout)
+        if POLLED[family].mode in {FetchMode.PER_NODE, FetchMode.METRICS}:
             self._nodes_attempted.wait(max(0.0, self._prerequisites_deadline - time.monotonic()))
-        if FAMILIES[family].mode is FetchMode.PER_CONNECTION:
+        if POLLED[family].mode is FetchMode.PER_CONNECTION:
             # The list of connections is long on some brokers. Without it, no session would be known.
             self._connections_attempted.wait(self._timeout)

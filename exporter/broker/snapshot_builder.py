@@ -10,10 +10,12 @@ from typing import Any
 from ackscope.clock import Clock, Instant
 from ackscope.errors import BrokerError
 from ackscope.failures import FailurePhrase
+from ackscope.second_source import MetricsReading
 from ackscope.snapshot import Part, Snapshot
 from exporter.broker.amqp_sessions import with_sessions
 from exporter.broker.credentials import Credentials
-from exporter.broker.families import FAMILIES, FAST, FamilyReading, T
+from exporter.broker.families import FAMILIES, FAST, METRICS, POLLED, FamilyReading, T
+from exporter.broker.prometheus.reader import MetricsReader
 from exporter.broker.reader import BrokerReader
 from exporter.broker.settings import ManagementSettings
 from exporter.broker.visibility import hidden_queues, without_misleading_lists
@@ -29,6 +31,7 @@ def read_once(
     deadline_seconds: float,
     families: Iterable[str] = FAMILIES,
     credentials: Credentials | None = None,
+    metrics: MetricsReader | None = None,
 ) -> Snapshot:
     """Read families once, concurrently. A family that failed or took too long becomes a part with an error.
 
@@ -42,15 +45,16 @@ def read_once(
         deadline_seconds: time limit in seconds.
         families: families to read; the parts of others stay empty.
         credentials: shared with other readers; by default its own.
+        metrics: reads the Prometheus endpoints; see `BrokerReader`.
 
     Raises:
         UsageError: invalid address.
         ConfigError: a file of the settings cannot be read.
     """
     limited = settings.model_copy(update={"timeout": min(settings.timeout, deadline_seconds)})
-    reader = BrokerReader(limited, clock, credentials=credentials)
-    selected = set(families)
-    ordered = [family for family in FAMILIES if family in selected]
+    reader = BrokerReader(limited, clock, credentials=credentials, metrics=metrics)
+    selected = {*families, METRICS}.intersection(reader.families)
+    ordered = [family for family in POLLED if family in selected]
     results: SimpleQueue[tuple[str, Part[Any]]] = SimpleQueue()
     deadline = monotonic() + deadline_seconds
     late = f"{FailurePhrase.NO_ANSWER} {deadline_seconds:g} s"
@@ -72,8 +76,8 @@ def read_once(
         except Empty:
             pass
 
-    fast = [family for family in ordered if family in FAST]
-    slow = [family for family in ordered if family not in FAST]
+    fast = [family for family in ordered if family in {*FAST, METRICS}]
+    slow = [family for family in ordered if family not in fast]
     start(fast)
     if slow:
         # Wait for the fast families for a quarter of the time, which is long for them.
@@ -82,17 +86,28 @@ def read_once(
     collect(deadline, set(ordered))
     if not pending:
         reader.close()
-    return assemble(cluster, clock.now(), parts)
+    joined, prometheus = joined_parts(reader, parts)
+    return assemble(cluster, clock.now(), joined, prometheus)
 
 
-def assemble(cluster: str, at: Instant, parts: Mapping[str, Part[Any]]) -> Snapshot:
+def joined_parts(
+    reader: BrokerReader, parts: Mapping[str, Part[Any]]
+) -> tuple[dict[str, Part[Any]], Part[MetricsReading]]:
+    """Return the parts with the figures of the second source, and how that was read."""
+    complete = {family: parts.get(family, Part()) for family in FAMILIES}
+    return reader.merger.merged(complete, parts.get(METRICS, Part()), settings_read=reader.settings_listed)
+
+
+def assemble(
+    cluster: str, at: Instant, parts: Mapping[str, Part[Any]], prometheus: Part[MetricsReading] | None = None
+) -> Snapshot:
     """Build a snapshot of these parts, without lists that mislead for lack of permissions or statistics.
 
     Consumers of AMQP 1.0 get what their sessions tell about them.
     """
     complete = {family: parts.get(family, Part()) for family in FAMILIES}
     joined = with_sessions(without_misleading_lists(complete))
-    snapshot = replace(Snapshot(cluster=cluster, taken=at), **dict[str, Any](joined))
+    snapshot = replace(Snapshot(cluster=cluster, taken=at, prometheus=prometheus or Part()), **dict[str, Any](joined))
     return replace(snapshot, hidden_queues=hidden_queues(snapshot))
 
 
@@ -105,7 +120,7 @@ def raise_if_unreadable(snapshot: Snapshot) -> None:
     # Links do not count: a server that is not a broker answers 404, like a broker without shovels and federation.
     # Sessions do not either: without known AMQP 1.0 connections they are read without a request.
     if all(part.value is None for name, part in snapshot.parts.items() if name not in ("links", "sessions")):
-        errors = [part.error for part in snapshot.parts.values() if part.error]
+        errors = [part.error for part in (*snapshot.parts.values(), snapshot.prometheus) if part.error]
         raise BrokerError(errors[0] if errors else f"cluster {snapshot.cluster!r}: nothing could be read")
 
 

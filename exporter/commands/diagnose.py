@@ -37,9 +37,16 @@ _TWO_LOOKS = 15.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    seen = parser.add_mutually_exclusive_group(required=True)
-    seen.add_argument("--management", metavar="URL", help="http://user:password@host:15672")
-    seen.add_argument(
+    parser.add_argument("--management", metavar="URL", help="http://user:password@host:15672")
+    parser.add_argument(
+        "--prometheus",
+        metavar="URL",
+        nargs="+",
+        default=[],
+        help="Prometheus endpoint of each node, http://host:15692: the only source, or with --management the source of "
+        "figures if the broker keeps no statistics",
+    )
+    parser.add_argument(
         "--bundle", metavar="FILE", type=Path, help="diagnose a file saved by `ackscope bundle`; needs no broker"
     )
     parser.add_argument(
@@ -69,12 +76,14 @@ def run(args: argparse.Namespace) -> int:
     """Diagnose a broker by two snapshots or more, a bundle, or continuously with --watch. Returns the exit code.
 
     Raises:
-        UsageError: invalid address or duration.
+        UsageError: no source, invalid address or duration.
         DataError: the bundle or the rollups cannot be read.
         BrokerError: the broker cannot be read at all.
     """
     if args.bundle is not None:
         return _replay(args)
+    if args.management is None and not args.prometheus:
+        raise UsageError("no source; give --management URL, --prometheus URL of each node, or --bundle FILE")
     if not _SHORTEST <= args.within <= _LONGEST:
         raise UsageError(
             f"--within: must be {_SHORTEST:.0f}s to {_LONGEST / 60:.0f}m, because two snapshots are taken {APART:.0f} "
@@ -82,9 +91,9 @@ def run(args: argparse.Namespace) -> int:
         )
     usual = rollups.baselines_from(args)
     if args.watch:
-        with observe(args.management, args.amqp) as look:
+        with observe(args.management, args.amqp, args.prometheus) as look:
             return watch(look, usual, as_json=args.json, everything=args.all)
-    with observe(args.management, args.amqp) as look:
+    with observe(args.management, args.amqp, args.prometheus) as look:
         seen, verdict = look_until_certain(look, usual, args.within)
     return _print(seen, verdict, args, look.management)
 
@@ -165,6 +174,8 @@ def two_looks(look: BrokerObserver, within: float) -> None:
 
 
 def _replay(args: argparse.Namespace) -> int:
+    if args.management is not None or args.prometheus:
+        raise UsageError("--bundle: a bundle is from the past; remove --management and --prometheus")
     if args.amqp is not None or args.watch or args.rollups is not None or args.cluster is not None:
         raise UsageError("--bundle: a bundle is from the past; remove --amqp, --watch, --rollups and --cluster")
     try:
@@ -193,7 +204,7 @@ def terminal_report(
 ) -> str:
     """A diagnosis as text for this terminal; `everything` also shows information and suppressed findings in full."""
     latest = seen.window.latest
-    cluster = Cluster(version=latest.version if latest else None, management=management)
+    cluster = Cluster.of(latest, management)
     broker = latest.broker if latest else None
     columns = shutil.get_terminal_size().columns
     return report(render_result(verdict, cluster), broker, seen.outcomes, columns, everything=everything)

@@ -1,17 +1,21 @@
 """Observes a broker repeatedly, optionally with probes; shared by diagnose, its watch mode, and bundle."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from pydantic import SecretStr
+from pydantic import SecretStr, ValidationError
 
 from ackscope.address import parse_amqp, parse_management
 from ackscope.clock import Clock, Instant, SystemClock
+from ackscope.errors import UsageError
 from ackscope.records import ProbeOutcome
 from ackscope.snapshot import Snapshot
+from diagnosis.text import MANAGEMENT
 from diagnosis.window import Window
+from exporter.broker.prometheus.reader import MetricsReader
+from exporter.broker.prometheus.settings import PrometheusSettings, SourceChoice
 from exporter.broker.settings import ManagementSettings
 from exporter.broker.snapshot_builder import raise_if_unreadable, read_once
 from exporter.probes_host.nodes import assign_outcome_nodes, probe_nodes
@@ -29,16 +33,20 @@ _PROBES = ProbesSettings(
 """Settings that suffice to break down confirm latency within seconds, at negligible load."""
 
 
+NO_ADDRESSES = PrometheusSettings()
+
+
 @dataclass(slots=True)
 class BrokerObserver:
     """Observes one broker. `window` and `outcomes` grow with each observation.
 
     Attributes:
-        cluster: host and port of its management API.
+        cluster: host and port of its management API, or of its first Prometheus endpoint.
         settings: how to read it.
         clock: dates the snapshots.
         probed: whether probes run.
         window: snapshots so far.
+        metrics: reads the Prometheus endpoints of its nodes.
     """
 
     cluster: str
@@ -46,6 +54,7 @@ class BrokerObserver:
     clock: Clock
     probed: bool
     window: Window
+    metrics: MetricsReader
     _latest: dict[tuple[str, str, str], ProbeOutcome] = field(default_factory=dict)
 
     def look(self, seconds: float) -> Snapshot:
@@ -57,7 +66,7 @@ class BrokerObserver:
         Raises:
             BrokerError: nothing can be read, and no probe runs.
         """
-        snapshot = read_once(self.cluster, self.settings, self.clock, seconds)
+        snapshot = read_once(self.cluster, self.settings, self.clock, seconds, metrics=self.metrics)
         if self.window.latest is not None:
             snapshot = fill_missing(self.window.latest, snapshot)
         if not self.probed:
@@ -71,7 +80,9 @@ class BrokerObserver:
 
     @property
     def management(self) -> str:
-        """URL of the management API, without credentials."""
+        """URL of the management API, without credentials; a placeholder if there is none."""
+        if self.metrics.alone:
+            return MANAGEMENT
         return self.settings.address().url
 
     @property
@@ -86,27 +97,54 @@ class BrokerObserver:
         self._latest = {**self._latest, **found}
 
 
+def _endpoints(urls: Sequence[str]) -> PrometheusSettings:
+    try:
+        return PrometheusSettings(urls=tuple(urls))
+    except ValidationError as error:
+        why = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise UsageError(f"--prometheus: {why}") from None
+
+
 @contextmanager
-def observe(management: str, amqp: str | None) -> Iterator[BrokerObserver]:
+def observe(management: str | None, amqp: str | None, prometheus: Sequence[str] = ()) -> Iterator[BrokerObserver]:
     """Observe a broker, with probes if an AMQP address is given; they clean up at the end.
+
+    Args:
+        management: address of its management API; None to read only the Prometheus endpoints.
+        amqp: where probes publish and consume.
+        prometheus: addresses of the Prometheus endpoints of its nodes; by default port 15692 of each node, which is
+            read if the broker keeps no statistics.
 
     Raises:
         UsageError: invalid address.
     """
-    parse_management(management)
+    if management is not None:
+        parse_management(management)
+    for url in prometheus:
+        parse_management(url, "--prometheus")
     if amqp is not None:
         parse_amqp(amqp)
     probed = None if amqp is None else AmqpSettings(url=SecretStr(amqp))
-    with observe_by_settings(ManagementSettings(url=management), probed) as look:
+    endpoints = _endpoints(prometheus)
+    settings = endpoints.at(endpoints.urls[0]) if management is None else ManagementSettings(url=management)
+    with observe_by_settings(settings, probed, endpoints, alone=management is None) as look:
         yield look
 
 
 @contextmanager
-def observe_by_settings(management: ManagementSettings, amqp: AmqpSettings | None) -> Iterator[BrokerObserver]:
-    """Observe a broker as `observe` does, by settings that are valid."""
-    cluster = management.address().where
+def observe_by_settings(
+    management: ManagementSettings,
+    amqp: AmqpSettings | None,
+    prometheus: PrometheusSettings = NO_ADDRESSES,
+    *,
+    alone: bool = False,
+) -> Iterator[BrokerObserver]:
+    """Observe a broker as `observe` does, by settings that are valid; `alone` if there is no management API."""
+    address = management.address()
+    cluster = address.where
     clock = SystemClock()
-    look = BrokerObserver(cluster, management, clock, amqp is not None, Window.empty(cluster))
+    metrics = MetricsReader(prometheus, SourceChoice.AUTO, None if alone else address.host, clock, "--prometheus")
+    look = BrokerObserver(cluster, management, clock, amqp is not None, Window.empty(cluster), metrics)
     if amqp is None:
         yield look
         return

@@ -75,7 +75,7 @@ def _show(
     elif sys.stdout.isatty():
         broker = latest.broker if latest else None
         columns = shutil.get_terminal_size().columns
-        cluster = Cluster(version=latest.version if latest else None, management=look.management)
+        cluster = Cluster.of(latest, look.management)
         text = _CLEAR + report(render_result(verdict, cluster), broker, look.outcomes, columns, everything=everything)
         text += f"\npolling every {EVERY:.0f} s; Ctrl-C to stop\n"
     else:

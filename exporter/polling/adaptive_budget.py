@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ackscope.clock import Instant
 from ackscope.snapshot import Node, Overview, Part
 from exporter.broker.cost_model import SlidingMin
-from exporter.broker.families import FAMILIES
+from exporter.broker.families import POLLED
 from exporter.polling.budget import TOTALS_MAX_SHARE, Demand
 
 MAX_SHARE = 0.01
@@ -199,7 +199,7 @@ def _idle_demand(name: str, demand: Demand, queues_interval: float) -> Demand:
 
     A cheap family is still read at least as often as the queues.
     """
-    interval = FAMILIES[name].idle_interval
+    interval = POLLED[name].idle_interval
     if demand.cost < CHEAP_SECONDS:
         interval = min(interval, queues_interval)
     return replace(demand, min_interval=max(demand.min_interval, interval))

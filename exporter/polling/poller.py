@@ -18,13 +18,14 @@ from ackscope.errors import BrokerError
 from ackscope.log import get_logger
 from ackscope.snapshot import Part, Snapshot
 from exporter.broker.endpoints.queues import QueueKey
-from exporter.broker.families import FAMILIES, FamilyReading
+from exporter.broker.families import METRICS, POLLED, FamilyReading
 from exporter.broker.http_errors import NoStatistics
+from exporter.broker.prometheus.reader import MetricsReader
 from exporter.broker.queue_reader import QueueBudget, QueueMode
 from exporter.broker.queue_store import DetailCoverage
 from exporter.broker.reader import BrokerReader, PollCost
 from exporter.broker.settings import ManagementSettings
-from exporter.broker.snapshot_builder import assemble, to_part
+from exporter.broker.snapshot_builder import assemble, joined_parts, to_part
 from exporter.polling.adaptive_budget import AdaptiveBudget
 from exporter.polling.budget import Demand, family_shares, interval_for, split_queue_share
 from exporter.polling.pool import WorkerPool
@@ -71,6 +72,7 @@ class Poller:
         settings: interval and budget.
         clock: timestamps of readings and snapshots.
         on_snapshot: called from the poller's thread after each round; should be fast.
+        metrics: reads the Prometheus endpoints of the nodes; see `BrokerReader`.
 
     Raises:
         UsageError: invalid address.
@@ -84,16 +86,17 @@ class Poller:
         settings: PollSettings,
         clock: Clock,
         on_snapshot: Callable[[Snapshot], None],
+        metrics: MetricsReader | None = None,
     ) -> None:
         self._cluster, self._clock, self._on_snapshot = cluster, clock, on_snapshot
         self._interval, self._budget = settings.interval, AdaptiveBudget(settings.budget)
-        self._reader = BrokerReader(management, clock, f"clusters.{cluster}.management")
+        self._reader = BrokerReader(management, clock, f"clusters.{cluster}.management", metrics=metrics)
         self._changed = threading.Condition()
         self._schedules = {
-            name: EndpointSchedule(name, max(self._interval, family.min_interval), self._interval)
-            for name, family in FAMILIES.items()
+            name: EndpointSchedule(name, max(self._interval, POLLED[name].min_interval), self._interval)
+            for name in self._reader.families
         }
-        self._pool = WorkerPool(f"poll-{cluster}-idle", max_threads=len(FAMILIES))
+        self._pool = WorkerPool(f"poll-{cluster}-idle", max_threads=len(self._schedules))
         self._round_thread = threading.Thread(target=self._run_rounds, name=f"poll-{cluster}", daemon=True)
         # Both guarded by `_changed`: the broker is reachable again; a reading ended after its round was published.
         self._stopping = self._recovered = self._late_reading = False
@@ -148,6 +151,8 @@ class Poller:
             thread.join(max(0.0, deadline - time.monotonic()))
         if not self.threads:
             self._reader.close()
+            if self._reader.metrics is not None:
+                self._reader.metrics.close()
 
     # ------------------------------------------------------------ in the threads of the readings
 
@@ -163,7 +168,10 @@ class Poller:
             if reading is not None and family == "queues":
                 self._coverage = self._reader.queues.coverage()
         except BrokerError as error:
-            part, unavailable = replace(schedule.part, error=str(error)), isinstance(error, NoStatistics)
+            part = replace(schedule.part, error=str(error))
+            # Endpoints that nobody configured may well not exist.
+            guessed = family == METRICS and not (self._reader.metrics and self._reader.metrics.configured)
+            unavailable = isinstance(error, NoStatistics) or guessed
         except Exception:
             # Boundary: a bug in one family must not end polling, neither of this family nor of the others.
             log.exception("internal error in ackscope while reading", cluster=self._cluster, endpoint=family)
@@ -239,7 +247,8 @@ class Poller:
             self._late_reading = False
             parts = {family: schedule.current_part() for family, schedule in self._schedules.items()}
             unavailable = [family for family, schedule in self._schedules.items() if schedule.unavailable]
-        snapshot = assemble(self._cluster, self._clock.now(), parts)
+        joined, prometheus = joined_parts(self._reader, parts)
+        snapshot = assemble(self._cluster, self._clock.now(), joined, prometheus)
         self._latest = snapshot
         self._state_log.log_changes(snapshot, unavailable, self._reader.queues)
         self._on_snapshot(snapshot)
@@ -248,15 +257,18 @@ class Poller:
         """Divide the budget by current costs and set the interval of each family."""
         schedules, queues = self._schedules, self._reader.queues
         demands = {name: schedule.demand for name, schedule in schedules.items()}
-        demands["queues"] = replace(demands["queues"], cost=queues.full_cost)
-        queues_interval = schedules["queues"].stats.interval or 0.0
-        demands = self._budget.plan(demands, schedules["overview"].part, schedules["nodes"].part, queues_interval)
+        queues_interval = 0.0
+        if "queues" in schedules:
+            demands["queues"] = replace(demands["queues"], cost=queues.full_cost)
+            queues_interval = schedules["queues"].stats.interval or 0.0
+        demands = self._budget.plan(demands, self._part("overview"), self._part("nodes"), queues_interval)
         self._reader.check_max_age = self._budget.check_max_age
         shares = family_shares(demands, self._budget.share)
         for name, schedule in schedules.items():
             interval = schedule.corrected_interval(interval_for(demands[name], shares[name]))
             schedule.stats = replace(schedule.stats, interval=interval)
-        self._plan_queues(shares["queues"])
+        if "queues" in schedules:
+            self._plan_queues(shares["queues"])
         spent = sum(schedule.stats.cost_seconds for schedule in schedules.values() if not schedule.demand.vital)
         self._spending.append((now.mono, spent))
         while len(self._spending) > 2 and now.mono - self._spending[1][0] >= _SPENT_WINDOW_SECONDS:
@@ -285,8 +297,13 @@ class Poller:
             acceptable = max(self._interval, full_interval)
             schedule.stats = replace(schedule.stats, interval=min(schedule.stats.interval, acceptable))
 
+    def _part(self, name: str) -> Part[Any]:
+        """Return the latest reading of a family; if its figures come from the second source, as published last."""
+        read = self._schedules.get(name)
+        return self._latest.parts[name] if read is None or self._latest.prometheus.value is not None else read.part
+
     def _start_due(self, horizon: float) -> list[EndpointSchedule]:
-        channels, consumers, queues = (self._schedules[name].part for name in ("channels", "consumers", "queues"))
+        channels, consumers, queues = (self._part(name) for name in ("channels", "consumers", "queues"))
         budget, redelivering = self._queue_budget, self._redelivery_hints.update(channels, consumers, queues)
         # In mode TOTALS a step runs every round: it reads totals when they are due, and statistics in between.
         steps = self._reader.queues.next_mode(budget, self._reader.queue_hints()) is QueueMode.TOTALS

@@ -7,7 +7,7 @@ from typing import Any
 from ackscope.clock import Instant
 from ackscope.snapshot import Part
 from exporter.broker.cost_model import CostBaseline
-from exporter.broker.families import FAMILIES
+from exporter.broker.families import POLLED
 from exporter.broker.reader import PollCost
 from exporter.polling.budget import VITAL_MAX_SHARE, Demand
 
@@ -96,7 +96,7 @@ class EndpointSchedule:
     _due: float = float("-inf")
 
     def __post_init__(self) -> None:
-        self._baseline = CostBaseline(cost_follows_size=FAMILIES[self.name].cost_follows_size)
+        self._baseline = CostBaseline(cost_follows_size=POLLED[self.name].cost_follows_size)
 
     @property
     def cost(self) -> float:
@@ -113,7 +113,7 @@ class EndpointSchedule:
     @property
     def demand(self) -> Demand:
         """What the family needs of the budget."""
-        family = FAMILIES[self.name]
+        family = POLLED[self.name]
         return Demand(
             cost=self.cost,
             min_interval=self.min_interval,

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Mapping
 
 from ackscope.log import get_logger
-from ackscope.snapshot import FAMILIES, Snapshot
-from exporter.broker.families import FAST
+from ackscope.snapshot import Snapshot
+from exporter.broker.families import FAST, METRICS, POLLED
 from exporter.broker.queue_reader import TOTALS_UNSUPPORTED, QueueMode, QueueReader
 from exporter.broker.visibility import (
     NEEDS_MONITORING_TAG,
@@ -58,7 +58,10 @@ class StateChangeLogger:
         own_objects_only = sees_own_objects_only(parts)
         # One log line explains the failures of all these families.
         explained = {*unavailable, *(NEEDS_MONITORING_TAG if own_objects_only else ())}
-        self._log_failures({name: part.error for name, part in parts.items() if part.error}, explained)
+        metrics = snapshot.prometheus
+        alone = metrics.value is not None and metrics.value.alone
+        failing = {name: part.error for name, part in parts.items() if part.error and not alone}
+        self._log_failures(failing | ({METRICS: metrics.error} if metrics.error else {}), explained)
         if own_objects_only and not self._own_objects_only:
             self._log.warning(
                 "user lacks the tag monitoring",
@@ -85,10 +88,10 @@ class StateChangeLogger:
             self._grace_rounds -= 1
             return
         previous, self._failing = self._failing, failing
-        for family in [name for name in FAMILIES if name in failing and name not in previous]:
+        for family in [name for name in POLLED if name in failing and name not in previous]:
             if family not in explained and failing[family] != NO_STATISTICS:
                 self._log.warning("endpoint cannot be read", endpoint=family, error=failing[family])
-        for family in [name for name in FAMILIES if name in previous and name not in failing]:
+        for family in [name for name in POLLED if name in previous and name not in failing]:
             self._log.info("endpoint can be read again", endpoint=family)
 
     def _log_broker(self, snapshot: Snapshot) -> None:

@@ -101,7 +101,7 @@ class PollerRegistry:
         created, reset = [], []
         for name, cluster in settings.clusters.items():
             before = self._polled.get(name)
-            mark = fingerprint(cluster.management, settings.poll)
+            mark = fingerprint(cluster.model_copy(update={"amqp": None}), settings.poll)
             if before is not None and before.fingerprint == mark:
                 clusters[name] = before
                 continue
@@ -111,7 +111,8 @@ class PollerRegistry:
             if not same:
                 reset.append(name)
             relay = SnapshotRelay(self._sink, self._latest(name) if same else None)
-            poller = Poller(name, cluster.management, settings.poll, self._clock, relay)
+            metrics = cluster.metrics(self._clock, f"clusters.{name}.prometheus")
+            poller = Poller(name, cluster.access, settings.poll, self._clock, relay, metrics)
             clusters[name] = PolledCluster(poller, relay, mark, broker)
         removed = tuple(name for name in self._polled if name not in clusters)
         return ReconcilePlan(clusters, tuple(created), tuple(reset), removed)
@@ -132,7 +133,7 @@ class PollerRegistry:
 
 
 def _broker(cluster: ClusterSettings) -> str:
-    address = cluster.management.address()
+    address = cluster.access.address()
     return f"{address.where}{address.path}"
 
 

@@ -18,6 +18,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     overview = view.overview
     hidden = _hidden(view)
     statistics_off = overview is not None and overview.statistics is False
+    figures = statistics_off and view.metrics is not None and "queues" in view.metrics.families
     rates_off = not statistics_off and overview is not None and overview.rates_mode == "none"
     if not (hidden or statistics_off or rates_off):
         return
@@ -27,13 +28,21 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         evidence.append(Evidence(key="hidden_queues", value=hidden, source=listed))
     if statistics_off:
         evidence.append(Evidence(key="statistics", value="true", source=source("/api/overview", "disable_stats")))
+    if figures:
+        read = source("/metrics") + source("/metrics/detailed")
+        evidence.append(Evidence(key="endpoints", value=len(view.metrics.nodes if view.metrics else ()), source=read))
     if rates_off:
         evidence.append(Evidence(key="rates_mode", value="none", source=source("/api/overview", "rates_mode")))
     yield Finding(
         rule=NAME,
-        severity=Severity.WARNING,
+        severity=Severity.INFO if figures and not hidden else Severity.WARNING,
         subject=Subject(kind="cluster", name=view.window.cluster),
-        facts={"hidden_queues": hidden, "statistics_off": statistics_off, "rates_off": rates_off},
+        facts={
+            "hidden_queues": hidden,
+            "statistics_off": statistics_off,
+            "rates_off": rates_off,
+            "figures_from_metrics": figures,
+        },
         certainty=Certainty.CERTAIN,
         evidence=tuple(evidence),
     )

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from ackscope.snapshot import Node, NodeLink
+from ackscope.snapshot import Node
+from ackscope.topology import NodeLink
 from exporter.broker.fields import (
     Field,
     FieldTable,

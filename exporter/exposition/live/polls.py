@@ -1,11 +1,13 @@
 """Metrics of polling each cluster: success, age, cost, failures, coverage, unusable fields."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from prometheus_client.core import Metric
 
 from ackscope.clock import Instant
 from ackscope.snapshot import Part, Queue, Snapshot
+from exporter.broker.families import METRICS
 from exporter.broker.queue_reader import QueueMode
 from exporter.exposition.specs import MetricFamilies, counter, gauge, untested_because
 from exporter.polling.poller import PollerStats
@@ -157,7 +159,7 @@ def ages(states: Mapping[str, ClusterState], stats: Mapping[str, PollerStats], n
     for state in states.values():
         snapshot = state.snapshot
         if snapshot is not None:
-            for family, part in snapshot.parts.items():
+            for family, part in _polled(snapshot).items():
                 families.add(AGE, {"cluster": snapshot.cluster, "family": family}, part.age(now))
     return families.result()
 
@@ -182,8 +184,15 @@ def _costs(families: MetricFamilies, cluster: str, counted: PollerStats) -> None
         families.add(COST, labels, counts.cost_seconds)
 
 
+def _polled(snapshot: Snapshot) -> dict[str, Part[Any]]:
+    """Return the parts, with the second source where it is read."""
+    metrics = snapshot.prometheus
+    in_use = metrics.value is not None or metrics.error is not None
+    return {**snapshot.parts, METRICS: metrics} if in_use else snapshot.parts
+
+
 def _parts(families: MetricFamilies, snapshot: Snapshot) -> None:
-    for family, part in snapshot.parts.items():
+    for family, part in _polled(snapshot).items():
         labels = {"cluster": snapshot.cluster, "family": family}
         if part.at is not None or part.error is not None:
             families.add(SUCCESS, labels, int(part.error is None))

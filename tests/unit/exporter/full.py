@@ -4,19 +4,7 @@ from dataclasses import fields
 from typing import Any
 
 from ackscope.counters import MessageStats
-from ackscope.snapshot import (
-    Alarm,
-    Channel,
-    Connection,
-    Consumer,
-    HealthCheck,
-    Node,
-    NodeLink,
-    Overview,
-    Part,
-    Queue,
-    Snapshot,
-)
+from ackscope.snapshot import Alarm, Channel, Connection, Consumer, HealthCheck, Node, Overview, Part, Queue, Snapshot
 from ackscope.topology import (
     AuthAttempts,
     Binding,
@@ -26,6 +14,7 @@ from ackscope.topology import (
     Feature,
     Limit,
     Link,
+    NodeLink,
     NodeMemory,
     Policy,
     VHost,

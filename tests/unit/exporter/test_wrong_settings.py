@@ -68,7 +68,13 @@ WRONG = [
     ),
     # Clusters.
     ("clusters: [shop]\n", "clusters: must be keys and values"),
-    ("clusters: {shop: {}}\n", "clusters.shop.management: must be set"),
+    (
+        "clusters: {shop: {}}\n",
+        (
+            "clusters.shop: no source; set management.url, or prometheus.urls if only the Prometheus endpoints can "
+            "be reached"
+        ),
+    ),
     (
         SHOP.replace("shop", '"../shop"'),
         "clusters: invalid cluster name '../shop'; use letters, digits, dot, dash and underscore",

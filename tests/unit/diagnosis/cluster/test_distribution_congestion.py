@@ -1,6 +1,6 @@
 import pytest
 
-from ackscope.snapshot import NodeLink
+from ackscope.topology import NodeLink
 from tests.unit.diagnosis.cluster.scenes import ONE, TWO, node, reported
 from tests.unit.diagnosis.pictures import film, look
 

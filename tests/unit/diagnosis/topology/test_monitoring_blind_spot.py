@@ -21,7 +21,12 @@ def test_hidden_queues_are_a_warning():
     (finding,) = blind_to(look(film(lambda _t: {"hidden_queues": 3}, until=10)))
 
     assert ("warning", "cluster", ()) == (finding.severity, finding.subject.kind, finding.consequences)
-    assert {"hidden_queues": 3, "statistics_off": False, "rates_off": False} == finding.facts
+    assert {
+        "hidden_queues": 3,
+        "statistics_off": False,
+        "rates_off": False,
+        "figures_from_metrics": False,
+    } == finding.facts
 
 
 @pytest.mark.parametrize(
@@ -39,7 +44,12 @@ def test_all_that_is_hidden_is_one_finding():
     frame = {**with_overview(statistics=False)(0), "hidden_queues": 1}
     (finding,) = blind_to(look(film(lambda _t: frame, until=10)))
 
-    assert {"hidden_queues": 1, "statistics_off": True, "rates_off": False} == finding.facts
+    assert {
+        "hidden_queues": 1,
+        "statistics_off": True,
+        "rates_off": False,
+        "figures_from_metrics": False,
+    } == finding.facts
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 import pytest
 
-from ackscope.snapshot import Node, NodeLink
+from ackscope.snapshot import Node
+from ackscope.topology import NodeLink
 from exporter.broker.families import FAMILIES
 from tests.unit.exporter.broker.server import VERSIONS, fixture
 

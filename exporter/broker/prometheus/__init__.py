@@ -1,0 +1,1 @@
+"""The Prometheus endpoints of the nodes: a second source of figures beside the management API."""

@@ -1,0 +1,321 @@
+"""What one node's Prometheus endpoint says, as figures of kernel objects. Pure.
+
+Every table maps a metric of the plugin rabbitmq_prometheus to the field of the management API that reports the same
+figure, so that what comes from either source has one meaning. Metrics that a version lacks leave their fields absent.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ackscope.counters import MessageStats
+from ackscope.snapshot import Node
+from ackscope.topology import NodeLink
+from exporter.broker.endpoints.queues import QueueKey
+from exporter.broker.prometheus.samples import MetricSample, read_samples
+
+AGGREGATED, DETAILED = "/metrics", "/metrics/detailed"
+
+_DETAILED, _PLAIN = "rabbitmq_detailed_", "rabbitmq_"
+
+COARSE_FAMILIES = (
+    *("node_coarse_metrics", "node_metrics", "connection_churn_metrics"),
+    *("queue_coarse_metrics", "queue_consumer_count", "queue_delivery_metrics", "queue_exchange_metrics"),
+)
+"""Families that are read every time: nodes, message counts, consumers and counters of queues."""
+
+SIZE_FAMILIES = ("queue_metrics",)
+"""Sizes, memory and capacity of queues: twenty figures a queue, more than all others together."""
+
+QUEUE_GAUGES: Mapping[str, tuple[str, str]] = {
+    "queue_messages": ("messages", "messages"),
+    "queue_messages_ready": ("messages_ready", "messages_ready"),
+    "queue_messages_unacked": ("messages_unacked", "messages_unacknowledged"),
+    "queue_process_reductions_total": ("reductions", "reductions"),
+    "queue_consumers": ("consumers", "consumers"),
+}
+"""Metric -> attribute of a queue, field of the management API; of the families read every time."""
+
+QUEUE_SIZES: Mapping[str, tuple[str, str]] = {
+    "queue_consumer_capacity": ("consumer_capacity", "consumer_capacity"),
+    "queue_consumer_utilisation": ("consumer_utilisation", "consumer_utilisation"),
+    "queue_process_memory_bytes": ("memory", "memory"),
+    "queue_messages_ram": ("messages_ram", "messages_ram"),
+    "queue_messages_ready_ram": ("messages_ready_ram", "messages_ready_ram"),
+    "queue_messages_unacked_ram": ("messages_unacked_ram", "messages_unacknowledged_ram"),
+    "queue_messages_persistent": ("messages_persistent", "messages_persistent"),
+    "queue_messages_bytes": ("message_bytes", "message_bytes"),
+    "queue_messages_ready_bytes": ("message_bytes_ready", "message_bytes_ready"),
+    "queue_messages_unacked_bytes": ("message_bytes_unacked", "message_bytes_unacknowledged"),
+    "queue_messages_ram_bytes": ("message_bytes_ram", "message_bytes_ram"),
+    "queue_messages_persistent_bytes": ("message_bytes_persistent", "message_bytes_persistent"),
+    "queue_head_message_timestamp": ("head_message_timestamp", "head_message_timestamp"),
+    "stream_segments": ("segments", "segments"),
+}
+"""The same, of the families that are read less often from a broker with many queues."""
+
+QUEUE_COUNTERS: Mapping[str, str] = {
+    "queue_exchange_messages_published_total": "publish",
+    "queue_messages_delivered_ack_total": "deliver",
+    "queue_messages_delivered_total": "deliver_no_ack",
+    "queue_get_ack_total": "get",
+    "queue_get_total": "get_no_ack",
+    "queue_get_empty_total": "get_empty",
+    "queue_messages_acked_total": "ack",
+    "queue_messages_redelivered_total": "redeliver",
+}
+"""Metric -> counter of a queue; from 4.0 on. Before, only channels count, and forget when they close."""
+
+NODE_GAUGES: Mapping[str, tuple[str, str]] = {
+    "process_resident_memory_bytes": ("mem_used", "mem_used"),
+    "resident_memory_limit_bytes": ("mem_limit", "mem_limit"),
+    "disk_space_available_bytes": ("disk_free", "disk_free"),
+    "disk_space_available_limit_bytes": ("disk_free_limit", "disk_free_limit"),
+    "process_open_fds": ("fd_used", "fd_used"),
+    "process_max_fds": ("fd_total", "fd_total"),
+    "erlang_processes_used": ("proc_used", "proc_used"),
+    "erlang_processes_limit": ("proc_total", "proc_total"),
+    "erlang_scheduler_run_queue": ("run_queue", "run_queue"),
+    "erlang_net_ticktime_seconds": ("net_ticktime", "net_ticktime"),
+    "erlang_uptime_seconds": ("uptime_seconds", "uptime"),
+    "erlang_gc_runs_total": ("gc_num", "gc_num"),
+    "erlang_gc_reclaimed_bytes_total": ("gc_bytes_reclaimed", "gc_bytes_reclaimed"),
+    "erlang_scheduler_context_switches_total": ("context_switches", "context_switches"),
+}
+"""Metric -> attribute of a node, field of the management API."""
+
+_SOCKETS: Mapping[str, tuple[str, str]] = {
+    "process_open_tcp_sockets": ("sockets_used", "sockets_used"),
+    "process_max_tcp_sockets": ("sockets_total", "sockets_total"),
+}
+"""As above; removed in 4.0."""
+
+CHURN: Mapping[str, str] = {
+    "connections_opened_total": "connection_created",
+    "connections_closed_total": "connection_closed",
+    "channels_opened_total": "channel_created",
+    "channels_closed_total": "channel_closed",
+    "queues_declared_total": "queue_declared",
+    "queues_created_total": "queue_created",
+    "queues_deleted_total": "queue_deleted",
+}
+
+OVERVIEW_COUNTERS: Mapping[str, str] = {
+    "global_messages_received_total": "publish",
+    "global_messages_confirmed_total": "confirm",
+    "global_messages_unroutable_dropped_total": "drop_unroutable",
+    "global_messages_unroutable_returned_total": "return_unroutable",
+    "global_messages_delivered_consume_manual_ack_total": "deliver",
+    "global_messages_delivered_consume_auto_ack_total": "deliver_no_ack",
+    "global_messages_delivered_get_manual_ack_total": "get",
+    "global_messages_delivered_get_auto_ack_total": "get_no_ack",
+    "global_messages_get_empty_total": "get_empty",
+    "global_messages_acknowledged_total": "ack",
+    "global_messages_redelivered_total": "redeliver",
+}
+"""Metric -> counter of the overview. The management API counts AMQP 0-9-1 only, so this is the only label taken."""
+
+_AMQP = "amqp091"
+
+OBJECT_TOTALS = {"connections": "connections", "channels": "channels", "consumers": "consumers"}
+"""Metric -> total of the overview; of one node. The number of queues is counted from the queues themselves."""
+
+_ALARMS = {"alarms_memory_used_watermark": "memory", "alarms_free_disk_space_watermark": "disk"}
+
+_PROCESSORS = "erlang_vm_logical_processors"
+_LINKS = {"erlang_vm_dist_recv_bytes": "recv_bytes", "erlang_vm_dist_send_bytes": "send_bytes"}
+_PEERS = "erlang_vm_dist_node_state"
+_TYPES = {"rabbit_classic_queue": "classic", "rabbit_quorum_queue": "quorum", "rabbit_stream_queue": "stream"}
+
+_FRACTIONS = frozenset({"consumer_capacity", "consumer_utilisation", "uptime_seconds"})
+"""Attributes that are not whole numbers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueFigures:
+    """Figures of one queue at one node.
+
+    Attributes:
+        leads: whether this node leads the queue; None before 4.1, which does not say so.
+        gauges: attribute of a queue -> value.
+        counters: counter -> messages that channels of this node published, delivered and so on.
+    """
+
+    type: str | None = None
+    leads: bool | None = None
+    gauges: Mapping[str, Any] = field(default_factory=dict)
+    counters: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFigures:
+    """What the endpoint of one node says.
+
+    Attributes:
+        node: its record, without what the endpoint does not tell.
+        cluster_name: name of its cluster.
+        erlang_version: of its virtual machine.
+        peers: nodes that it is connected to, or was.
+        alarms: resources with an alarm at this node; None if not read.
+        totals: connections, channels and consumers at this node.
+        stats: counters of AMQP 0-9-1 at this node.
+        queues: figures by queue.
+    """
+
+    node: Node
+    cluster_name: str | None = None
+    erlang_version: str | None = None
+    peers: tuple[str, ...] = ()
+    alarms: tuple[str, ...] | None = None
+    totals: Mapping[str, int] = field(default_factory=dict)
+    stats: MessageStats = field(default_factory=MessageStats)
+    queues: Mapping[QueueKey, QueueFigures] = field(default_factory=dict)
+
+
+def _wanted() -> frozenset[str]:
+    detailed = (*QUEUE_GAUGES, *QUEUE_SIZES, *QUEUE_COUNTERS, *NODE_GAUGES, *_SOCKETS, *CHURN, "queue_info")
+    aggregated = (*OVERVIEW_COUNTERS, *OBJECT_TOTALS, *_ALARMS, "build_info", "identity_info")
+    return frozenset(
+        {
+            *(f"{_DETAILED}{name}" for name in detailed),
+            *(f"{_PLAIN}{name}" for name in aggregated),
+            *(_PROCESSORS, _PEERS, *_LINKS),
+        }
+    )
+
+
+WANTED = _wanted()
+"""Names of all metrics that are used."""
+
+
+def decode_figures(texts: Iterable[str]) -> NodeFigures | None:
+    """Decode the answers of one node. None if they do not name the node, so that they are not those of a broker.
+
+    Raises:
+        ValueError: an answer is not in the text format of Prometheus.
+    """
+    by_name: dict[str, list[MetricSample]] = defaultdict(list)
+    for text in texts:
+        for sample in read_samples(text, WANTED):
+            by_name[sample.name].append(sample)
+    identity = _labels(by_name, f"{_PLAIN}identity_info")
+    name = identity.get("rabbitmq_node")
+    if not name:
+        return None
+    build = _labels(by_name, f"{_PLAIN}build_info")
+    alarms = {alarm: _alone(by_name, f"{_PLAIN}{metric}") for metric, alarm in _ALARMS.items()}
+    version = build.get("rabbitmq_version")
+    node = Node(
+        name=name,
+        running=True,
+        rabbitmq_version=version,
+        mem_alarm=_truth(alarms["memory"]),
+        disk_free_alarm=_truth(alarms["disk"]),
+        processors=_whole(_alone(by_name, _PROCESSORS)),
+        churn=_values(by_name, _DETAILED, CHURN),
+        links=_links(by_name),
+        **_attributes(by_name, NODE_GAUGES),
+        **_attributes(by_name, _SOCKETS),
+    )
+    known = [alarm for alarm, value in alarms.items() if value is not None]
+    return NodeFigures(
+        node=node,
+        cluster_name=identity.get("rabbitmq_cluster"),
+        erlang_version=build.get("erlang_version"),
+        peers=tuple(sorted({sample.labels.get("peer", "") for sample in by_name[_PEERS]} - {""})),
+        alarms=tuple(alarm for alarm in known if alarms[alarm]) if len(known) == len(alarms) else None,
+        totals=_values(by_name, _PLAIN, OBJECT_TOTALS),
+        stats=with_sum_of_deliveries(MessageStats(**_counters_of_amqp(by_name))),
+        queues=_queues(by_name),
+    )
+
+
+def with_sum_of_deliveries(stats: MessageStats) -> MessageStats:
+    """Return the counters with `deliver_get`, which the management API computes in the same way."""
+    parts = (stats.deliver, stats.deliver_no_ack, stats.get, stats.get_no_ack)
+    known = [part for part in parts if part is not None]
+    return replace(stats, deliver_get=sum(known)) if known else stats
+
+
+def _queues(by_name: Mapping[str, list[MetricSample]]) -> dict[QueueKey, QueueFigures]:
+    gauges: dict[QueueKey, dict[str, Any]] = defaultdict(dict)
+    for metric, (attribute, _) in (*QUEUE_GAUGES.items(), *QUEUE_SIZES.items()):
+        for sample in by_name.get(f"{_DETAILED}{metric}", ()):
+            value = sample.value if attribute in _FRACTIONS else _whole(sample.value)
+            if value is not None and not math.isnan(value):
+                gauges[_key(sample)][attribute] = value
+    counters: dict[QueueKey, dict[str, int]] = defaultdict(dict)
+    for metric, counter in QUEUE_COUNTERS.items():
+        for sample in by_name.get(f"{_DETAILED}{metric}", ()):
+            # A queue has one such row for each exchange that routed to it.
+            known = counters[_key(sample)]
+            known[counter] = known.get(counter, 0) + int(sample.value)
+    described = {_key(sample): sample.labels for sample in by_name.get(f"{_DETAILED}queue_info", ())}
+    queues = {}
+    for key in dict.fromkeys([*described, *gauges, *counters]):
+        info = described.get(key, {})
+        kind, membership = _TYPES.get(info.get("queue_type", "")), info.get("membership")
+        queues[key] = QueueFigures(
+            type=kind,
+            leads=membership == "leader" if membership in {"leader", "follower"} else None,
+            gauges=gauges.get(key, {}),
+            counters=counters.get(key, {}),
+        )
+    return queues
+
+
+def _key(sample: MetricSample) -> QueueKey:
+    return (sample.labels.get("vhost", ""), sample.labels.get("queue", ""))
+
+
+def _labels(by_name: Mapping[str, list[MetricSample]], name: str) -> dict[str, str]:
+    samples = by_name.get(name)
+    return samples[0].labels if samples else {}
+
+
+def _alone(by_name: Mapping[str, list[MetricSample]], name: str) -> float | None:
+    samples = by_name.get(name)
+    return samples[0].value if samples else None
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None or not math.isfinite(value) else int(value)
+
+
+def _truth(value: float | None) -> bool | None:
+    return None if value is None else bool(value)
+
+
+def _attributes(by_name: Mapping[str, list[MetricSample]], table: Mapping[str, tuple[str, str]]) -> dict[str, Any]:
+    found = {}
+    for metric, (attribute, _) in table.items():
+        value = _alone(by_name, f"{_DETAILED}{metric}")
+        found[attribute] = value if attribute in _FRACTIONS else _whole(value)
+    return found
+
+
+def _values(by_name: Mapping[str, list[MetricSample]], prefix: str, table: Mapping[str, str]) -> dict[str, int]:
+    values = {name: _whole(_alone(by_name, f"{prefix}{metric}")) for metric, name in table.items()}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _counters_of_amqp(by_name: Mapping[str, list[MetricSample]]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for metric, counter in OVERVIEW_COUNTERS.items():
+        for sample in by_name.get(f"{_PLAIN}{metric}", ()):
+            # One row for each type of queue.
+            if sample.labels.get("protocol") == _AMQP:
+                found[counter] = found.get(counter, 0) + int(sample.value)
+    return found
+
+
+def _links(by_name: Mapping[str, list[MetricSample]]) -> tuple[NodeLink, ...]:
+    links: dict[str, dict[str, int]] = defaultdict(dict)
+    for metric, attribute in _LINKS.items():
+        for sample in by_name.get(metric, ()):
+            value = _whole(sample.value)
+            if value is not None and sample.labels.get("peer"):
+                links[sample.labels["peer"]][attribute] = value
+    return tuple(NodeLink(peer=peer, **values) for peer, values in sorted(links.items()))

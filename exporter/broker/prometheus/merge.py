@@ -1,0 +1,285 @@
+"""Joins the figures of the Prometheus endpoints with what the management API said, part by part.
+
+A broker without statistics still lists its queues with their settings, and its nodes; the figures are added to these.
+Without a management API, the figures are all there is. With both, they are compared. Sums over nodes are withheld while
+a node is unread: a partial sum would look like a drained queue.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from ackscope.counters import MessageStats
+from ackscope.second_source import Disagreement, MetricsReading
+from ackscope.snapshot import Alarm, HealthCheck, Node, Overview, Part, Queue
+from exporter.broker.endpoints.queues import QueueKey
+from exporter.broker.prometheus.compare import SourceComparison
+from exporter.broker.prometheus.figures import (
+    AGGREGATED,
+    CHURN,
+    DETAILED,
+    NODE_GAUGES,
+    OBJECT_TOTALS,
+    OVERVIEW_COUNTERS,
+    QUEUE_COUNTERS,
+    QUEUE_GAUGES,
+    QUEUE_SIZES,
+    NodeFigures,
+    with_sum_of_deliveries,
+)
+from exporter.broker.prometheus.reader import MetricsScrape
+
+_CAPACITY = ("consumer_capacity", "consumer_utilisation")
+_CLASSIC = "classic"
+
+
+@dataclass(frozen=True, slots=True)
+class _QueueTotals:
+    """Figures of one queue over all nodes: the gauges of its leader, the counters of all nodes together."""
+
+    type: str | None
+    node: str | None
+    gauges: Mapping[str, Any]
+    counters: Mapping[str, int]
+
+
+class FigureMerger:
+    """Joins the readings of one cluster. Not thread-safe. An unchanged queue stays the same object.
+
+    Args:
+        alone: whether no management API is read.
+    """
+
+    def __init__(self, *, alone: bool) -> None:
+        self._alone = alone
+        self._seen: tuple[Part[Any], Part[Any], bool] | None = None
+        self._queues: Part[tuple[Queue, ...]] = Part()
+        self._joined: dict[QueueKey, tuple[Queue | None, _QueueTotals, Queue]] = {}
+        self._comparison = SourceComparison()
+
+    def merged(
+        self, parts: Mapping[str, Part[Any]], scrape: Part[MetricsScrape], *, settings_read: bool
+    ) -> tuple[dict[str, Part[Any]], Part[MetricsReading]]:
+        """Return the parts with the figures of the endpoints, and how these were read.
+
+        Args:
+            parts: of the management API; empty parts without one.
+            scrape: latest reading of the endpoints; an empty part if they are not read.
+            settings_read: whether the list of queues has their settings also where it has no statistics.
+        """
+        value = scrape.value
+        if value is None:
+            return dict(parts), _read(scrape, None)
+        overview: Overview | None = parts["overview"].value
+        disagreements: tuple[Disagreement, ...] = ()
+        found: dict[str, Part[Any]] = {}
+        if self._alone or (overview is not None and overview.statistics is False):
+            found["queues"] = self._merged_queues(parts["queues"], scrape, value, settings_read=settings_read)
+            queues = found["queues"].value or ()
+            if overview is not None or self._alone:
+                origins = _overview_origins(value)
+                found["overview"] = self._part(
+                    parts["overview"], scrape, _overview(overview or Overview(), value, queues), origins
+                )
+            if self._alone or parts["nodes"].value is not None:
+                nodes = _nodes(parts["nodes"].value, value)
+                found["nodes"] = self._part(parts["nodes"], scrape, nodes, _node_origins(value))
+            alarms = _alarms(value) if self._alone else None
+            if alarms is not None:
+                origins = {"alarms": (AGGREGATED, "rabbitmq_alarms_memory_used_watermark")}
+                found["health"] = self._part(Part(), scrape, (alarms,), origins)
+        elif parts["queues"].value is not None:
+            listed = parts["queues"]
+            figures = {key: it.gauges for key, it in _by_queue(value, {}).items()}
+            disagreements = self._comparison.compare(listed, figures, scrape.at)
+        reading = MetricsReading(
+            nodes=tuple(each.node.name for each in value.nodes),
+            unread=value.unread,
+            families=tuple(found),
+            alone=self._alone,
+            disagreements=disagreements,
+        )
+        return {**parts, **found}, _read(scrape, reading)
+
+    def _part(
+        self, part: Part[Any], scrape: Part[MetricsScrape], value: Any, origins: Mapping[str, tuple[str, str]]
+    ) -> Part[Any]:
+        """Return a part with the figures. It is as old as these, unless the list that they belong to is older."""
+        if self._alone:
+            return replace(scrape, value=value, origins=origins)
+        at, every = (scrape.at, scrape.every) if part.error is None else (part.at, part.every)
+        return replace(part, value=value, at=at, every=every, origins=origins)
+
+    def _merged_queues(
+        self, listed: Part[tuple[Queue, ...]], scrape: Part[MetricsScrape], value: MetricsScrape, *, settings_read: bool
+    ) -> Part[tuple[Queue, ...]]:
+        if self._seen is not None:
+            before, figures_before, with_settings = self._seen
+            if before is listed and figures_before is scrape and with_settings == settings_read:
+                return self._queues
+        if listed.value is None and not self._alone:
+            return listed
+        self._seen = (listed, scrape, settings_read)
+        leaders = {queue.key: queue.leader or queue.node for queue in listed.value or ()}
+        totals = _by_queue(value, leaders)
+        if self._alone:
+            pairs: Iterable[tuple[QueueKey, Queue | None]] = ((key, None) for key in sorted(totals))
+        else:
+            pairs = ((queue.key, queue) for queue in listed.value or ())
+        joined: dict[QueueKey, tuple[Queue | None, _QueueTotals, Queue]] = {}
+        queues = []
+        for key, queue in pairs:
+            figures = totals.get(key)
+            if figures is None or (queue is not None and not settings_read and queue.details_at is None):
+                # Not counted yet, or its settings are not known yet: absent settings would look like none.
+                queues += [queue] if queue is not None else []
+                continue
+            known = self._joined.get(key)
+            if known is None or known[0] is not queue or known[1] != figures:
+                known = (queue, figures, _queue(key, queue, figures))
+            joined[key] = known
+            queues.append(known[2])
+        self._joined = joined
+        self._queues = self._part(listed, scrape, tuple(queues), _queue_origins(totals))
+        return self._queues
+
+
+def _read(scrape: Part[Any], value: MetricsReading | None) -> Part[MetricsReading]:
+    return replace(scrape, value=value)
+
+
+def _by_queue(value: MetricsScrape, leaders: Mapping[QueueKey, str | None]) -> dict[QueueKey, _QueueTotals]:
+    """Return the figures of each queue over all nodes.
+
+    A node that led a queue before may still show its last figures. Of several nodes, the leader's count; if it is not
+    known which one leads, none do.
+    """
+    nodes: dict[QueueKey, list[NodeFigures]] = {}
+    for each in value.nodes:
+        for key in each.queues:
+            nodes.setdefault(key, []).append(each)
+    return {key: _totals(key, found, leaders.get(key), complete=not value.unread) for key, found in nodes.items()}
+
+
+def _totals(key: QueueKey, nodes: list[NodeFigures], leader: str | None, *, complete: bool) -> _QueueTotals:
+    figures = {each.node.name: each.queues[key] for each in nodes}
+    counted = [name for name, it in figures.items() if it.gauges]
+    leading = [name for name in counted if figures[name].leads] or [name for name in counted if name == leader]
+    at = leading[0] if len(leading) == 1 else counted[0] if len(counted) == 1 else None
+    counters: dict[str, int] = {}
+    for it in figures.values() if complete else ():
+        for name, value in it.counters.items():
+            counters[name] = counters.get(name, 0) + value
+    return _QueueTotals(
+        type=next((it.type for it in figures.values() if it.type), None),
+        node=at,
+        gauges=figures[at].gauges if at is not None else {},
+        counters=counters,
+    )
+
+
+def _queue(key: QueueKey, queue: Queue | None, figures: _QueueTotals) -> Queue:
+    if queue is None:
+        vhost, name = key
+        queue = Queue(vhost=vhost, name=name, type=figures.type, node=figures.node, settings_known=False)
+    gauges = dict(figures.gauges)
+    if (queue.type or figures.type) != _CLASSIC:
+        # A constant for the other types.
+        gauges = {name: value for name, value in gauges.items() if name not in _CAPACITY}
+    stats = with_sum_of_deliveries(MessageStats(**figures.counters)) if figures.counters else queue.stats
+    # Its figures are as old as the part. What remains of the list changes seldom.
+    return replace(queue, **gauges, stats=stats, details_at=None)
+
+
+def _overview(overview: Overview, value: MetricsScrape, queues: tuple[Queue, ...]) -> Overview:
+    """Return the overview with what it lacks. Sums need all nodes."""
+    first = value.nodes[0]
+    described = replace(
+        overview,
+        cluster_name=overview.cluster_name or first.cluster_name,
+        rabbitmq_version=overview.rabbitmq_version or first.node.rabbitmq_version,
+        erlang_version=overview.erlang_version or first.erlang_version,
+        node=overview.node or first.node.name,
+    )
+    if value.unread:
+        return described
+    sums = {name: _sum(each.totals.get(name) for each in value.nodes) for name in OBJECT_TOTALS}
+    counts = ("messages", "messages_ready", "messages_unacked")
+    messages = {name: _sum(getattr(queue, name) for queue in queues) for name in counts}
+    missing: dict[str, Any] = {**sums, **messages, "queues": len(queues)}
+    return replace(
+        described,
+        **{name: number for name, number in missing.items() if getattr(overview, name) is None},
+        stats=overview.stats if any(it is not None for it in overview.stats.all_counters()) else _stats(value),
+        churn=overview.churn or _churn(value),
+    )
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    numbers = list(values)
+    return None if None in numbers else sum(number or 0 for number in numbers)
+
+
+def _stats(value: MetricsScrape) -> MessageStats:
+    names = [each.name for each in fields(MessageStats)]
+    found = {name: [number for it in value.nodes if (number := getattr(it.stats, name)) is not None] for name in names}
+    return MessageStats(**{name: sum(numbers) for name, numbers in found.items() if numbers})
+
+
+def _churn(value: MetricsScrape) -> dict[str, int]:
+    found = {name: _sum(each.node.churn.get(name) for each in value.nodes) for name in CHURN.values()}
+    return {name: number for name, number in found.items() if number is not None}
+
+
+def _nodes(listed: tuple[Node, ...] | None, value: MetricsScrape) -> tuple[Node, ...]:
+    read = {each.node.name: each.node for each in value.nodes}
+    if listed is None:
+        return tuple(read.values())
+    return tuple(_node(node, read[node.name]) if node.running and node.name in read else node for node in listed)
+
+
+def _node(listed: Node, read: Node) -> Node:
+    absent = (each.name for each in fields(Node) if getattr(listed, each.name) in (None, (), {}))
+    return replace(listed, **{name: getattr(read, name) for name in absent})
+
+
+def _alarms(value: MetricsScrape) -> HealthCheck | None:
+    """Return the alarms of all nodes as the health check has them; None if one of them is unknown."""
+    if value.unread or any(each.alarms is None for each in value.nodes):
+        return None
+    alarms = tuple(
+        Alarm(node=each.node.name, resource=resource) for each in value.nodes for resource in each.alarms or ()
+    )
+    return HealthCheck(name="alarms", ok=not alarms, alarms=alarms)
+
+
+def _queue_origins(totals: Mapping[QueueKey, _QueueTotals]) -> dict[str, tuple[str, str]]:
+    gauges = {name for it in totals.values() for name in it.gauges}
+    counters = {name for it in totals.values() for name in it.counters}
+    origins = {
+        api: (DETAILED, f"rabbitmq_detailed_{metric}")
+        for metric, (attribute, api) in (*QUEUE_GAUGES.items(), *QUEUE_SIZES.items())
+        if attribute in gauges
+    }
+    return origins | {
+        f"message_stats.{counter}": (DETAILED, f"rabbitmq_detailed_{metric}")
+        for metric, counter in QUEUE_COUNTERS.items()
+        if counter in counters
+    }
+
+
+def _node_origins(value: MetricsScrape) -> dict[str, tuple[str, str]]:
+    return {
+        api: (DETAILED, f"rabbitmq_detailed_{metric}")
+        for metric, (attribute, api) in NODE_GAUGES.items()
+        if any(getattr(each.node, attribute) is not None for each in value.nodes)
+    }
+
+
+def _overview_origins(value: MetricsScrape) -> dict[str, tuple[str, str]]:
+    origins = {
+        f"message_stats.{counter}": (AGGREGATED, f"rabbitmq_{metric}")
+        for metric, counter in OVERVIEW_COUNTERS.items()
+        if any(getattr(each.stats, counter) is not None for each in value.nodes)
+    }
+    return origins | {f"object_totals.{name}": (AGGREGATED, f"rabbitmq_{name}") for name in OBJECT_TOTALS}

@@ -1,0 +1,215 @@
+"""Reads the Prometheus endpoints of all nodes of one cluster."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ackscope.clock import Clock
+from ackscope.errors import BadAnswer, BrokerError, ConfigError, UsageError
+from ackscope.snapshot import Node, Overview
+from exporter.broker.endpoints.queues import QueueKey
+from exporter.broker.http_errors import not_metrics_error
+from exporter.broker.prometheus.endpoint import MetricsEndpoint
+from exporter.broker.prometheus.figures import (
+    AGGREGATED,
+    COARSE_FAMILIES,
+    DETAILED,
+    QUEUE_SIZES,
+    SIZE_FAMILIES,
+    NodeFigures,
+    decode_figures,
+)
+from exporter.broker.prometheus.settings import DEFAULT_PORT, PrometheusSettings, SourceChoice
+
+MANY_QUEUES = 2000
+"""A node with at least this many queues is asked for sizes and sums only every `SIZES_SECONDS`, `SUMS_SECONDS`."""
+
+SIZES_SECONDS, SUMS_SECONDS = 60.0, 15.0
+
+_SIZES = frozenset(attribute for attribute, _ in QUEUE_SIZES.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsScrape:
+    """One reading of all nodes.
+
+    Attributes:
+        nodes: what each node said.
+        unread: node or address -> why it said nothing. Figures that are sums over nodes are then incomplete.
+    """
+
+    nodes: tuple[NodeFigures, ...] = ()
+    unread: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Known:
+    """One endpoint, and what of it is not read every time."""
+
+    endpoint: MetricsEndpoint
+    queues: int = 0
+    sums: str = ""
+    sums_at: float = float("-inf")
+    sizes: Mapping[QueueKey, Mapping[str, Any]] = field(default_factory=dict)
+    sizes_at: float = float("-inf")
+
+
+class MetricsReader:
+    """Reads the endpoints of one cluster, one after another. It belongs to one thread at a time.
+
+    Args:
+        settings: the endpoints; without addresses, port 15692 of each known node.
+        choice: which sources are read.
+        management_host: host of the management API, which is a node's; None without one.
+        clock: dates the readings.
+        what: name of the settings in error messages, such as `clusters.shop.prometheus`.
+
+    Raises:
+        UsageError: invalid address.
+        ConfigError: a file of the settings cannot be used.
+
+    Attributes:
+        answered: whether the latest reading that was wanted succeeded.
+    """
+
+    def __init__(
+        self,
+        settings: PrometheusSettings,
+        choice: SourceChoice,
+        management_host: str | None,
+        clock: Clock,
+        what: str = "prometheus",
+    ) -> None:
+        self._settings, self._choice, self._host = settings, choice, management_host
+        self._clock, self._what = clock, what
+        self._known = {url: _Known(MetricsEndpoint(settings, url, what)) for url in settings.urls}
+        self._retired = (0.0, 0, 0)
+        self.answered = False
+
+    @property
+    def alone(self) -> bool:
+        """Whether no management API is read."""
+        return self._host is None or self._choice is SourceChoice.PROMETHEUS
+
+    @property
+    def configured(self) -> bool:
+        """Whether addresses are configured. Otherwise the endpoints may well not exist."""
+        return bool(self._settings.urls)
+
+    @property
+    def cost(self) -> tuple[float, int, int]:
+        """Seconds of broker time, requests and bytes so far."""
+        endpoints = [each.endpoint for each in self._known.values()]
+        seconds, requests, received = self._retired
+        return (
+            seconds + sum(each.seconds for each in endpoints),
+            requests + sum(each.requests for each in endpoints),
+            received + sum(each.received for each in endpoints),
+        )
+
+    def wanted(self, overview: Overview | None) -> bool:
+        """Whether to read the endpoints, given the latest overview of the management API.
+
+        Figures that the management API has are not paid for twice.
+        """
+        if self.alone or self._choice is SourceChoice.BOTH:
+            return True
+        return self._choice is SourceChoice.AUTO and overview is not None and overview.statistics is False
+
+    def read(self, overview: Overview | None, nodes: Iterable[Node]) -> MetricsScrape:
+        """Read all nodes.
+
+        Args:
+            overview: latest overview of the management API, if there is one.
+            nodes: nodes that the management API lists.
+
+        Raises:
+            BrokerError: no node could be read; the message is that of the first.
+        """
+        running = [node.name for node in nodes if node.running is not False]
+        self._follow(overview, running)
+        if not self._known:
+            self.answered = False
+            raise BadAnswer(f"{self._what}.urls: no node is known yet; list the endpoints, such as http://host:15692")
+        found: dict[str, NodeFigures] = {}
+        unread: dict[str, str] = {}
+        errors: list[BrokerError] = []
+        for known in self._known.values():
+            try:
+                figures = self._read_one(known)
+                name = figures.node.name
+                if running and name not in running:
+                    raise BadAnswer(f"{known.endpoint.address.where}: {name}, which is no node of this cluster")
+            except BrokerError as error:
+                errors.append(error)
+                unread[known.endpoint.address.where] = str(error)
+            else:
+                # Several addresses of one node, behind a load balancer, must not count twice.
+                found[name] = figures
+        self.answered = bool(found)
+        if not found:
+            raise errors[0].with_traceback(None)
+        if not unread:
+            expected = {*running, *(peer for each in found.values() for peer in each.peers if is_server(peer))}
+            unread = dict.fromkeys(sorted(expected - set(found)), "no address of this node is configured")
+        return MetricsScrape(nodes=tuple(found[name] for name in sorted(found)), unread=unread)
+
+    def close(self) -> None:
+        """Close all connections."""
+        for known in self._known.values():
+            known.endpoint.close()
+
+    def _read_one(self, known: _Known) -> NodeFigures:
+        now, many = self._clock.now().mono, known.queues >= MANY_QUEUES
+        if not many or now - known.sums_at >= SUMS_SECONDS:
+            known.sums, known.sums_at = known.endpoint.text(AGGREGATED), now
+        with_sizes = not many or now - known.sizes_at >= SIZES_SECONDS
+        families = (*COARSE_FAMILIES, *(SIZE_FAMILIES if with_sizes else ()))
+        try:
+            figures = decode_figures([known.sums, known.endpoint.text(DETAILED, families)])
+        except ValueError:
+            figures = None
+        if figures is None:
+            raise not_metrics_error(known.endpoint.address, DETAILED)
+        known.queues = len(figures.queues)
+        if with_sizes:
+            known.sizes_at = now
+            known.sizes = {key: _sizes(each.gauges) for key, each in figures.queues.items()} if many else {}
+            return figures
+        queues = {
+            key: replace(each, gauges={**known.sizes.get(key, {}), **each.gauges})
+            for key, each in figures.queues.items()
+        }
+        return replace(figures, queues=queues)
+
+    def _follow(self, overview: Overview | None, running: Iterable[str]) -> None:
+        """Without configured addresses, keep one endpoint for each running node."""
+        if self._settings.urls:
+            return
+        urls = {f"http://{self._host_of(node, overview)}:{DEFAULT_PORT}": node for node in running}
+        for url in [url for url in self._known if url not in urls]:
+            gone = self._known.pop(url).endpoint
+            gone.close()
+            seconds, requests, received = self._retired
+            self._retired = (seconds + gone.seconds, requests + gone.requests, received + gone.received)
+        for url in urls:
+            if url not in self._known:
+                try:
+                    self._known[url] = _Known(MetricsEndpoint(self._settings, url, self._what))
+                except (UsageError, ConfigError) as error:
+                    raise BadAnswer(str(error)) from None
+
+    def _host_of(self, node: str, overview: Overview | None) -> str:
+        """The host of a node: that of the management API for the node that answers there."""
+        host = self._host if overview is not None and overview.node == node else None
+        host = host or node.partition("@")[2] or "localhost"
+        return f"[{host}]" if ":" in host and not host.startswith("[") else host
+
+
+def is_server(peer: str) -> bool:
+    """Whether an Erlang node is a broker, and not a command line tool that joined the cluster briefly."""
+    return not peer.startswith(("rabbitmqcli", "rabbit_cli", "rabbitmq-cli"))
+
+
+def _sizes(gauges: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in gauges.items() if name in _SIZES}

@@ -1,0 +1,150 @@
+"""Diagnosis of brokers whose figures come from the Prometheus endpoints of their nodes."""
+
+from dataclasses import replace
+
+import pytest
+
+from ackscope.findings import FieldRef, Impact
+from ackscope.second_source import Disagreement, MetricsReading, SettingsUnknown
+from ackscope.snapshot import FAMILIES, Overview, Part
+from diagnosis.contract import Rule
+from diagnosis.text import Cluster, render, render_inconclusive
+from diagnosis.window import Window
+from tests.unit.diagnosis.pictures import look, moment, queue, snapshot, stats
+
+READY = ("/metrics/detailed", "rabbitmq_detailed_queue_messages_ready")
+
+
+def window_of(frame, *, reading, version="4.3.6", until=90, statistics=False):
+    """A film in which the figures of the queues come from the endpoints."""
+    window = Window.empty("shop")
+    for seconds in range(0, until, 5):
+        overview = Overview(rabbitmq_version=version, statistics=statistics, rates_mode="basic")
+        taken = snapshot(seconds, overview=overview, **frame(seconds))
+        taken = replace(
+            taken,
+            queues=replace(taken.queues, origins={"messages_ready": READY}),
+            prometheus=Part(value=reading, at=moment(seconds)),
+        )
+        if reading.alone:
+            rest = dict.fromkeys(set(FAMILIES) - set(reading.families), Part())
+            taken = replace(taken, **rest)
+        window = window.add(taken)
+    return window
+
+
+JOINED = MetricsReading(nodes=("rabbit@a",), families=("queues", "overview", "nodes"))
+ALONE = MetricsReading(nodes=("rabbit@a",), families=("queues", "overview", "nodes", "health"), alone=True)
+
+
+def unread_by_anyone(seconds, **known):
+    """A queue that fills up and has no consumer any more."""
+    counters = stats(publish=1000 + 10 * seconds, deliver=1000, ack=1000, deliver_get=1000)
+    filling = queue(messages_ready=10 * seconds, messages_unacked=0, consumers=0, stats=counters, **known)
+    return {"queues": (filling,)}
+
+
+def test_evidence_names_the_endpoint():
+    """The finding is the same, and its evidence says where the figure was read."""
+    verdict = look(window_of(unread_by_anyone, reading=JOINED))
+    (finding,) = [each for each in verdict.findings if each.rule == "no-consumer"]
+
+    sources = {ref for each in finding.evidence for ref in each.source}
+
+    assert FieldRef(*READY) in sources
+    assert FieldRef("/api/queues", "messages_ready") not in sources
+
+
+def test_counters_of_the_endpoints_are_counters():
+    """A broker without statistics is not inconclusive for lack of counters."""
+    verdict = look(window_of(unread_by_anyone, reading=JOINED))
+
+    assert "no_counters" not in {gap.reason for gap in verdict.inconclusive}
+    assert {"monitoring-blind-spot": "info"}.items() <= {it.rule: it.severity for it in verdict.findings}.items()
+
+
+@pytest.mark.parametrize(
+    ("reading", "version", "reason"),
+    [
+        (JOINED, "3.10.8", "no_queue_counters"),
+        (replace(JOINED, unread={"b:15692": "refused"}), "4.3.6", "metrics_incomplete"),
+    ],
+)
+def test_counters_that_are_not_there_are_not_judged(reading, version, reason):
+    """Before 4.0 only channels count; and a sum over nodes needs all of them."""
+    verdict = look(window_of(unread_by_anyone, reading=reading, version=version))
+
+    assert {reason} == {gap.reason for gap in verdict.inconclusive if gap.rule == "maxlen-drop-head"}
+
+
+def test_what_only_the_endpoints_cannot_tell_has_one_reason():
+    """In the same words for every rule, so that it is listed once; and no rule takes an unknown setting for none."""
+    window = window_of(lambda seconds: unread_by_anyone(seconds, settings_known=False), reading=ALONE, statistics=None)
+
+    verdict = look(window)
+
+    unprobed = [gap for gap in verdict.inconclusive if "probe" in render_inconclusive(gap).because]
+    rest = [gap for gap in verdict.inconclusive if gap not in unprobed and not gap.permanent]
+
+    assert {"only_metrics"} == {gap.reason for gap in rest}
+    assert 1 == len({(text.because, text.needs) for text in map(render_inconclusive, rest)})
+    assert len({gap.rule for gap in verdict.inconclusive}) == len(verdict.inconclusive)
+    assert [] == [it.rule for it in verdict.findings if it.rule in {"orphan-queue", "stream-unbounded"}]
+
+
+def test_a_rule_that_asks_for_an_unknown_setting_is_inconclusive():
+    """What it found before stays."""
+
+    def evaluate(view):
+        for each in view.queues:
+            each.setting("max-length")
+            yield
+
+    asking = Rule(
+        name="maxlen-drop-head", impact=Impact.LOSS, needs=("queues",), compares_counters=False, evaluate=evaluate
+    )
+    window = window_of(lambda t: unread_by_anyone(t, settings_known=False), reading=ALONE, statistics=None)
+
+    verdict = look(window, rules=[asking])
+
+    assert [("maxlen-drop-head", "only_metrics")] == [(gap.rule, gap.reason) for gap in verdict.inconclusive]
+
+
+def test_a_setting_that_is_unknown_is_not_absent():
+    """Absent would mean that it is not set."""
+    with pytest.raises(SettingsUnknown):
+        queue(settings_known=False).setting("max-length")
+
+
+def test_steps_that_ask_the_management_api_are_left_out_without_one():
+    """Nobody could follow them."""
+    window = window_of(unread_by_anyone, reading=JOINED)
+    cluster = Cluster.of(replace(window.latest, prometheus=Part(value=ALONE, at=moment(0))), "http://MANAGEMENT")
+    reports = [render(each, cluster) for each in look(window).findings]
+
+    assert not cluster.has_management
+    assert [] == [step for report in reports for step in report.next_steps if "MANAGEMENT" in step]
+
+
+def test_sources_that_disagree_are_one_finding():
+    """With both values."""
+    different = tuple(
+        Disagreement(vhost="/", queue=f"q{index}", figure="messages_ready", metric=READY[1], management=9, prometheus=4)
+        for index in range(7)
+    )
+    reading = replace(JOINED, families=(), disagreements=different)
+    window = window_of(lambda t: {"queues": ()}, reading=reading, statistics=True)
+
+    (finding,) = [each for each in look(window).findings if each.rule == "sources-disagree"]
+    report = render(finding)
+
+    assert (7, 5) == (finding.facts["figures"], len(finding.evidence))
+    assert "9 in the management API, 4 in the Prometheus endpoint" == report.evidence[0].value
+    assert "/metrics/detailed rabbitmq_detailed_queue_messages_ready" in report.evidence[0].source
+
+
+def test_sources_that_agree_are_not_reported():
+    """Neither is a broker with one source."""
+    window = window_of(lambda t: {"queues": ()}, reading=replace(JOINED, families=()), statistics=True)
+
+    assert [] == [each for each in look(window).findings if each.rule == "sources-disagree"]
