@@ -7,6 +7,8 @@ from pathlib import Path
 
 from ackscope.cli import argument, print_json, seconds
 from ackscope.clock import SystemClock
+from ackscope.errors import UsageError
+from ackscope.object_path import ObjectPath
 from pipeline import jobs
 from pipeline.cli.options import add_clusters, add_folders
 from pipeline.session import check_master, spark_session
@@ -44,6 +46,12 @@ def run(args: argparse.Namespace) -> int:
     """Run until a stop is requested."""
     master = check_master(args.master)
     landing, rollups = args.landing.absolute(), args.rollups.absolute()
+    for option, root in (("--landing", landing), ("--rollups", rollups)):
+        if isinstance(root, ObjectPath):
+            raise UsageError(
+                f"{option} {root}: `stream` follows and writes folders on a disk; on object storage start "
+                "`ackscope pipeline run` by a timer, or give it folders"
+            )
     shard = args.clusters
     stop, checkpoint = Stop(), (args.checkpoint or rollups / f"_checkpoint{shard.suffix}").absolute()
     stop.listen()
