@@ -417,18 +417,19 @@ def _new_store(base: str, options: dict[str, str]) -> "S3Store | GCSStore | Azur
     from obstore.store import from_url  # noqa: PLC0415  optional
 
     endpoints = [*(value for name, value in options.items() if "endpoint" in name), *_endpoints()]
-    client: Any = {
+    client = {
         "connect_timeout": timedelta(seconds=_CONNECT_SECONDS),
         "timeout": timedelta(seconds=_REQUEST_SECONDS),
         # A local or private server may have no TLS: then the user wrote http:// as its address.
         "allow_http": any(it.startswith("http://") for it in endpoints),
     }
-    retry: Any = {"max_retries": 10, "retry_timeout": timedelta(seconds=_RETRY_SECONDS)}
+    retry = {"max_retries": 10, "retry_timeout": timedelta(seconds=_RETRY_SECONDS)}
+    settings: Any = {"config": options or None, "client_options": client, "retry_config": retry}
     try:
-        found: Any = from_url(base, config=options or None, client_options=client, retry_config=retry)  # type: ignore[call-overload]
+        found: S3Store | GCSStore | AzureStore = from_url(base, **settings)
     except (BaseError, TypeError, ValueError) as error:
         raise ObjectStorageError(base, _reason(error)) from None
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _endpoints() -> Iterator[str]:

@@ -70,6 +70,8 @@ class Rollups:
         if isinstance(root, ObjectPath):
             # What is wrong with the bucket or the credentials shows now.
             root.is_dir()
+            if self._delta:
+                log.info("Delta tables are published on a disk only", rollups=str(root))
             return
         try:
             root.mkdir(parents=True, exist_ok=True)

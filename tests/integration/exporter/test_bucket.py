@@ -1,8 +1,12 @@
 """Landing to a bucket: a spool, an uploader, and a bucket that is away."""
 
+import random
 import socket
+import subprocess
+import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from urllib.parse import urlsplit
@@ -10,6 +14,7 @@ from uuid import uuid4
 
 import pytest
 
+from ackscope import arrow_files
 from ackscope.clock import SystemClock
 from ackscope.errors import ConfigError
 from ackscope.object_path import ObjectPath
@@ -193,6 +198,54 @@ def test_what_a_killed_exporter_left_is_uploaded_by_the_next_one(target, tmp_pat
     assert 2 == len(list(target.below()))
     assert before == (target / sent.relative_to(tmp_path)).stat()
     assert [] == list(tmp_path.rglob("*.parquet"))
+
+
+_WRITER = """
+import itertools, sys, time
+from pathlib import Path
+from ackscope import arrow_files
+from ackscope.clock import SystemClock
+from ackscope.object_path import place
+from ackscope.tables import POLL_SAMPLES
+from exporter.landing.blocks import row_blocks
+from exporter.landing.settings import LandingSettings
+from exporter.landing.writer import LandingWriter
+target, spool, first = place(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
+writer = LandingWriter(target, LandingSettings(directory=target, spool=spool, rotate=3600), SystemClock())
+writer.start()
+for number in itertools.count(first):
+    writer.add(row_blocks(POLL_SAMPLES, "shop", time.time(), [("queues", True, 0.1, 0.0, number, 0, False, None)]))
+    writer.flush()
+    print(number, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_exporters_killed_at_random_lose_and_double_nothing(target, tmp_path, monkeypatch):
+    """Every row that was on disk is in the bucket once, however often the uploader was killed."""
+    monkeypatch.setattr("exporter.landing.upload._SEND_SECONDS", 0.0)
+    dice, written = random.Random(5), list[int]()
+    spool = tmp_path / "spool"
+    for _ in range(6):
+        command = [sys.executable, "-c", _WRITER, str(target), str(spool), str(1000 * (len(written) + 1))]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE)
+        try:
+            written.append(int(process.stdout.readline()))
+            time.sleep(dice.uniform(0.0, 2.0))
+        finally:
+            process.kill()
+            rest, _ = process.communicate()
+        written += [int(line) for line in rest.split() if line.isdigit()]
+
+    assert Uploader(spool, target, 2**30, SystemClock()).send()
+
+    numbers = Counter(
+        number
+        for path in target.below()
+        for number in arrow_files.parquet_file(path).read(columns=["objects"])["objects"].to_pylist()
+    )
+    assert {1} == set(numbers.values())
+    assert set(written) <= numbers.keys()
 
 
 def test_a_bucket_needs_a_spool(tmp_path):
