@@ -92,17 +92,17 @@ class Uploader:
                 self._put(path)
             except ObjectStorageError as error:
                 self._counts = replace(self._counts, errors=self._counts.errors + 1)
-                self._tell(error.strerror or "unknown")
+                self._log_trouble(error.strerror or "unknown")
                 self._measure(self._bounded(self._files.waiting()))
                 return False
             except FileNotFoundError:
                 log.debug("removed before it was uploaded", file=str(path))
             except OSError as error:
-                self._tell(f"{path}: {error.strerror or error}")
+                self._log_trouble(f"{path}: {error.strerror or error}")
                 return False
             waiting.pop(0)
             self._measure(waiting)
-        self._tell(None)
+        self._log_trouble(None)
         return True
 
     def _put(self, path: Path) -> None:
@@ -142,7 +142,7 @@ class Uploader:
         size = sum(it for _, it in waiting)
         self._counts = replace(self._counts, spooled_bytes=size, lag=max(0.0, lag))
 
-    def _tell(self, trouble: str | None) -> None:
+    def _log_trouble(self, trouble: str | None) -> None:
         """Log when the bucket is away and when it is back, not every time."""
         if trouble is not None and self._trouble is None:
             log.error("bucket cannot be reached; files wait in the spool", bucket=str(self._target), error=trouble)

@@ -47,13 +47,13 @@ def lease(path: ObjectPath, go_on: Callable[[], bool], *, wait: bool = True) -> 
         StoppedError: `go_on` returned False while waiting.
     """
     held = _Lease(path)
-    is_told = False
+    is_logged = False
     while not held.take():
         if not wait:
             yield False
             return
-        if not is_told:
-            is_told = True
+        if not is_logged:
+            is_logged = True
             log.info("waiting for another writer", lease=str(path), owner=held.other)
         if not go_on():
             raise StoppedError
