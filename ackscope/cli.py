@@ -9,7 +9,8 @@ from typing import NoReturn, Protocol
 
 import orjson
 
-from ackscope.errors import EXIT_COULD_NOT
+from ackscope.errors import EXIT_COULD_NOT, AckscopeError
+from ackscope.object_path import Place, place
 
 
 class Command(Protocol):
@@ -67,6 +68,18 @@ def argument(parse: Callable[[str], float]) -> Callable[[str], float]:
             raise argparse.ArgumentTypeError(str(error)) from None
 
     return read
+
+
+def folder(text: str) -> Place:
+    """A folder, or a prefix of a bucket: argparse's `type=`.
+
+    Raises:
+        argparse.ArgumentTypeError: it is an address of another kind, or a package is missing.
+    """
+    try:
+        return place(text)
+    except AckscopeError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def nearest(word: str, known: list[str]) -> str:

@@ -9,13 +9,13 @@ Layout: `<rollups>/_catalog/<cluster>.json` (cluster percent-encoded), and `Data
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from urllib.parse import quote, unquote
 
 import orjson
 
 from ackscope.clock import SystemClock
 from ackscope.errors import DataError
+from ackscope.object_path import ObjectPath, Place
 
 FOLDER = "_catalog"
 VERSION = 1
@@ -57,6 +57,9 @@ class Manifest:
         made_at: time of the commit, ISO 8601 UTC; "" before the first one.
         tables: files by table name, in the order of their hours.
         versions: the version of each table's Delta log that has exactly these files; absent if it is not published.
+        replaced: on object storage, files that do not count any more, with the time of their replacement, seconds since
+            1970; on a disk their own time tells it.
+        stored: on object storage, the version of the object that it was read from; "" if there is none.
     """
 
     cluster: str
@@ -64,6 +67,8 @@ class Manifest:
     made_at: str = ""
     tables: Mapping[str, Sequence[DataFile]] = field(default_factory=dict)
     versions: Mapping[str, int] = field(default_factory=dict)
+    replaced: Mapping[str, float] = field(default_factory=dict)
+    stored: str = ""
 
     def files_for(self, table: str, start: int | None = None, end: int | None = None) -> tuple[DataFile, ...]:
         """The files of a table that cover hours from `start` to before `end`; None means unbounded."""
@@ -73,17 +78,17 @@ class Manifest:
             if (end is None or it.start < end) and (start is None or it.end > start)
         )
 
-    def paths(self, root: Path, table: str, start: int | None = None, end: int | None = None) -> tuple[Path, ...]:
+    def paths(self, root: Place, table: str, start: int | None = None, end: int | None = None) -> tuple[Place, ...]:
         """The paths of `files_for`."""
         return tuple(root / it.path for it in self.files_for(table, start, end))
 
 
-def manifest_path(root: Path, cluster: str) -> Path:
+def manifest_path(root: Place, cluster: str) -> Place:
     """The path of a cluster's manifest."""
     return root / FOLDER / f"{quote(cluster, safe='')}.json"
 
 
-def read(root: Path, cluster: str) -> Manifest:
+def read(root: Place, cluster: str) -> Manifest:
     """Read the current manifest of a cluster; an empty one if nothing has been rolled up yet.
 
     Raises:
@@ -91,14 +96,16 @@ def read(root: Path, cluster: str) -> Manifest:
     """
     path = manifest_path(root, cluster)
     try:
-        document = orjson.loads(path.read_bytes())
+        content, stored = path.read_version() if isinstance(path, ObjectPath) else (path.read_bytes(), "")
+        document = orjson.loads(content)
         if document["version"] != VERSION:
             raise DataError(
                 f"{path}: manifest has version {document['version']}, this ackscope reads {VERSION}; use the newer one"
             )
         tables = {name: tuple(DataFile(**it) for it in files) for name, files in document["tables"].items()}
         versions = {str(name): int(version) for name, version in document.get("versions", {}).items()}
-        return Manifest(cluster, document["number"], document["made_at"], tables, versions)
+        replaced = {str(name): float(at) for name, at in document.get("replaced", {}).items()}
+        return Manifest(cluster, document["number"], document["made_at"], tables, versions, replaced, stored)
     except FileNotFoundError:
         return Manifest(cluster)
     except OSError as error:
@@ -113,9 +120,9 @@ class ManifestCache:
     """Caches parsed manifests by path, because a month of rollups has thousands of files. Thread-safe."""
 
     def __init__(self) -> None:
-        self._known: dict[Path, tuple[tuple[int, int, int], Manifest]] = {}
+        self._known: dict[Place, tuple[tuple[int, int, int], Manifest]] = {}
 
-    def read(self, root: Path, cluster: str) -> Manifest:
+    def read(self, root: Place, cluster: str) -> Manifest:
         """Same as the function `read`, but parses the file only when it was replaced.
 
         Raises:
@@ -139,15 +146,16 @@ def encode(manifest: Manifest) -> bytes:
     """The JSON document of a manifest, as `read` expects it."""
     tables = {name: files for name, files in manifest.tables.items() if files}
     document = {"version": VERSION, "number": manifest.number, "made_at": manifest.made_at, "tables": tables}
-    return orjson.dumps(document | ({"versions": manifest.versions} if manifest.versions else {}))
+    more = {"versions": manifest.versions, "replaced": manifest.replaced}
+    return orjson.dumps(document | {name: value for name, value in more.items() if value})
 
 
-def clusters(root: Path) -> tuple[str, ...]:
+def clusters(root: Place) -> tuple[str, ...]:
     """Names of all clusters that have rollups, sorted."""
     return tuple(sorted(_names(root)))
 
 
-def _names(root: Path) -> Iterator[str]:
+def _names(root: Place) -> Iterator[str]:
     for path in (root / FOLDER).glob("*.json"):
         if not path.name.startswith("."):
             yield unquote(path.stem)

@@ -10,16 +10,33 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, SecretStr, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator, SecretStr, ValidationError
 from pydantic_core import ErrorDetails
 
 from ackscope.cli import nearest, seconds
-from ackscope.errors import ConfigError
+from ackscope.errors import AckscopeError, ConfigError
+from ackscope.object_path import ObjectPath, Place
+from ackscope.object_path import place as place_of
 
 PREFIX = "ACKSCOPE_"
 
 Seconds = Annotated[float, BeforeValidator(lambda value: seconds(value) if isinstance(value, str) else value)]
 """A duration: a number of seconds, or text such as 10s or 5m."""
+
+
+def _place(value: object) -> Place:
+    if isinstance(value, str):
+        try:
+            return place_of(value)
+        except AckscopeError as error:
+            raise ValueError(str(error)) from None
+    if isinstance(value, Path | ObjectPath):
+        return value
+    raise ValueError("must be a path or a URL")
+
+
+Folder = Annotated[Place, PlainValidator(_place)]
+"""A folder, or a prefix of a bucket such as s3://bucket/prefix."""
 
 
 class Settings(BaseModel):

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from ackscope.errors import UsageError
 from ackscope.log import get_logger
+from ackscope.object_path import ObjectPath, Place, place
 from dashboard.auth.login_file import read
 from dashboard.settings import PageSettings
 
@@ -100,13 +101,16 @@ def exporter_url(text: str) -> str:
     return text.rstrip("/")
 
 
-def rollups_root(text: str) -> Path:
+def rollups_root(text: str) -> Place:
     """Parse the directory of the rollups; it need not exist yet.
 
     Raises:
-        UsageError: the path is not a directory.
+        UsageError: the path is not a directory, or the URL is not usable.
     """
-    root = Path(text).expanduser().absolute()
+    root = place(text)
+    if isinstance(root, ObjectPath):
+        return root
+    root = root.expanduser().absolute()
     if root.exists() and not root.is_dir():
         raise UsageError(f"--rollups: {root} is not a directory; give the one that `ackscope pipeline` writes to")
     return root

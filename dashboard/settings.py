@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ackscope.errors import ConfigError
+from ackscope.object_path import Place, place
 from dashboard.auth.access_rules import AccessRules
 
 _EXPORTER = "ACKSCOPE_DASHBOARD_EXPORTER"
@@ -30,7 +31,7 @@ class PageSettings:
     """
 
     exporter: str
-    rollups: Path
+    rollups: Place
     semantics: Path | None = None
     notes: Path | None = None
     login: AccessRules | None = None
@@ -64,7 +65,7 @@ class PageSettings:
             # A missing variable does not mean "no login": a page started in another way stays closed.
             login = AccessRules.from_json(text) if (text := environ[_LOGIN]) else None
             login_header = environ[_LOGIN_HEADER] or None
-            return cls(environ[_EXPORTER], Path(environ[_ROLLUPS]), semantics, notes, login, login_header)
+            return cls(environ[_EXPORTER], place(environ[_ROLLUPS]), semantics, notes, login, login_header)
         except KeyError as error:
             raise ConfigError(
                 f"{error.args[0]} is not set; start the page with: ackscope dashboard --exporter URL --rollups DIR"

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 _STOP_SECONDS = 4.0
-_FIXED = ("listen", "allowed_hosts", "web_config", "landing.directory", "triage.file")
+_FIXED = ("listen", "allowed_hosts", "web_config", "landing.directory", "landing.spool", "triage.file")
 """Keys that are read at startup only."""
 _STALLED_SECONDS = 120.0
 """A poller without a new snapshot for this many seconds plus ten poll intervals is considered stalled."""

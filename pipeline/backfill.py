@@ -4,10 +4,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import date, timedelta
-from pathlib import Path
 from typing import Any
 
 from ackscope.clock import Clock
+from ackscope.object_path import Place
 from ackscope.tables import MINUTES
 from pipeline import downsample
 from pipeline.hours import first_hour
@@ -68,8 +68,8 @@ class BackfillSummary:
 
 
 def backfill(
-    landing_root: Path,
-    rollups_root: Path,
+    landing_root: Place,
+    rollups_root: Place,
     span: DateRange,
     session: SessionFactory,
     clock: Clock,

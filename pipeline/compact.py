@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from ackscope.clock import Clock
 from ackscope.errors import DataError
 from ackscope.log import get_logger
+from ackscope.object_path import ObjectPath, Place
 from ackscope.tables import MINUTES, Table
 from pipeline.frames import between, read_files
 from pipeline.hours import HOUR, date_of, first_hour
@@ -85,8 +86,8 @@ class Compactor:
 
     def __init__(
         self,
-        landing: Path,
-        rollups: Path,
+        landing: Place,
+        rollups: Place,
         session: SessionFactory,
         clock: Clock,
         cluster: str | None = None,
@@ -113,10 +114,13 @@ class Compactor:
         start = self._clock.now()
         self.summary.dry_run = dry_run
         with ExitStack() as stack:
-            if not dry_run and self._landing.root.is_dir():
-                stack.enter_context(compaction_lock(self._landing.root))
+            root = self._landing.root
+            if isinstance(root, ObjectPath):
+                log.info("landing files are merged on a disk only; the rollups are compacted", landing=str(root))
+            elif not dry_run and root.is_dir():
+                stack.enter_context(compaction_lock(root))
                 self._finish()
-            plans = list(self._plans())
+            plans = [] if isinstance(root, ObjectPath) else list(self._plans())
             self._progress.expect(len(plans))
             if dry_run:
                 self._count(plans)
@@ -129,6 +133,11 @@ class Compactor:
         self._compact_rollups(dry_run=dry_run)
         self.summary.seconds = round(self._clock.now().since(start), 3)
         return self.summary
+
+    @property
+    def _root(self) -> Path:
+        """The landing folder, which is on a disk: else there are no plans."""
+        return Path(str(self._landing.root))
 
     def _partitions(self) -> Iterator[Partition]:
         for partition in self._landing.partitions():
@@ -165,7 +174,7 @@ class Compactor:
             self.summary.files_after += output_count(plan)
 
     def _merge_files(self, spark: SparkSession, plan: CompactionPlan) -> None:
-        root = self._landing.root
+        root = self._root
         try:
             written = self._write(spark, plan)
             if written is None:
@@ -187,7 +196,7 @@ class Compactor:
     def _write(self, spark: SparkSession, plan: CompactionPlan) -> list[Path] | None:
         """The new files, which do not count yet; None if a source was damaged, and quarantined."""
         table, day = plan.partition.table, first_hour(plan.partition.day)
-        hidden = plan.hidden(self._landing.root)
+        hidden = plan.hidden(self._root)
         order = [table.time, *(name for name in table.key if name != table.time)]
         try:
             rows = read_files(spark, table, list(plan.sources)).where(

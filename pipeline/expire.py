@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from ackscope.clock import Clock
 from ackscope.errors import UsageError
 from ackscope.manifest import Manifest
+from ackscope.object_path import Place
 from ackscope.tables import CHANGES, DAYS, EPISODES, FINDING_EVENTS, HOURS, MINUTES, Table
 from pipeline.downsample import DownsampleStep, find_stale
 from pipeline.hours import HOUR, date_of, first_hour
@@ -98,8 +98,8 @@ class ExpireSummary:
 
 
 def expire(
-    landing_root: Path,
-    rollups_root: Path,
+    landing_root: Place,
+    rollups_root: Place,
     keep: Retention,
     clock: Clock,
     cluster: str | None = None,
@@ -183,7 +183,7 @@ def _not_ingested(landing: Landing, rollups: Rollups, partitions: Sequence[Parti
     return waiting
 
 
-def _existing_files(landing: Landing, partition: Partition) -> Iterator[tuple[Path, FileStats]]:
+def _existing_files(landing: Landing, partition: Partition) -> Iterator[tuple[Place, FileStats]]:
     for path, stats in landing.files(partition).items():
         if path.exists():
             yield path, stats
@@ -252,7 +252,7 @@ def _not_downsampled(manifest: Manifest, table: Table) -> set[int]:
     return set()
 
 
-def _add_counts(removed: RemovedData, root: Path, manifest: Manifest, table: Table, hours: set[int]) -> None:
+def _add_counts(removed: RemovedData, root: Place, manifest: Manifest, table: Table, hours: set[int]) -> None:
     for it in manifest.files_for(table.name):
         share = sum(int(start) in hours for start in it.parts) / max(1, len(it.parts))
         if share:
@@ -286,14 +286,14 @@ def _before(day: date, cut: date | None) -> bool:
     return cut is not None and day < cut
 
 
-def _size(path: Path) -> int:
+def _size(path: Place) -> int:
     try:
         return path.stat().st_size
     except OSError:
         return 0
 
 
-def _remove_empty(folder: Path) -> None:
+def _remove_empty(folder: Place) -> None:
     try:
         folder.rmdir()
     except OSError:

@@ -15,6 +15,7 @@ from ackscope.clock import Clock, iso
 from ackscope.errors import DataError
 from ackscope.log import get_logger
 from ackscope.manifest import VERSION
+from ackscope.object_path import Place
 from ackscope.tables import LANDING, MINUTES, ROLLUPS
 from pipeline import downsample
 from pipeline.analysis.refresh import refresh
@@ -65,8 +66,8 @@ SessionFactory = Callable[[], AbstractContextManager[SparkSession]]
 
 
 def run(
-    landing_root: Path,
-    rollups_root: Path,
+    landing_root: Place,
+    rollups_root: Place,
     session: SessionFactory,
     clock: Clock,
     progress: Progress | None = None,
@@ -141,8 +142,8 @@ def _status(summary: RunSummary, newest: float, clock: Clock) -> StreamStatus:
 
 
 def stream(
-    landing_root: Path,
-    rollups_root: Path,
+    landing_root: Place,
+    rollups_root: Place,
     checkpoint: Path,
     trigger: float,
     session: SessionFactory,

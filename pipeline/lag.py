@@ -10,10 +10,12 @@ from operator import itemgetter
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from ackscope.arrow_files import footer as read_footer
+from ackscope.object_path import ObjectPath, Place
 from ackscope.tables import LANDING, Table
 from pipeline.shard import ALL, Shard
+from pipeline.storage.folder_listing import list_folder
 
 # Maximum seconds between the modification of a file and its rename; watermarks are set back by as much.
 MARGIN = 60.0
@@ -50,14 +52,14 @@ class LagTracker:
         watermark: everything that existed at this time is rolled up.
     """
 
-    def __init__(self, landing: Path, watermark: float, shard: Shard = ALL) -> None:
+    def __init__(self, landing: Place, watermark: float, shard: Shard = ALL) -> None:
         self.newest: float | None = None
         self.watermark = watermark
         self._landing, self._shard = landing, shard
-        self._ingested: set[Path] = set()
+        self._ingested: set[Place] = set()
         self._lock = threading.Lock()
 
-    def add(self, paths: Iterable[Path], newest: float | None) -> None:
+    def add(self, paths: Iterable[Place], newest: float | None) -> None:
         """Record ingested files; `newest` is the time of their latest row."""
         with self._lock:
             self._ingested.update(paths)
@@ -91,8 +93,21 @@ class LagTracker:
         )
 
 
-def _since(landing: Path, watermark: float, shard: Shard) -> Iterator[tuple[float, Path, Table]]:
+def _since_on_storage(landing: ObjectPath, watermark: float, shard: Shard) -> Iterator[tuple[float, Place, Table]]:
+    """Objects written at or after a time, with that time."""
+    for table in LANDING.values():
+        for folder in (landing / table.name).glob("cluster=*/date=*"):
+            if folder.parent.name.removeprefix("cluster=") in shard:
+                for path, (_, modified, _) in list_folder(folder).files.items():
+                    if modified / 1e9 >= watermark:
+                        yield modified / 1e9, path, table
+
+
+def _since(landing: Place, watermark: float, shard: Shard) -> Iterator[tuple[float, Place, Table]]:
     """Files modified at or after a time, with that time; only folders modified since are listed."""
+    if isinstance(landing, ObjectPath):
+        yield from _since_on_storage(landing, watermark, shard)
+        return
     oldest = datetime.fromtimestamp(max(watermark - MARGIN, 0.0), UTC).strftime("%Y%m%dT%H%M%S")
     for table in LANDING.values():
         for folder in (landing / table.name).glob("cluster=*/date=*"):
@@ -116,17 +131,17 @@ def _since(landing: Path, watermark: float, shard: Shard) -> Iterator[tuple[floa
                 continue
 
 
-def _modified(path: Path) -> float:
+def _modified(path: Place) -> float:
     try:
         return path.stat().st_mtime
     except OSError:
         return 0.0
 
 
-def _span(path: Path, table: Table) -> tuple[float, float] | None:
+def _span(path: Place, table: Table) -> tuple[float, float] | None:
     """Times of the first and the last row, from the footer; None without statistics."""
     try:
-        footer = pq.read_metadata(path)
+        footer = read_footer(path)
         index = footer.schema.to_arrow_schema().get_field_index(table.time)
         found = [footer.row_group(group).column(index).statistics for group in range(footer.num_row_groups)]
         low, high = (min(it.min_raw for it in found), max(it.max_raw for it in found))

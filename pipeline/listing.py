@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
-from pathlib import Path
 
+from ackscope.object_path import Place
 from ackscope.tables import Table
 from pipeline.hours import HOUR, date_of
 from pipeline.storage.file_stats import FileStats
@@ -12,7 +12,7 @@ from pipeline.transforms import Transform
 from pipeline.work_ranges import MinuteRange
 
 # Landing files, each with its table.
-Files = dict[Path, tuple[Table, FileStats]]
+Files = dict[Place, tuple[Table, FileStats]]
 
 
 class LandingListing:
@@ -20,16 +20,16 @@ class LandingListing:
 
     def __init__(self, landing: Landing, cluster: str) -> None:
         self._landing, self._cluster = landing, cluster
-        self._listed: dict[Partition, dict[Path, FileStats]] = {}
+        self._listed: dict[Partition, dict[Place, FileStats]] = {}
 
     @property
-    def seen(self) -> Iterator[tuple[Path, Table, FileStats]]:
+    def seen(self) -> Iterator[tuple[Place, Table, FileStats]]:
         """The files of every folder listed so far."""
         for partition, mine in self._listed.items():
             for path, stats in mine.items():
                 yield path, partition.table, stats
 
-    def files(self, table: Table, day: date) -> Mapping[Path, FileStats]:
+    def files(self, table: Table, day: date) -> Mapping[Place, FileStats]:
         """The files of one folder.
 
         Raises:
@@ -54,7 +54,7 @@ class LandingListing:
         """Rows that a transform reads for a range."""
         return self.rows(transform.source, window)
 
-    def around(self, table: Table, hours: Iterable[int]) -> dict[Path, FileStats]:
+    def around(self, table: Table, hours: Iterable[int]) -> dict[Place, FileStats]:
         """The files that may have rows on which these hours depend."""
         # A row may be up to a day off the date of its folder, and transforms with a lookback read an hour more.
         days = sorted({date_of(hour + shift) for hour in hours for shift in (-25, -24, 0, 24, 25)})

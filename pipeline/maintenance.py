@@ -5,13 +5,13 @@ It runs in its own thread, one task at a time, and is cancelled when the stream 
 
 import threading
 from collections.abc import Callable
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from ackscope.clock import Clock, Instant
 from ackscope.errors import AckscopeError
 from ackscope.log import get_logger
+from ackscope.object_path import Place
 from pipeline import downsample
 from pipeline.analysis.refresh import refresh, shifts
 from pipeline.session import SPARK_ERRORS, cause
@@ -45,7 +45,7 @@ class Maintenance:
     def __init__(
         self,
         spark: SparkSession,
-        landing: Path,
+        landing: Place,
         rollups: Rollups,
         stop: Stop,
         clock: Clock,

@@ -8,13 +8,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 
 from ackscope.errors import DataError
 from ackscope.manifest import Manifest
+from ackscope.object_path import Place
 from ackscope.tables import Table
 from ackscope.tables.arrow import arrow_schema
 from pipeline.executor_writes import is_collected, write_files
@@ -48,7 +48,7 @@ from pipeline.work_ranges import (
 
 T = TypeVar("T")
 
-FilesByTable = Mapping[Table, Mapping[Path, FileStats]]
+FilesByTable = Mapping[Table, Mapping[Place, FileStats]]
 
 
 class _LandingChangedError(Exception):
@@ -64,8 +64,8 @@ class Ingested:
         concurrent: files that arrived meanwhile.
     """
 
-    requested: dict[Path, FileStats] = field(default_factory=dict)
-    concurrent: dict[Path, FileStats] = field(default_factory=dict)
+    requested: dict[Place, FileStats] = field(default_factory=dict)
+    concurrent: dict[Place, FileStats] = field(default_factory=dict)
 
 
 def rebuild(
@@ -105,7 +105,7 @@ def ingest(
     spark: SparkSession,
     landing: Landing,
     rollups: Rollups,
-    paths: Iterable[Path],
+    paths: Iterable[Place],
     ingest_log: IngestLog,
     go_on: Callable[[], bool] = lambda: True,
     *,
@@ -120,7 +120,7 @@ def ingest(
     Raises:
         DataError, StoppedError: same as `rebuild`.
     """
-    requested: dict[str, set[Path]] = defaultdict(set)
+    requested: dict[str, set[Place]] = defaultdict(set)
     for path in paths:
         partition = landing.partition_of(path.parent)
         if partition is not None:
@@ -172,7 +172,7 @@ class _Rebuild:
     ingested: Ingested = field(default_factory=Ingested)
     growth: dict[Transform, GrowthRate] = field(default_factory=dict)
 
-    def run(self, work: Work, paths: Iterable[Path] = ()) -> int:
+    def run(self, work: Work, paths: Iterable[Place] = ()) -> int:
         """Do this work and ingest these files in as many commits as needed; return the number of new files."""
         written, remaining, requested = 0, work, set(paths)
         self.progress.expect(len(hours_of(work)))
@@ -196,7 +196,7 @@ class _Rebuild:
         if self.ingest_log is not None:
             self.ingest_log.record(requested | concurrent)
 
-    def _stage(self, remaining: Work, requested: set[Path]) -> tuple[_CommitPlan, Transaction]:
+    def _stage(self, remaining: Work, requested: set[Place]) -> tuple[_CommitPlan, Transaction]:
         """Stage the next commit; plan again if a landing file turns out to be damaged."""
         while True:
             transaction, floor = self.rollups.transaction(self.cluster), self.landing.floor(self.cluster)
@@ -249,7 +249,7 @@ class _Rebuild:
             growth.update(each * len(step), rows.num_rows)
             transaction.upsert_range(transform.rollup, *window, rows)
 
-    def _plan(self, listing: LandingListing, remaining: Work, paths: set[Path]) -> _CommitPlan:
+    def _plan(self, listing: LandingListing, remaining: Work, paths: set[Place]) -> _CommitPlan:
         requested, concurrent = self._requested_files(listing, paths), Files()
         while True:
             arrived = _work_of(listing, self._not_ingested(requested) | concurrent)
@@ -269,7 +269,7 @@ class _Rebuild:
                 return _CommitPlan(requested, concurrent, work, [*first, *rest], later, files)
             concurrent = found
 
-    def _requested_files(self, listing: LandingListing, paths: set[Path]) -> Files:
+    def _requested_files(self, listing: LandingListing, paths: set[Place]) -> Files:
         """The passed files that count and may hold new rows."""
         found: Files = {}
         for path in paths:

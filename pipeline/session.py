@@ -29,6 +29,7 @@ log = get_logger(__name__)
 # What a call into Spark may raise; `ConnectionError` if Java is gone.
 SPARK_ERRORS = (Py4JError, PySparkException, ConnectionError)
 
+_RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception): ")
 _LOOPBACK = re.compile(r"localhost|127(\.\d+){3}|::1")
 _MASTER = re.compile(r"local(\[(\*|[1-9]\d*)(,\d+)?\])?|(spark|k8s)://\S+|yarn")
 # Prefixes of lines that are logged as warnings.
@@ -94,6 +95,9 @@ def cause(error: BaseException) -> str:
     text = str(getattr(error, "java_exception", None) or error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     chosen = next((line for line in reversed(lines) if line.startswith("Caused by:")), lines[0] if lines else "")
+    if chosen.endswith("Python worker:"):
+        # What the function in the worker raised, in the last line of its traceback.
+        chosen = next((line for line in reversed(lines) if _RAISED.match(line)), chosen)
     return chosen.removeprefix("Caused by:").strip() or type(error).__name__
 
 

@@ -17,6 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from ackscope.clock import Clock, iso
 from ackscope.errors import DataError
 from ackscope.log import get_logger
+from ackscope.object_path import Place
 from pipeline.frames import spark_path
 from pipeline.ingest_log import IngestLog
 from pipeline.lag import MARGIN, LagTracker
@@ -280,9 +281,9 @@ class Follower:
         self._rollups.write_status(document, self._shard)
 
 
-def _source_path(landing: Path, shard: Shard) -> str:
+def _source_path(landing: Place, shard: Shard) -> str:
     """What Spark lists; Hadoop's patterns are those of a shell."""
-    path = spark_path(landing)
+    path = spark_path(Path(str(landing)))
     return f"{path}/*/cluster={{{','.join(shard.patterns)}}}" if shard.patterns else path
 
 

@@ -64,7 +64,7 @@ def write(root: Path, cluster: str, queues: int, now: float, days: int = 30) -> 
             ]
     listing = Manifest(cluster, 1, iso(now), {name: tuple(files) for name, files in files_by_table.items()})
     for path, body in (
-        (manifest.manifest_path(root, cluster), manifest.encode(listing)),
+        (root / manifest.FOLDER / f"{quote(cluster, safe='')}.json", manifest.encode(listing)),
         (root / "_answers" / f"{quote(cluster, safe='')}.json", orjson.dumps(_answers(cluster, now))),
     ):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from ackscope.clock import SystemClock
+from ackscope.object_path import Place
 from ackscope.tables import LANDING, LATENCY_1M, MINUTES, OUTCOMES_1M, Table
 from pipeline.rebuild import rebuild
 from pipeline.session import spark_session
@@ -63,7 +64,7 @@ def _sum(rollups: Rollups, table: Table, column: str, times: float = 1) -> int:
     return total
 
 
-def _files(rollups: Rollups, table: Table) -> Iterator[Path]:
+def _files(rollups: Rollups, table: Table) -> Iterator[Place]:
     for cluster in rollups.clusters():
         yield from rollups.manifest(cluster).paths(rollups.root, table.name)
 

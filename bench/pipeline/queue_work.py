@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ackscope.object_path import Place
 from ackscope.tables import POLL_SAMPLES, QUEUE_SAMPLES, QUEUES_1M, Kind, Table
 from pipeline.hours import HOUR, REACH
 from pipeline.storage.file_stats import FileStats
@@ -22,7 +23,7 @@ def windows(landing: Path) -> list[dict[str, Any]]:
     return [_window(hour * HOUR, stats) for hour in sorted(hours)]
 
 
-def _window(start: int, stats: dict[Table, dict[Path, FileStats]]) -> dict[str, Any]:
+def _window(start: int, stats: dict[Table, dict[Place, FileStats]]) -> dict[str, Any]:
     first, last = (start - REACH) * 1_000_000, (start + HOUR + REACH) * 1_000_000
     files = {
         table.name: [str(path) for path, it in mine.items() if it.first < last and first <= it.last]
@@ -31,7 +32,7 @@ def _window(start: int, stats: dict[Table, dict[Path, FileStats]]) -> dict[str, 
     return {"start": start, "end": start + HOUR, **files}
 
 
-def _stats(root: Path, table: Table) -> dict[Path, FileStats]:
+def _stats(root: Path, table: Table) -> dict[Place, FileStats]:
     landing = Landing(root)
     folders = [partition for partition in landing.partitions() if partition.table == table]
     return {path: it for folder in folders for path, it in landing.files(folder).items()}

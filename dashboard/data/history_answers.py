@@ -6,7 +6,6 @@ Failures are part of the result; files are read as in `dashboard.data.rollups`.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -14,9 +13,10 @@ import orjson
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from ackscope import manifest
+from ackscope.arrow_files import dataset
+from ackscope.object_path import Place
 from ackscope.ranking import ChangePoint, FindingEpisode
 from ackscope.tables import BASELINES, CHANGES, EPISODES, HOURS, NODES_1M, OUTCOMES_1M, POLLS_1M, QUEUES_1M, Table
 from ackscope.tables.arrow import arrow_schema
@@ -87,17 +87,17 @@ class QueueBands:
     problem: str | None = None
 
 
-def answers(root: Path, cluster: str) -> HistoryAnswers:
+def answers(root: Place, cluster: str) -> HistoryAnswers:
     """Read the report document of a cluster."""
     return _document(root / FOLDER / f"{quote(cluster, safe='')}.json", "analyse")
 
 
-def backtest(root: Path, cluster: str) -> HistoryAnswers:
+def backtest(root: Place, cluster: str) -> HistoryAnswers:
     """Read the last backtest of a cluster."""
     return _document(root / BACKTEST_FOLDER / f"{quote(cluster, safe='')}.json", "backtest")
 
 
-def _document(path: Path, job: str) -> HistoryAnswers:
+def _document(path: Place, job: str) -> HistoryAnswers:
     try:
         document: dict[str, Any] = orjson.loads(path.read_bytes())
         if document["version"] != VERSION:
@@ -111,7 +111,7 @@ def _document(path: Path, job: str) -> HistoryAnswers:
     return HistoryAnswers(document=document)
 
 
-def changes(root: Path, cluster: str, start: datetime, end: datetime) -> ChangesInRange:
+def changes(root: Place, cluster: str, start: datetime, end: datetime) -> ChangesInRange:
     """Change points and finding episodes from `start` to `end`, both in UTC."""
 
     def read(known: manifest.Manifest) -> ChangesInRange:
@@ -128,7 +128,7 @@ def changes(root: Path, cluster: str, start: datetime, end: datetime) -> Changes
     return found if found is not None else ChangesInRange(problem=problem)
 
 
-def queue_bands(root: Path, cluster: str, vhost: str, queue: str, start: datetime, end: datetime) -> QueueBands:
+def queue_bands(root: Place, cluster: str, vhost: str, queue: str, start: datetime, end: datetime) -> QueueBands:
     """One queue from `start` to `end`, both in UTC, and its bands for the hours of the week in this range."""
 
     def read(known: manifest.Manifest) -> QueueBands:
@@ -145,7 +145,7 @@ def queue_bands(root: Path, cluster: str, vhost: str, queue: str, start: datetim
     return found if found is not None else QueueBands(problem=problem)
 
 
-def node_minutes(root: Path, cluster: str, start: datetime, end: datetime) -> pd.DataFrame:
+def node_minutes(root: Place, cluster: str, start: datetime, end: datetime) -> pd.DataFrame:
     """Rows of `nodes_1m` from `start` to `end`, both in UTC; none if they cannot be read."""
 
     def read(known: manifest.Manifest) -> pd.DataFrame:
@@ -156,7 +156,7 @@ def node_minutes(root: Path, cluster: str, start: datetime, end: datetime) -> pd
     return pd.DataFrame() if found is None else found
 
 
-def _hours_with_data(root: Path, known: manifest.Manifest, start: datetime, end: datetime) -> set[datetime]:
+def _hours_with_data(root: Place, known: manifest.Manifest, start: datetime, end: datetime) -> set[datetime]:
     """The hours with data, from the smallest table that has files: polls, else probes, else queues.
 
     The newest hours may have minutes only: the tables of hours follow a minute later.
@@ -175,7 +175,7 @@ def _hours_with_data(root: Path, known: manifest.Manifest, start: datetime, end:
 
 
 def _table(
-    root: Path,
+    root: Place,
     known: manifest.Manifest,
     table: Table,
     start: datetime,
@@ -190,10 +190,8 @@ def _table(
     return _read(files, table, inside if condition is None else inside & condition, columns)
 
 
-def _read(paths: Sequence[Path], table: Table, condition: Any, columns: Sequence[str] | None = None) -> pa.Table:
+def _read(paths: Sequence[Place], table: Table, condition: Any, columns: Sequence[str] | None = None) -> pa.Table:
     names = list(columns or table.names)
     if not paths:
         return arrow_schema(table).empty_table().select(names)
-    return ds.dataset([str(path) for path in paths], schema=arrow_schema(table)).to_table(
-        columns=names, filter=condition
-    )
+    return dataset(paths, arrow_schema(table)).to_table(columns=names, filter=condition)

@@ -3,15 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from ackscope import manifest
+from ackscope.arrow_files import dataset
+from ackscope.object_path import Place
 from ackscope.ranking import ObjectKey
 from ackscope.tables import CHANNELS_1M, LATENCY_1M, NODES_1M, QUEUES_1M, Kind, Table
 from ackscope.tables.arrow import ARROW_TYPES, arrow_schema
@@ -40,7 +40,7 @@ class ObjectMinutes:
 
 
 def object_minutes(
-    root: Path, cluster: str, objects: Sequence[ObjectKey], start: datetime, end: datetime
+    root: Place, cluster: str, objects: Sequence[ObjectKey], start: datetime, end: datetime
 ) -> ObjectMinutes:
     """The minutes of some objects from `start` to `end`, both in UTC."""
     names: dict[str, set[str]] = {}
@@ -57,7 +57,7 @@ def object_minutes(
 
 
 def _rows(
-    root: Path, known: manifest.Manifest, kind: str, names: set[str], start: datetime, end: datetime
+    root: Place, known: manifest.Manifest, kind: str, names: set[str], start: datetime, end: datetime
 ) -> pd.DataFrame:
     table, column = _TABLES[kind]
     time = ARROW_TYPES[Kind.TIME]
@@ -67,6 +67,6 @@ def _rows(
     if not files:
         empty: pd.DataFrame = arrow_schema(table).empty_table().to_pandas()
         return empty
-    data = ds.dataset([str(file) for file in files], schema=arrow_schema(table))
+    data = dataset(files, arrow_schema(table))
     rows: pd.DataFrame = data.to_table(filter=chosen).to_pandas()
     return rows

@@ -7,16 +7,16 @@ is missing, the manifest is read again.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any, TypeVar
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
 from ackscope import manifest
+from ackscope.arrow_files import dataset
 from ackscope.errors import DataError
+from ackscope.object_path import Place
 from ackscope.tables import BURSTS_1M, HOURS, LATENCY_1M, MINUTES, OUTCOMES_1M, QUEUES_1M, Kind, Table
 from ackscope.tables.arrow import ARROW_TYPES, arrow_schema
 
@@ -66,22 +66,24 @@ class MinuteHistory:
         return len(self.missing) < len(MINUTES)
 
 
-def clusters(root: Path) -> tuple[str, ...]:
+def clusters(root: Place) -> tuple[str, ...]:
     """Names of the clusters that have rollups."""
     return manifest.clusters(root)
 
 
-def last_of_file(path: Path) -> datetime | None:
+def last_of_file(path: Place) -> datetime | None:
     """The newest minute in a file of a minute table.
 
     Raises:
         OSError, pyarrow.ArrowException: the file was deleted, or cannot be read.
     """
-    newest: datetime | None = pc.max(ds.dataset(str(path)).to_table(columns=["minute"])["minute"]).as_py()
+    newest: datetime | None = pc.max(dataset([path]).to_table(columns=["minute"])["minute"]).as_py()
     return newest
 
 
-def last_minute(root: Path, cluster: str, of_file: Callable[[Path], datetime | None] = last_of_file) -> datetime | None:
+def last_minute(
+    root: Place, cluster: str, of_file: Callable[[Place], datetime | None] = last_of_file
+) -> datetime | None:
     """The newest minute in any table; None if there is none, or none can be read.
 
     Args:
@@ -93,7 +95,7 @@ def last_minute(root: Path, cluster: str, of_file: Callable[[Path], datetime | N
     return newest if complete else _newest(root, cluster, of_file)[0]
 
 
-def read(root: Path, cluster: str, start: datetime, end: datetime, newest: datetime | None = None) -> MinuteHistory:
+def read(root: Place, cluster: str, start: datetime, end: datetime, newest: datetime | None = None) -> MinuteHistory:
     """Read the minute rollups from `start` to `end` (exclusive), both in UTC.
 
     Args:
@@ -108,7 +110,7 @@ def read(root: Path, cluster: str, start: datetime, end: datetime, newest: datet
     return history if history is not None else MinuteHistory(problem=problem)
 
 
-def read_with_retry(root: Path, cluster: str, read: Callable[[manifest.Manifest], T]) -> tuple[T | None, str | None]:
+def read_with_retry(root: Place, cluster: str, read: Callable[[manifest.Manifest], T]) -> tuple[T | None, str | None]:
     """Read files that the manifest of a cluster lists; after a failure, read the manifest again and retry once.
 
     Returns:
@@ -123,7 +125,7 @@ def read_with_retry(root: Path, cluster: str, read: Callable[[manifest.Manifest]
     return None, problem
 
 
-def _newest(root: Path, cluster: str, of_file: Callable[[Path], datetime | None]) -> tuple[datetime | None, bool]:
+def _newest(root: Place, cluster: str, of_file: Callable[[Place], datetime | None]) -> tuple[datetime | None, bool]:
     """The newest minute of the tables whose last file can be read, and whether all of them could be read."""
     newest: list[datetime] = []
     complete = True
@@ -141,7 +143,7 @@ def _newest(root: Path, cluster: str, of_file: Callable[[Path], datetime | None]
 
 
 def _read(
-    root: Path, known: manifest.Manifest, start: datetime, end: datetime, newest: datetime | None
+    root: Place, known: manifest.Manifest, start: datetime, end: datetime, newest: datetime | None
 ) -> MinuteHistory:
     hourly = end - start > MAX_MINUTES
     tables = HOURS if hourly else MINUTES
@@ -155,10 +157,10 @@ def _read(
 
     def frame(minutes: Table) -> pd.DataFrame:
         table = tables[minutes.name]
-        files = [str(file) for file in known.paths(root, table.name, first, last)]
+        files = known.paths(root, table.name, first, last)
         if not files:
             return _empty(minutes)
-        rows: pd.DataFrame = ds.dataset(files, schema=arrow_schema(table)).to_table(filter=when).to_pandas()
+        rows: pd.DataFrame = dataset(files, arrow_schema(table)).to_table(filter=when).to_pandas()
         return rows.rename(columns={time: "minute"})
 
     queues = tables[QUEUES_1M.name]
@@ -173,7 +175,7 @@ def _read(
     )
 
 
-def _queues(files: Sequence[Path], table: Table, when: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _queues(files: Sequence[Place], table: Table, when: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The deepest queues, and redeliveries over all queues.
 
     One day of 10,000 queues is 14 million rows: each batch is aggregated alone and never converted to pandas.
@@ -199,14 +201,14 @@ def _queues(files: Sequence[Path], table: Table, when: Any) -> tuple[pd.DataFram
     deepest = pc.scalar(False)
     for row in worst.slice(0, WORST_QUEUES).to_pylist():
         deepest |= (pc.field("vhost") == row["vhost"]) & (pc.field("queue") == row["queue"])
-    depth = ds.dataset([str(file) for file in files], schema=arrow_schema(table)).to_table(filter=when & deepest)
+    depth = dataset(files, arrow_schema(table)).to_table(filter=when & deepest)
     summed = pa.concat_tables(sums).group_by(table.time).aggregate([("redelivered_sum", "sum", _NULL_IF_EMPTY)])
     redelivered = summed.rename_columns({"redelivered_sum_sum": "redelivered"})
     names = {table.time: "minute"}
     return depth.to_pandas().rename(columns=names), redelivered.to_pandas().rename(columns=names)
 
 
-def _batches(files: Sequence[Path], table: Table, columns: list[str], when: Any) -> Iterator[Any]:
+def _batches(files: Sequence[Place], table: Table, columns: list[str], when: Any) -> Iterator[Any]:
     for file in files:
-        pieces = ds.dataset(str(file), schema=arrow_schema(table)).to_batches(columns=columns, filter=when)
+        pieces = dataset([file], arrow_schema(table)).to_batches(columns=columns, filter=when)
         yield from (piece for piece in pieces if piece.num_rows)

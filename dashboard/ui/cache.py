@@ -1,12 +1,12 @@
 """Caches shared by all sessions of a server: ten viewers cause no more load on exporter and disk than one."""
 
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
+from ackscope.object_path import Place
 from ackscope.ranking import ObjectKey
 from ackscope.reports import FindingReport
 from dashboard.charts import minute_charts
@@ -66,74 +66,74 @@ def recent_series(
 
 
 @st.cache_data(ttl=10, show_spinner=False)
-def rollup_clusters(root: Path) -> tuple[str, ...]:
+def rollup_clusters(root: Place) -> tuple[str, ...]:
     """Names of the clusters that have history."""
     return rollups.clusters(root)
 
 
 @st.cache_data(ttl=5, show_spinner=False)
-def last_minute(root: Path, cluster: str) -> datetime | None:
+def last_minute(root: Place, cluster: str) -> datetime | None:
     """The newest minute of history."""
     return rollups.last_minute(root, cluster, _last_of_file)
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def _last_of_file(path: Path) -> datetime | None:
+def _last_of_file(path: Place) -> datetime | None:
     # Without a TTL: files are immutable.
     return rollups.last_of_file(path)
 
 
 @st.cache_data(ttl=20, max_entries=32, show_spinner=False)
-def minute_history(root: Path, cluster: str, start: datetime, end: datetime) -> MinuteHistory:
+def minute_history(root: Place, cluster: str, start: datetime, end: datetime) -> MinuteHistory:
     """Minute rollups of a time range in whole minutes, so that all viewers in one minute share an entry."""
     return rollups.read(root, cluster, start, end, last_minute(root, cluster))
 
 
 @st.cache_resource(ttl=20, max_entries=32, show_spinner=False)
-def recent_charts(root: Path, cluster: str, axis: Axis) -> RecentCharts:
+def recent_charts(root: Place, cluster: str, axis: Axis) -> RecentCharts:
     """Charts of the recent history; shared, must not be changed."""
     return minute_charts.recent_charts(minute_history(root, cluster, *axis.utc), axis)
 
 
 @st.cache_data(ttl=20, show_spinner=False)
-def answers(root: Path, cluster: str) -> HistoryAnswers:
+def answers(root: Place, cluster: str) -> HistoryAnswers:
     """The latest hourly reports of the pipeline."""
     return history_answers.answers(root, cluster)
 
 
 @st.cache_data(ttl=20, show_spinner=False)
-def backtest(root: Path, cluster: str) -> HistoryAnswers:
+def backtest(root: Place, cluster: str) -> HistoryAnswers:
     """The last backtest of a cluster."""
     return history_answers.backtest(root, cluster)
 
 
 @st.cache_data(ttl=60, max_entries=64, show_spinner=False)
-def changes(root: Path, cluster: str, start: datetime, end: datetime) -> ChangesInRange:
+def changes(root: Place, cluster: str, start: datetime, end: datetime) -> ChangesInRange:
     """Change points and finding episodes of a time range in whole minutes."""
     return history_answers.changes(root, cluster, start, end)
 
 
 @st.cache_data(ttl=20, max_entries=16, show_spinner=False)
-def node_minutes(root: Path, cluster: str, start: datetime, end: datetime) -> pd.DataFrame:
+def node_minutes(root: Place, cluster: str, start: datetime, end: datetime) -> pd.DataFrame:
     """Minutes of all nodes in a time range in whole minutes."""
     return history_answers.node_minutes(root, cluster, start, end)
 
 
 @st.cache_data(ttl=60, max_entries=32, show_spinner=False)
 def minutes_of(
-    root: Path, cluster: str, objects: tuple[ObjectKey, ...], start: datetime, end: datetime
+    root: Place, cluster: str, objects: tuple[ObjectKey, ...], start: datetime, end: datetime
 ) -> ObjectMinutes:
     """Complete minutes of some objects in a time range in whole minutes."""
     return object_minutes.object_minutes(root, cluster, objects, start, _complete(root, cluster, end))
 
 
 @st.cache_data(ttl=60, max_entries=32, show_spinner=False)
-def queue_bands(root: Path, cluster: str, vhost: str, queue: str, start: datetime, end: datetime) -> QueueBands:
+def queue_bands(root: Place, cluster: str, vhost: str, queue: str, start: datetime, end: datetime) -> QueueBands:
     """Complete minutes of one queue, and its baseline bands, in a time range in whole minutes."""
     return history_answers.queue_bands(root, cluster, vhost, queue, start, _complete(root, cluster, end))
 
 
-def _complete(root: Path, cluster: str, end: datetime) -> datetime:
+def _complete(root: Place, cluster: str, end: datetime) -> datetime:
     """The end of a time range without the newest minute: its counts are too low if the pipeline ran during it."""
     newest: datetime | None = last_minute(root, cluster)
     return end if newest is None else min(end, newest)

@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 from pydantic import SecretStr
 
+from ackscope import cli
 from ackscope.address import parse_management
 from ackscope.errors import UsageError
 from ackscope.settings import secret
@@ -33,7 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--username", metavar="NAME", help="login of the exporter, if it has users")
     parser.add_argument("--password-file", metavar="FILE", type=Path, help="file whose first line is the password")
     parser.add_argument("--ca-file", metavar="FILE", type=Path, help="CA certificates to trust for the exporter")
-    parser.add_argument("--rollups", metavar="DIR", type=Path, help="results of the pipeline, for the tool history")
+    parser.add_argument(
+        "--rollups", metavar="DIR", type=cli.folder, help="results of the pipeline, for the tool history"
+    )
     parser.add_argument("--bundles", metavar="DIR", type=Path, help="folder in which the tool bundle writes its files")
     parser.add_argument(
         "--management", metavar="URL", help="http://user:password@host:15672; adds the tool diagnose for this broker"

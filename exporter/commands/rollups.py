@@ -1,11 +1,12 @@
 """`--rollups DIR`: baselines for a command, from the pipeline's rollups."""
 
 import argparse
-from pathlib import Path
 
 from ackscope import manifest
 from ackscope.baselines import Baselines, hour_of_week
+from ackscope.cli import folder
 from ackscope.errors import UsageError
+from ackscope.object_path import Place
 
 
 class RollupBaselines:
@@ -16,7 +17,7 @@ class RollupBaselines:
         cluster: name of the cluster in the rollups.
     """
 
-    def __init__(self, root: Path, cluster: str) -> None:
+    def __init__(self, root: Place, cluster: str) -> None:
         self._root, self._cluster = root, cluster
         self._known: Baselines | None = None
 
@@ -40,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rollups",
         metavar="DIR",
-        type=Path,
+        type=folder,
         help="directory of `ackscope pipeline`'s rollups: also compare with baselines of this hour of the week",
     )
     parser.add_argument(

@@ -44,8 +44,8 @@ history:
 ```
 
 - `ackscope exporter --config.file FILE --check-config` validates a file, including every file it names.
-- SIGHUP and `POST /-/reload` reload the file without a restart ([exporter.md](exporter.md)); `listen`, `web_config` and
-  `landing.directory` are read at startup only.
+- SIGHUP and `POST /-/reload` reload the file without a restart ([exporter.md](exporter.md)); `listen`, `web_config`,
+  `landing.directory` and `landing.spool` are read at startup only.
 - Unknown keys are errors that name the nearest known key; duplicate keys are errors too. Environment variables that
   name no key are ignored.
 - The environment overrides the file: `{PREFIX}` and the key in capitals, two underscores for each level. Below, `SHOP`

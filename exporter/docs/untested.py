@@ -15,6 +15,7 @@ _FAILS = "needs a broker that does not answer, as in tests/integration/exporter/
 _QUICK = "over within milliseconds, while the broker refreshes its statistics every 5 seconds"
 _LOADED = "a started node has loaded most of what it needs"
 
+_BUCKET = "needs object storage, as in tests/integration/exporter/test_bucket.py"
 _DEFECT = "needs a bug in ackscope"
 _LOSES = "needs a broker that loses, duplicates or reorders messages"
 _ALLOCATED = "0 while the runtime counts more memory as used than its allocators do, as on a fresh node"
@@ -89,6 +90,10 @@ UNTESTED: Mapping[str, str] = {
     "ackscope_landing_defects_total": _DEFECT,
     "ackscope_decode_gaps": "needs a broker whose responses have unreadable fields",
     "ackscope_dropped_findings": "needs more findings than the limit, 500 by default",
+    "ackscope_landing_uploaded_files_total": _BUCKET,
+    "ackscope_landing_upload_errors_total": _BUCKET,
+    "ackscope_landing_spooled_bytes": _BUCKET,
+    "ackscope_landing_upload_lag_seconds": _BUCKET,
     "ackscope_landing_errors_total": "needs a disk that refuses writes",
     "ackscope_landing_dropped_rows_total": "needs a disk that is too slow for what is landed",
     "ackscope_landing_expired_files_total": "files are kept for days",

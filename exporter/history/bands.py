@@ -4,17 +4,17 @@ Imported only if used: Arrow alone takes 40 MB of memory.
 """
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from ackscope import manifest
+from ackscope.arrow_files import parquet_file
 from ackscope.baselines import HOUR_OF_DAY, HOUR_OF_WEEK, NOT_YET, Band, Baselines, NoBand, NotYet, Subject
 from ackscope.errors import DataError
 from ackscope.log import get_logger
+from ackscope.object_path import Place
 from ackscope.tables import BASELINES
 
 log = get_logger(__name__)
@@ -27,7 +27,7 @@ _AGAIN = 3
 _COLUMNS = ("kind", "vhost", "name", "measure", "scope", "values", "low", "middle", "high")
 
 
-def read_bands(root: Path, cluster: str, hour: int) -> tuple[Baselines, tuple[str, ...]]:
+def read_bands(root: Place, cluster: str, hour: int) -> tuple[Baselines, tuple[str, ...]]:
     """Read the baselines of a cluster for an hour of the week.
 
     Returns:
@@ -46,7 +46,7 @@ def read_bands(root: Path, cluster: str, hour: int) -> tuple[Baselines, tuple[st
     raise DataError(f"{missing}: listed in the manifest but missing; repair it with `ackscope pipeline run`")
 
 
-def band_files(root: Path, cluster: str, hour: int) -> tuple[str, ...]:
+def band_files(root: Place, cluster: str, hour: int) -> tuple[str, ...]:
     """The files of that hour, relative to the root.
 
     Raises:
@@ -55,7 +55,7 @@ def band_files(root: Path, cluster: str, hour: int) -> tuple[str, ...]:
     return tuple(it.path for it in manifest.read(root, cluster).files_for(BASELINES.name, hour, hour + 1))
 
 
-def _read(root: Path, paths: Sequence[str], hour: int) -> Baselines:
+def _read(root: Place, paths: Sequence[str], hour: int) -> Baselines:
     bands: dict[Subject, Band | NotYet] = {}
     made: list[float] = []
     for path in paths:
@@ -66,9 +66,9 @@ def _read(root: Path, paths: Sequence[str], hour: int) -> Baselines:
     return Baselines(hour_of_week=hour, made_at=max(made, default=None), bands=bands)
 
 
-def _table(path: Path, hour: int, most: int) -> pa.Table:
+def _table(path: Place, hour: int, most: int) -> pa.Table:
     try:
-        with pq.ParquetFile(path) as file:
+        with parquet_file(path) as file:
             lacking = sorted(set(BASELINES.names) - set(file.schema_arrow.names))
             if lacking:
                 raise DataError(f"{path}: column {lacking[0]!r} is missing; repair it with `ackscope pipeline run`")

@@ -7,12 +7,12 @@ import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from ackscope.baselines import NOT_YET, Band, Baselines, hour_of_week
 from ackscope.clock import Clock, Instant
 from ackscope.errors import DataError
 from ackscope.log import get_logger
+from ackscope.object_path import Place
 from exporter.history.settings import HistorySettings
 from exporter.history.status import PipelineLag, read_lag
 
@@ -120,7 +120,7 @@ class BaselineCache:
         hour = hour_of_week(now.wall)
         return any(known.baselines.hour_of_week != hour for known in self._counts.clusters.values())
 
-    def _lag(self, root: Path) -> PipelineLag | None:
+    def _lag(self, root: Place) -> PipelineLag | None:
         try:
             lag = read_lag(root)
         except DataError as error:
@@ -129,7 +129,7 @@ class BaselineCache:
         self._say("lag", "")
         return lag
 
-    def _bands(self, root: Path, cluster: str, hour: int) -> CachedBaselines | None:
+    def _bands(self, root: Place, cluster: str, hour: int) -> CachedBaselines | None:
         """Baselines of a cluster, without files if it has none; the previous ones if they cannot be read."""
         # Imported only if used: it loads Arrow.
         from exporter.history.bands import band_files, read_bands  # noqa: PLC0415  see above

@@ -1,20 +1,18 @@
 """Settings of the history."""
 
-from pathlib import Path
-
 from pydantic import Field
 
-from ackscope.settings import Seconds, Settings
+from ackscope.settings import Folder, Seconds, Settings
 
 
 class HistorySettings(Settings):
     """Where the pipeline's rollups are, for baselines.
 
     Attributes:
-        rollups: directory that `ackscope pipeline` writes rollups to. If unset, baselines are disabled and
-            `ackscope_pipeline_lag_seconds` is not exported.
+        rollups: directory, or prefix of a bucket, that `ackscope pipeline` writes rollups to. If unset, baselines are
+            disabled and `ackscope_pipeline_lag_seconds` is not exported.
         every: how often it is read.
     """
 
-    rollups: Path | None = None
+    rollups: Folder | None = None
     every: Seconds = Field(default=60.0, ge=1, le=3600)

@@ -3,11 +3,11 @@
 import math
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 import orjson
 
 from ackscope.errors import DataError
+from ackscope.object_path import Place
 
 STATUS = "_status.json"
 """Name below the rollup directory; `ackscope pipeline stream` writes it at least every 10 s."""
@@ -32,17 +32,17 @@ class PipelineLag:
         return self.seconds + max(0.0, wall - self.reported_at)
 
 
-def read_lag(root: Path) -> PipelineLag | None:
+def read_lag(root: Place) -> PipelineLag | None:
     """Read the last report of each job and return that of the latest one; None if there is no file or no lag in it.
 
     Raises:
         DataError: a file cannot be read.
     """
-    found = (_read(path) for path in (root / STATUS, *sorted(root.glob(_SHARDS))))
+    found = (_read(path) for path in (root / STATUS, *root.glob(_SHARDS)))
     return max((lag for lag in found if lag is not None), key=lambda lag: lag.seconds - lag.reported_at, default=None)
 
 
-def _read(path: Path) -> PipelineLag | None:
+def _read(path: Place) -> PipelineLag | None:
     try:
         document = orjson.loads(path.read_bytes())
         if document.get("lag_seconds") is None:

@@ -24,7 +24,7 @@ _COMPACTED = "compacted-"
 _NAME = re.compile(rf"(?:{_COMPACTED})?(\d{{8}}T\d{{6}})-[0-9a-f]{{8}}-\d{{6,}}\.parquet")
 _UNFINISHED = re.compile(r"\.(\d{8}T\d{6})-[0-9a-f]{8}-\d{6,}\.parquet\.tmp")
 _FOLDER = re.compile(r"date=\d{4}-\d\d-\d\d")
-_HOUR = len("20231114T22")
+_HOUR, _SECOND = len("20231114T22"), len("20231114T221320")
 _LEFT_OVER = 3600.0
 """Seconds after which an unfinished file is abandoned."""
 
@@ -113,6 +113,15 @@ class LandingFiles:
                 with suppress(OSError):
                     path.parent.rmdir()
         return ExpiredFiles(files, freed, errors, trouble)
+
+    def waiting(self) -> list[tuple[Path, int]]:
+        """All files with their size, the oldest first."""
+        return [(path, _size(path)) for path in sorted(self._own(_NAME), key=_written)]
+
+    @staticmethod
+    def written_at(path: Path) -> float:
+        """When a file was written according to its name, seconds since 1970."""
+        return datetime.strptime(_written(path)[:_SECOND], "%Y%m%dT%H%M%S").replace(tzinfo=UTC).timestamp()
 
     def sweep(self, wall: float) -> None:
         """Remove unfinished files that a killed exporter left behind."""

@@ -4,12 +4,12 @@ Imported only if used: Arrow alone takes 40 MB of memory.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 from ackscope.clock import Clock
 from ackscope.findings import DiagnosisResult
 from ackscope.log import get_logger
+from ackscope.object_path import Place
 from ackscope.snapshot import Snapshot
 from ackscope.tables import ACK_BURSTS, FINDING_EVENTS, PROBE_MESSAGES, PROBE_STEPS
 from exporter.landing.blocks import record_blocks
@@ -33,7 +33,7 @@ class LandingSink:
         writer: writes the files; the owner starts and stops it.
     """
 
-    def __init__(self, directory: Path, settings: LandingSettings, own_prefixes: Sequence[str], clock: Clock) -> None:
+    def __init__(self, directory: Place, settings: LandingSettings, own_prefixes: Sequence[str], clock: Clock) -> None:
         self.writer = LandingWriter(directory, settings, clock)
         self._settings, self._own_prefixes, self._clock = settings, tuple(own_prefixes), clock
         self._samples: dict[str, ClusterSamples] = {}

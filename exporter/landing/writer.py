@@ -12,11 +12,13 @@ import pyarrow as pa
 
 from ackscope.clock import Clock, Instant
 from ackscope.log import get_logger
+from ackscope.object_path import ObjectPath, Place
 from ackscope.tables import LANDING, Table
 from exporter.exposition.live.landing import LandingCounts
 from exporter.landing.blocks import Block, BlockKey, join
 from exporter.landing.files import LandingFiles
 from exporter.landing.settings import LandingSettings
+from exporter.landing.upload import Uploader
 
 log = get_logger(__name__)
 
@@ -34,12 +36,17 @@ class LandingWriter:
     """Buffers and writes blocks. Thread-safe.
 
     Args:
-        directory: root of the landing tables.
+        directory: root of the landing tables, or a prefix of a bucket; then files are written to the spool first.
         settings: intervals and limits.
         clock: names the files.
     """
 
-    def __init__(self, directory: Path, settings: LandingSettings, clock: Clock) -> None:
+    def __init__(self, directory: Place, settings: LandingSettings, clock: Clock) -> None:
+        self._uploader: Uploader | None = None
+        if isinstance(directory, ObjectPath):
+            spool = settings.spool or Path("spool")
+            self._uploader = Uploader(spool, directory, settings.spool_bytes, clock)
+            directory = spool
         self._directory, self._settings, self._clock = directory, settings, clock
         self._files = LandingFiles(directory)
         self._lock = threading.Lock()
@@ -63,6 +70,8 @@ class LandingWriter:
     def start(self) -> None:
         """Start writing."""
         self._thread.start()
+        if self._uploader is not None:
+            self._uploader.start()
 
     def stop(self, timeout: float = 3.0) -> None:
         """Write buffered rows and stop. Rows that are not written within `timeout` seconds are lost."""
@@ -70,10 +79,14 @@ class LandingWriter:
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join(timeout)
+        if self._uploader is not None:
+            self._uploader.stop(timeout)
 
     def apply(self, settings: LandingSettings) -> None:
-        """Apply new settings; the directory stays."""
+        """Apply new settings; the directory and the spool stay."""
         self._settings = settings
+        if self._uploader is not None:
+            self._uploader.max_bytes = settings.spool_bytes
 
     def add(self, blocks: Iterable[Block]) -> None:
         """Buffer rows; returns at once."""
@@ -106,14 +119,20 @@ class LandingWriter:
 
     def counts(self) -> LandingCounts:
         """Counters since startup."""
+        upload = None if self._uploader is None else self._uploader.counts()
+        spool = {} if upload is None else {(table, "spool"): rows for table, rows in upload.dropped.items()}
         with self._lock:
             return LandingCounts(
+                uploaded_files=None if upload is None else upload.files,
+                upload_errors=None if upload is None else upload.errors,
+                spooled_bytes=None if upload is None else upload.spooled_bytes,
+                upload_lag=None if upload is None else upload.lag,
                 rows=dict(self._rows),
                 files=self._written_files,
                 written=self._written_bytes,
                 errors=self._errors,
                 defects=dict(self._defects),
-                dropped=dict(self._dropped),
+                dropped=dict(self._dropped) | spool,
                 buffered=self._buffered,
                 folder_bytes=self._files.folder_bytes,
                 expired_files=self._expired_files,
@@ -203,6 +222,9 @@ class LandingWriter:
     def _expire(self, now: Instant) -> None:
         """Remove files that are too old or too large in total, once a minute."""
         if self._expired_at is not None and now.since(self._expired_at) < _EXPIRE_SECONDS:
+            return
+        if self._uploader is not None:
+            # The spool has its own bound; what is in the bucket expires by `ackscope pipeline expire`.
             return
         look = self._looked_at is None or now.since(self._looked_at) >= _LOOK_SECONDS
         if look:

@@ -12,6 +12,7 @@ from urllib.parse import quote
 import orjson
 
 from ackscope.errors import DataError, UsageError
+from ackscope.object_path import Place
 from exporter.commands.bundle import write_whole
 from exporter.mcp_server import answers
 from exporter.mcp_server.api import ExporterApi
@@ -43,7 +44,7 @@ class ToolBox:
     """
 
     api: ExporterApi
-    rollups: Path | None = None
+    rollups: Place | None = None
     bundles: Path | None = None
     broker: Callable[[], dict[str, Any]] | None = None
 

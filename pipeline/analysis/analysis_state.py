@@ -8,7 +8,6 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import IO
 from urllib.parse import quote
 
@@ -16,7 +15,9 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ackscope.arrow_files import parquet_file
 from ackscope.manifest import Manifest
+from ackscope.object_path import Place
 from ackscope.tables import CHANGES, HOURS, Table
 from ackscope.tables.arrow import arrow_schema
 from ackscope.tables.contract import flag
@@ -62,15 +63,15 @@ class AnalysisState:
     candidates: pa.Table = field(default_factory=lambda: arrow_schema(CANDIDATES).empty_table())
 
 
-def state_path(root: Path, cluster: str) -> Path:
+def state_path(root: Place, cluster: str) -> Place:
     """The state file of a cluster."""
     return root / "_analysis" / f"{quote(cluster, safe='')}.parquet"
 
 
-def read(root: Path, cluster: str) -> AnalysisState:
+def read(root: Place, cluster: str) -> AnalysisState:
     """The stored state; an empty one if it cannot be read, or has another version."""
     try:
-        rows = pq.ParquetFile(state_path(root, cluster)).read()
+        rows = parquet_file(state_path(root, cluster)).read()
         document = orjson.loads((rows.schema.metadata or {})[_KEY])
         if document["version"] != VERSION or mismatch(CANDIDATES, rows.schema) is not None:
             return AnalysisState()
@@ -80,7 +81,7 @@ def read(root: Path, cluster: str) -> AnalysisState:
         return AnalysisState()
 
 
-def write(root: Path, cluster: str, state: AnalysisState) -> None:
+def write(root: Place, cluster: str, state: AnalysisState) -> None:
     """Replace the state file.
 
     Raises:

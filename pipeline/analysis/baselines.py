@@ -6,7 +6,6 @@ weeks. A new hour only affects its own seven.
 
 from collections.abc import Iterator, Sequence
 from functools import partial, reduce
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812  the name that every Spark 
 
 from ackscope.baselines import hour_of_week
 from ackscope.manifest import Manifest
+from ackscope.object_path import Place
 from ackscope.tables import BASELINES, HOURS
 from ackscope.tables.arrow import arrow_schema
 from pipeline.analysis.bands import DAYS, SCOPES, Bands, bands
@@ -49,7 +49,7 @@ def portions(manifest: Manifest, hours_of_day: Sequence[int]) -> Iterator[list[i
         yield list(hours_of_day[start : start + step])
 
 
-def build(spark: SparkSession, root: Path, manifest: Manifest, hours_of_day: Sequence[int], newest: int) -> DataFrame:
+def build(spark: SparkSession, root: Place, manifest: Manifest, hours_of_day: Sequence[int], newest: int) -> DataFrame:
     """The bands of the hours of the week at these hours of the day: rows of `BASELINES`.
 
     Args:

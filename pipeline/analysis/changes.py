@@ -7,7 +7,6 @@ and not on when they were searched. Only blocks near minutes that changed are se
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
 
 from ackscope.manifest import Manifest
+from ackscope.object_path import Place
 from ackscope.tables import CONSUMERS_1M
 from ackscope.tables.arrow import arrow_schema
 from pipeline.analysis.analysis_state import CANDIDATES
@@ -66,7 +66,7 @@ def portions(manifest: Manifest, first_hours: Sequence[int]) -> Iterator[list[in
         yield portion
 
 
-def search(spark: SparkSession, root: Path, manifest: Manifest, first_hours: Sequence[int]) -> pa.Table:
+def search(spark: SparkSession, root: Place, manifest: Manifest, first_hours: Sequence[int]) -> pa.Table:
     """All shifts that begin in these blocks: rows of `CANDIDATES`."""
     start, end = first_hours[0] - _BEFORE_HOURS, first_hours[-1] + BLOCK_HOURS + _AFTER_HOURS
     found = [arrow_schema(CANDIDATES).empty_table()]

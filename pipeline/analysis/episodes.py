@@ -13,6 +13,9 @@ from pipeline.storage.landing import Landing
 from pipeline.storage.rollups import Rollups
 from pipeline.transforms.episodes import episodes
 
+# A column with the path of the file of a row.
+_PATH = "_path"
+
 
 def episodes_of(spark: SparkSession, landing: Landing, rollups: Rollups, cluster: str, now: float) -> pa.Table:
     """All current episodes of a cluster: input of `Transaction.replace_table`.
@@ -31,10 +34,10 @@ def episodes_of(spark: SparkSession, landing: Landing, rollups: Rollups, cluster
             for path in landing.files(partition)
         ]
         try:
-            events = read_files(spark, FINDING_EVENTS, paths)
+            events = read_files(spark, FINDING_EVENTS, paths, path_column=_PATH)
             polls = read_rollups(spark, rollups.root, manifest, POLLS_1M)
             known = read_rollups(spark, rollups.root, manifest, EPISODES)
-            return episodes(_dated(events, now) if paths else events, polls, known).toArrow()
+            return episodes(_dated(events, now), polls, known).toArrow()
         except SPARK_ERRORS as error:
             if not landing.quarantine_damaged(FINDING_EVENTS, paths):
                 raise DataError(
@@ -45,6 +48,6 @@ def episodes_of(spark: SparkSession, landing: Landing, rollups: Rollups, cluster
 
 def _dated(events: DataFrame, now: float) -> DataFrame:
     """Events with a plausible date: at most a day off the date of their folder, and not in the future."""
-    folder: Column = F.to_date(F.regexp_extract("_metadata.file_path", r"/date=(\d{4}-\d\d-\d\d)/", 1))
+    folder: Column = F.to_date(F.regexp_extract(_PATH, r"/date=(\d{4}-\d\d-\d\d)/", 1))
     near = F.abs(F.date_diff(F.to_date("at"), folder)) <= 1
-    return events.where(near & (F.col("at") < F.timestamp_seconds(F.lit(now + MAX_AHEAD_SECONDS))))
+    return events.where(near & (F.col("at") < F.timestamp_seconds(F.lit(now + MAX_AHEAD_SECONDS)))).drop(_PATH)

@@ -1,6 +1,5 @@
 """The answers that the dashboard shows without Spark: one JSON document per cluster, replaced atomically."""
 
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -8,6 +7,7 @@ import orjson
 from pyspark.sql import SparkSession
 
 from ackscope.clock import iso
+from ackscope.object_path import Place
 from ackscope.ranking import FindingEpisode
 from ackscope.tables import EPISODES
 from pipeline.answers.answer import MAX_ROWS
@@ -29,12 +29,12 @@ _DAY = 86400.0
 _WEEK, _FORTNIGHT, _MONTH = 7 * _DAY, 14 * _DAY, 30 * _DAY
 
 
-def answers_path(root: Path, cluster: str) -> Path:
+def answers_path(root: Place, cluster: str) -> Place:
     """The answers file of a cluster."""
     return root / FOLDER / f"{quote(cluster, safe='')}.json"
 
 
-def write(spark: SparkSession, root: Path, cluster: str, now: float) -> None:
+def write(spark: SparkSession, root: Place, cluster: str, now: float) -> None:
     """Answer the standing questions as of `now`, seconds since 1970, and replace the file.
 
     Raises:

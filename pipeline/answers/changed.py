@@ -1,10 +1,10 @@
 """What changed around a moment, the likeliest cause first."""
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from ackscope.clock import iso
+from ackscope.object_path import Place
 from ackscope.ranking import (
     ChangedObject,
     ChangePoint,
@@ -23,7 +23,7 @@ from pipeline.answers.rollup_reader import RollupReader
 _DAY = 86400.0
 
 
-def changed(root: Path, cluster: str, moment: float, around: float, now: float) -> HistoryAnswer:
+def changed(root: Place, cluster: str, moment: float, around: float, now: float) -> HistoryAnswer:
     """The objects that changed within `around` seconds of a moment, the likeliest cause first."""
     reader = RollupReader.of(root, cluster)
     options = {"at": iso(moment), "around_seconds": around}

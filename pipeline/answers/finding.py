@@ -3,12 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 from ackscope.cli import nearest
 from ackscope.clock import iso
+from ackscope.object_path import Place
 from ackscope.ranking import FindingEpisode, display_name
 from ackscope.tables import EPISODES
 from pipeline.answers.answer import MAX_ROWS, HistoryAnswer
@@ -28,7 +28,7 @@ _DAYS = ("Mondays", "Tuesdays", "Wednesdays", "Thursdays", "Fridays", "Saturdays
 _NEVER = 4102444800.0
 
 
-def finding(root: Path, cluster: str, rule: str, name: str | None, now: float) -> HistoryAnswer:
+def finding(root: Place, cluster: str, rule: str, name: str | None, now: float) -> HistoryAnswer:
     """All episodes of one rule, grouped by object; limited to one object if `name` is given."""
     reader = RollupReader.of(root, cluster)
     options = {"rule": rule, "name": name}

@@ -2,18 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 from pyspark.sql import DataFrame, SparkSession
 
+from ackscope.arrow_files import dataset
 from ackscope.cli import nearest
 from ackscope.errors import DataError, UsageError
 from ackscope.manifest import Manifest, clusters
 from ackscope.manifest import read as read_manifest
+from ackscope.object_path import Place
 from ackscope.tables import Table
 from ackscope.tables.arrow import arrow_schema
 from pipeline.frames import between, read_rollups
@@ -28,12 +28,12 @@ class RollupReader:
         manifest: the manifest when the query began; its files stay for `manifest.GRACE_SECONDS`.
     """
 
-    root: Path
+    root: Place
     cluster: str
     manifest: Manifest
 
     @classmethod
-    def of(cls, root: Path, cluster: str) -> "RollupReader":
+    def of(cls, root: Place, cluster: str) -> "RollupReader":
         """The current rollups of a cluster.
 
         Raises:
@@ -73,7 +73,7 @@ class RollupReader:
             if not paths:
                 return schema.empty_table()
             # Columns that an older file does not have are null.
-            return ds.dataset([str(path) for path in paths], schema=schema).to_table(filter=inside)
+            return dataset(paths, schema).to_table(filter=inside)
 
         rows: list[dict[str, Any]] = _read_twice(read, self).to_pylist()
         return rows
@@ -83,7 +83,7 @@ class RollupReader:
         return bool(self.manifest.files_for(table.name))
 
 
-def require_cluster(root: Path, cluster: str | None) -> str:
+def require_cluster(root: Place, cluster: str | None) -> str:
     """The requested cluster, or the only one.
 
     Raises:

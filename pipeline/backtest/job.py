@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from ackscope.errors import DataError
 from ackscope.findings import Severity
 from ackscope.manifest import Manifest
+from ackscope.object_path import Place
 from ackscope.ranking import FindingEpisode
 from ackscope.tables import EPISODES, POLL_SAMPLES, POLLS_1M, Table
 from pipeline.answers.rollup_reader import RollupReader
@@ -44,8 +44,8 @@ class BacktestPlan:
         brief: recorded episodes that ended within so many seconds do not count as something that happened.
     """
 
-    landing: Path | None
-    rollups: Path
+    landing: Place | None
+    rollups: Place
     clusters: Sequence[str]
     start: float
     end: float
@@ -149,13 +149,13 @@ def _tasks(plan: BacktestPlan, cluster: str, settings: Sequence[Setting], least:
         )
 
 
-def _files(landing: Landing, table: Table, cluster: str, first: int, last: int) -> dict[Path, FileStats]:
+def _files(landing: Landing, table: Table, cluster: str, first: int, last: int) -> dict[Place, FileStats]:
     """Return the files that may have rows of these hours; a row may be a day off the date of its folder."""
     days = dict.fromkeys(date_of(hour) for hour in range(first - 24, last + 25))
     return {path: stats for day in days for path, stats in landing.files(Partition(table, cluster, day)).items()}
 
 
-def _landed(files: Mapping[str, Mapping[Path, FileStats]], floor: int) -> dict[int, float]:
+def _landed(files: Mapping[str, Mapping[Place, FileStats]], floor: int) -> dict[int, float]:
     """Return the hours with complete landing rows, and about how many rows each has."""
     rows: dict[int, float] = {}
     for mine in files.values():
@@ -177,7 +177,7 @@ def _rolled_up(manifest: Manifest, first: int, last: int) -> dict[int, float]:
     return {hour: rows[hour] for hour in sorted(polled)}
 
 
-def _within(files: Mapping[Path, FileStats], start: float, end: float) -> list[str]:
+def _within(files: Mapping[Place, FileStats], start: float, end: float) -> list[str]:
     low, high = start * 1_000_000, end * 1_000_000
     return [str(path) for path, stats in files.items() if stats.first < high and low <= stats.last]
 

@@ -1,24 +1,24 @@
 """The last backtest of a cluster: one JSON document, replaced atomically."""
 
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import orjson
 
 from ackscope.errors import DataError
+from ackscope.object_path import Place
 from pipeline.backtest.document import VERSION
 from pipeline.storage.durable import atomic_write, sync_folder
 
 FOLDER = "_backtest"
 
 
-def result_path(root: Path, cluster: str) -> Path:
+def result_path(root: Place, cluster: str) -> Place:
     """The file of a cluster."""
     return root / FOLDER / f"{quote(cluster, safe='')}.json"
 
 
-def write(root: Path, cluster: str, document: dict[str, Any]) -> None:
+def write(root: Place, cluster: str, document: dict[str, Any]) -> None:
     """Replace the result of a cluster.
 
     Raises:
@@ -29,7 +29,7 @@ def write(root: Path, cluster: str, document: dict[str, Any]) -> None:
     sync_folder(path.parent)
 
 
-def read(root: Path, cluster: str) -> dict[str, Any] | None:
+def read(root: Place, cluster: str) -> dict[str, Any] | None:
     """The last result of a cluster; None without one.
 
     Raises:

@@ -1,14 +1,14 @@
 """Reads what was recorded of one cluster for some time: landing rows, or minutes of the rollups."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
+from ackscope.arrow_files import dataset
 from ackscope.errors import DataError
 from ackscope.manifest import read as read_manifest
+from ackscope.object_path import Place, place
 from ackscope.tables import MINUTES, POLL_SAMPLES, Table
 from ackscope.tables.arrow import arrow_schema
 from pipeline.backtest.rows import MINUTES_OF, SAMPLES, RecordedRows, of_landing, of_minutes
@@ -22,7 +22,7 @@ _TRIES = 5
 
 
 def read_landing(
-    root: Path, cluster: str, files: Mapping[str, Sequence[str]], start: float, end: float
+    root: Place, cluster: str, files: Mapping[str, Sequence[str]], start: float, end: float
 ) -> RecordedRows:
     """Return the landing rows from `start` to before `end`, seconds since 1970.
 
@@ -46,7 +46,7 @@ def read_landing(
     raise DataError(f"{root}: files of cluster {cluster} vanished while they were read; run it again")
 
 
-def read_minutes(root: Path, cluster: str, start: float, end: float) -> RecordedRows:
+def read_minutes(root: Place, cluster: str, start: float, end: float) -> RecordedRows:
     """Return the minutes from `start` to before `end`, seconds since 1970.
 
     Raises:
@@ -63,7 +63,7 @@ def read_minutes(root: Path, cluster: str, start: float, end: float) -> Recorded
     raise DataError(f"{root}: files of cluster {cluster} vanished while they were read; run it again")
 
 
-def _listed(root: Path, cluster: str, start: float, end: float) -> dict[str, list[str]]:
+def _listed(root: Place, cluster: str, start: float, end: float) -> dict[str, list[str]]:
     landing = Landing(root)
     return {it.name: [str(path) for path in landing.covering(it, cluster, int(start), int(end))] for it in LANDED}
 
@@ -75,7 +75,7 @@ def _read(table: Table, paths: Iterable[str], start: float, end: float) -> pa.Ta
     low, high = (pa.scalar(round(it * 1_000_000), pa.int64()).cast(pa.timestamp("us", tz="UTC")) for it in (start, end))
     inside = (pc.field(table.time) >= low) & (pc.field(table.time) < high)
     try:
-        return ds.dataset(files, schema=schema).to_table(filter=inside)
+        return dataset([*map(place, files)], schema).to_table(filter=inside)
     except FileNotFoundError:
         raise
     except (OSError, pa.ArrowException) as error:

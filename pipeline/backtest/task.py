@@ -3,13 +3,13 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 import orjson
 
 from ackscope.clock import iso
 from ackscope.errors import AckscopeError
+from ackscope.object_path import place
 from ackscope.tables import HEARTBEAT
 from diagnosis.rules import RULES
 from diagnosis.thresholds import Thresholds
@@ -111,9 +111,9 @@ def run(encoded: bytes) -> bytes:
 def _replayed(task: ReplayTask, clock: Callable[[], float]) -> TaskResult:
     began, since = clock(), task.start - task.lead
     if task.grain == LANDING and task.landing is not None:
-        rows = read_landing(Path(task.landing), task.cluster, task.files, since - HEARTBEAT, task.end)
+        rows = read_landing(place(task.landing), task.cluster, task.files, since - HEARTBEAT, task.end)
     else:
-        rows = read_minutes(Path(task.rollups), task.cluster, since, task.end)
+        rows = read_minutes(place(task.rollups), task.cluster, since, task.end)
     read = clock()
     reads = FieldReads()
     snapshots = RecordedSnapshots(task.cluster, rows, reads)

@@ -3,13 +3,13 @@
 import argparse
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from ackscope.cli import argument, print_json, seconds
 from ackscope.clock import SystemClock
 from ackscope.errors import DataError, UsageError
+from ackscope.object_path import Place
 from pipeline.answers.answer import HistoryAnswer
 from pipeline.answers.answers_file import TARGET
 from pipeline.answers.capacity import capacity
@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _show_backtest(root: Path, cluster: str, *, as_json: bool) -> int:
+def _show_backtest(root: Place, cluster: str, *, as_json: bool) -> int:
     result = result_file.read(root, cluster)
     if result is None:
         raise DataError(f"no backtest of {cluster} yet; run `ackscope pipeline backtest --rollups {root}`")
@@ -112,7 +112,7 @@ def _show_backtest(root: Path, cluster: str, *, as_json: bool) -> int:
     return 0
 
 
-def _ask_small_tables(args: argparse.Namespace, root: Path, cluster: str, now: float) -> HistoryAnswer | None:
+def _ask_small_tables(args: argparse.Namespace, root: Place, cluster: str, now: float) -> HistoryAnswer | None:
     """Questions about tables so small that Java would take longer to start than to answer."""
     if args.question == "changed":
         return changed(root, cluster, parse_moment(args.at, now), args.around, now)
@@ -122,7 +122,7 @@ def _ask_small_tables(args: argparse.Namespace, root: Path, cluster: str, now: f
 
 
 def _ask_spark(
-    args: argparse.Namespace, root: Path, cluster: str, now: float, session: SessionFactory
+    args: argparse.Namespace, root: Place, cluster: str, now: float, session: SessionFactory
 ) -> HistoryAnswer:
     ask = _ask(args, parse_moment(args.until, now, "--until"))
     reader = RollupReader.of(root, cluster)

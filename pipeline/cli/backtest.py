@@ -8,11 +8,12 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from ackscope.cli import argument, nearest, print_json, seconds
+from ackscope.cli import argument, folder, nearest, print_json, seconds
 from ackscope.clock import SystemClock
 from ackscope.errors import DataError, UsageError
 from ackscope.findings import Severity
 from ackscope.manifest import clusters
+from ackscope.object_path import Place
 from pipeline.answers.moments import parse_moment
 from pipeline.answers.rollup_reader import require_cluster
 from pipeline.backtest import result_file
@@ -23,7 +24,7 @@ from pipeline.backtest.report import render, with_text
 from pipeline.backtest.settings import Setting, chosen_rules, settings_of, thresholds_of, unrecorded_needs
 from pipeline.backtest.truth import read_incidents
 from pipeline.cli.graceful import graceful
-from pipeline.cli.options import add_clusters, add_folders, folder
+from pipeline.cli.options import add_clusters, add_folders
 from pipeline.session import check_master, spark_session
 from pipeline.shard import Shard
 from pipeline.storage.landing import require_folder
@@ -142,7 +143,7 @@ def _plan(args: argparse.Namespace, settings: list[Setting], now: float) -> Back
     )
 
 
-def _clusters(root: Path, shard: Shard) -> tuple[str, ...]:
+def _clusters(root: Place, shard: Shard) -> tuple[str, ...]:
     known = clusters(root) or (require_cluster(root, None),)
     for pattern in shard.patterns:
         if not any(it in Shard((pattern,)) for it in known):

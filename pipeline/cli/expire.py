@@ -2,11 +2,11 @@
 
 import argparse
 
-from ackscope.cli import print_json, seconds
+from ackscope.cli import folder, print_json, seconds
 from ackscope.clock import SystemClock
 from ackscope.errors import EXIT_COULD_NOT
 from pipeline.cli.graceful import graceful
-from pipeline.cli.options import add_delta, folder
+from pipeline.cli.options import add_delta
 from pipeline.expire import ExpireSummary, Retention, expire
 from pipeline.session import spark_session
 

@@ -1,13 +1,10 @@
 """Options that several jobs have."""
 
 import argparse
-import re
 from datetime import date
-from pathlib import Path
 
+from ackscope.cli import folder
 from pipeline.shard import ALL, Shard
-
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 def add_folders(parser: argparse.ArgumentParser, *, landing: bool = True, rollups: bool = True) -> None:
@@ -43,19 +40,6 @@ def add_clusters(parser: argparse.ArgumentParser) -> None:
         metavar="LIST",
         help="handle only these clusters, names or patterns: 'shop,eu-*' (default: all)",
     )
-
-
-def folder(text: str) -> Path:
-    """A local or mounted folder: files are renamed and locked there, which object storage cannot do.
-
-    Raises:
-        argparse.ArgumentTypeError: it is an address such as `s3a://bucket`.
-    """
-    if _ADDRESS.match(text):
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is an address; object storage is not supported, use a local or mounted folder"
-        )
-    return Path(text)
 
 
 def shard(text: str) -> Shard:

@@ -3,10 +3,10 @@
 import argparse
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 
 from ackscope.cli import print_json
 from ackscope.clock import SystemClock
+from ackscope.object_path import Place
 from pipeline import jobs
 from pipeline.cli.graceful import graceful
 from pipeline.cli.options import add_clusters, add_folders
@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def report(summary: jobs.RunSummary, landing: Path) -> str:
+def report(summary: jobs.RunSummary, landing: Place) -> str:
     """The summary as text."""
     if summary.landing_files:
         lines = [

@@ -3,10 +3,11 @@
 import argparse
 from dataclasses import asdict
 from functools import partial
-from pathlib import Path
 
-from ackscope.cli import argument, print_json, seconds
+from ackscope.cli import argument, folder, print_json, seconds
 from ackscope.clock import SystemClock
+from ackscope.errors import UsageError
+from ackscope.object_path import ObjectPath
 from pipeline import jobs
 from pipeline.cli.options import add_clusters, add_folders
 from pipeline.session import check_master, spark_session
@@ -21,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_clusters(parser)
     parser.add_argument(
         "--checkpoint",
-        type=Path,
+        type=folder,
         metavar="DIR",
         help="Spark checkpoint of ingested files (default: ROLLUPS/_checkpoint, one for each --clusters)",
     )
@@ -44,6 +45,12 @@ def run(args: argparse.Namespace) -> int:
     """Run until a stop is requested."""
     master = check_master(args.master)
     landing, rollups = args.landing.absolute(), args.rollups.absolute()
+    for option, root in (("--landing", landing), ("--rollups", rollups), ("--checkpoint", args.checkpoint)):
+        if isinstance(root, ObjectPath):
+            raise UsageError(
+                f"{option} {root}: `stream` works on folders only; for object storage start "
+                "`ackscope pipeline run` by a timer"
+            )
     shard = args.clusters
     stop, checkpoint = Stop(), (args.checkpoint or rollups / f"_checkpoint{shard.suffix}").absolute()
     stop.listen()

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ackscope.errors import DataError
+from ackscope.object_path import ObjectPath, Place
 from pipeline.storage.durable import remove, sync_folder, write_error
 from pipeline.storage.file_stats import FileStats
 from pipeline.storage.folder_listing import CompactionNote, Stamp, arrived_at, list_folder, stamp_of, write_note
@@ -112,7 +113,9 @@ def scan_partition(landing: Landing, partition: Partition, watermark: float) -> 
     """
     stats = landing.files(partition)
     stamps = {
-        path: stamp for path, stamp in list_folder(landing.root / partition.folder).files.items() if path in stats
+        path: stamp
+        for path, stamp in list_folder(landing.root / partition.folder).files.items()
+        if path in stats and isinstance(path, Path)
     }
     ready = {path for path, stamp in stamps.items() if is_ingested(path, stamp, watermark)}
     sources = {path: stamps[path] for path in sorted(ready) if _is_mergeable(stats[path], stamps[path])}
@@ -181,23 +184,27 @@ def swap_in(root: Path, plan: CompactionPlan, written: Sequence[Path]) -> int | 
         raise write_error(folder, error) from None
 
 
-def was_interrupted(root: Path, partition: Partition) -> bool:
+def was_interrupted(root: Place, partition: Partition) -> bool:
     """Whether a crash left an unfinished compaction.
 
     Raises:
         DataError: the folder cannot be read.
     """
+    if isinstance(root, ObjectPath):
+        return False
     found = list_folder(root / partition.folder)
     return bool(found.notes) or any(name.startswith((_HIDDEN, _PARTIAL_NOTE)) for name in found.names)
 
 
-def finish(root: Path, partition: Partition) -> None:
+def finish(root: Place, partition: Partition) -> None:
     """Complete or roll back a compaction that a crash interrupted, under the writer lock of the rollups.
 
     Raises:
         DataError: the folder cannot be read or written.
     """
     folder = root / partition.folder
+    if isinstance(folder, ObjectPath):
+        return
     found = list_folder(folder)
     try:
         for note in found.notes:
@@ -234,7 +241,7 @@ def _roll_back(folder: Path, note: CompactionNote) -> None:
     (folder / note.name).unlink(missing_ok=True)
 
 
-def is_ingested(path: Path, stamp: Stamp, watermark: float) -> bool:
+def is_ingested(path: Place, stamp: Stamp, watermark: float) -> bool:
     """Whether a file existed at the watermark; a compacted file counts as old as its newest source."""
     return arrived_at(path, stamp) < watermark
 

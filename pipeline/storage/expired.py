@@ -5,7 +5,7 @@ Without it, one late row of an expired hour would be rolled up as if it were the
 
 import fcntl
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import IO
@@ -13,13 +13,16 @@ from typing import IO
 import orjson
 
 from ackscope.errors import DataError
+from ackscope.object_path import ConflictError, ObjectPath, Place
 from pipeline.storage.durable import atomic_write, write_error
 
 NAME = "_expired.json"
 _LOCK = "_expired.lock"
+# To replace the object while jobs of other clusters do.
+_ATTEMPTS = 100
 
 
-def first_whole_hours(landing: Path) -> dict[str, int]:
+def first_whole_hours(landing: Place) -> dict[str, int]:
     """Hours since 1970 by cluster; clusters that never lost raw rows are absent.
 
     Raises:
@@ -39,17 +42,34 @@ def first_whole_hours(landing: Path) -> dict[str, int]:
         ) from None
 
 
-def raise_floor(landing: Path, cluster: str, hour: int) -> None:
+def raise_floor(landing: Place, cluster: str, hour: int) -> None:
     """Set the first complete hour of a cluster; it never goes back.
 
     Raises:
         DataError: the file is damaged or cannot be written.
     """
     if hour > first_whole_hours(landing).get(cluster, 0):
+        if isinstance(landing, ObjectPath):
+            _raise_object(landing / NAME, cluster, hour)
+            return
         with _lock(landing):
             hours = first_whole_hours(landing)
             later = {cluster: max(hour, hours.get(cluster, 0))}
             atomic_write(landing / NAME, partial(_write, orjson.dumps(hours | later, option=orjson.OPT_SORT_KEYS)))
+
+
+def _raise_object(path: ObjectPath, cluster: str, hour: int) -> None:
+    for _ in range(_ATTEMPTS):
+        try:
+            content, version = path.read_version()
+        except FileNotFoundError:
+            content, version = b"{}", ""
+        hours = orjson.loads(content)
+        later = {cluster: max(hour, hours.get(cluster, 0))}
+        with suppress(ConflictError):
+            path.write_version(orjson.dumps(hours | later, option=orjson.OPT_SORT_KEYS), version)
+            return
+    raise DataError(f"{path}: other jobs write it all the time; run it again")
 
 
 @contextmanager

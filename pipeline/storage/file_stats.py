@@ -3,12 +3,13 @@
 import sys
 from dataclasses import dataclass, replace
 from datetime import date
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ackscope.arrow_files import parquet_file
+from ackscope.object_path import ObjectStorageError, Place
 from ackscope.tables import Table
 from pipeline.hours import HOUR, REACH, first_hour
 from pipeline.schema import mismatch
@@ -69,7 +70,7 @@ def valid_window(day: date, now: float) -> tuple[int, int]:
     return start, max(start, min(end, int((now + MAX_AHEAD_SECONDS) * 1_000_000)))
 
 
-def read_stats(path: Path, table: Table, day: date, now: float) -> FileStats:
+def read_stats(path: Place, table: Table, day: date, now: float) -> FileStats:
     """Read the statistics of one landing file.
 
     Most files lie within one hour according to their footer; only for the others is the time column read.
@@ -86,7 +87,7 @@ def read_stats(path: Path, table: Table, day: date, now: float) -> FileStats:
         PermissionError: it is not readable.
     """
     try:
-        with pq.ParquetFile(path) as file:
+        with parquet_file(path) as file:
             reason = mismatch(table, file.schema_arrow)
             if reason is not None:
                 raise ForeignFileError(reason)
@@ -94,13 +95,13 @@ def read_stats(path: Path, table: Table, day: date, now: float) -> FileStats:
                 if not column.nullable and _nulls(file, column.name):
                     raise ForeignFileError(f"column {column.name!r} has rows without a value")
             return _hours(file, table, day, now)
-    except (FileNotFoundError, PermissionError):
+    except (FileNotFoundError, PermissionError, ObjectStorageError):
         raise
     except (pa.ArrowException, OSError) as error:
         raise ForeignFileError(_first_line(error)) from None
 
 
-def verify_pages(path: Path, table: Table) -> None:
+def verify_pages(path: Place, table: Table) -> None:
     """Read every value; this finds damage that the footer does not show.
 
     Raises:
@@ -108,10 +109,10 @@ def verify_pages(path: Path, table: Table) -> None:
         FileNotFoundError: it was removed.
     """
     try:
-        with pq.ParquetFile(path) as file:
+        with parquet_file(path) as file:
             for _ in file.iter_batches(columns=list(table.names)):
                 pass
-    except FileNotFoundError:
+    except (FileNotFoundError, ObjectStorageError):
         raise
     except (pa.ArrowException, OSError) as error:
         raise ForeignFileError(_first_line(error)) from None

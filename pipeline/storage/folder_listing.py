@@ -16,6 +16,7 @@ from typing import IO
 import orjson
 
 from ackscope.errors import DataError
+from ackscope.object_path import ObjectPath, ObjectStatus, Place
 from pipeline.storage.durable import atomic_write
 
 # Size in bytes, then time of the last change of content (mtime) and of inode (ctime), nanoseconds since 1970.
@@ -62,12 +63,12 @@ class FolderListing:
         names: everything in the folder.
     """
 
-    files: dict[Path, Stamp]
+    files: dict[Place, Stamp]
     notes: tuple[CompactionNote, ...] = ()
     names: frozenset[str] = frozenset()
 
 
-def list_folder(folder: Path) -> FolderListing:
+def list_folder(folder: Place) -> FolderListing:
     """List a folder, without hidden and unfinished files.
 
     A directory scan is not atomic: a folder that changed meanwhile is listed again, unless it has a note whose new
@@ -91,12 +92,12 @@ def list_folder(folder: Path) -> FolderListing:
     return found
 
 
-def stamp_of(path: Path) -> Stamp:
+def stamp_of(path: Place) -> Stamp:
     """The values that change when a file changes."""
     return _stamp(path.stat())
 
 
-def arrived_at(path: Path, stamp: Stamp) -> float:
+def arrived_at(path: Place, stamp: Stamp) -> float:
     """When a file arrived, seconds since 1970: its last change or rename; for compacted files, their newest source."""
     _, modified, changed = stamp
     return (modified if COMPACTED.fullmatch(path.name) else max(modified, changed)) / 1e9
@@ -116,8 +117,10 @@ def write_note(folder: Path, replacement: CompactionNote) -> None:
     atomic_write(folder / replacement.name, partial(_write, orjson.dumps(document)))
 
 
-def _scan(folder: Path) -> tuple[FolderListing, bool]:
+def _scan(folder: Place) -> tuple[FolderListing, bool]:
     """The folder, and whether it was stable while it was scanned."""
+    if isinstance(folder, ObjectPath):
+        return _list_objects(folder), True
     stable = True
     before = folder.stat().st_mtime_ns
     sizes: dict[str, Stamp] = {}
@@ -138,12 +141,23 @@ def _scan(folder: Path) -> tuple[FolderListing, bool]:
     hidden: set[str] = set()
     for note in notes:
         hidden |= note.sources if note.files <= sizes.keys() else note.files
-    files = {folder / name: sizes[name] for name in sorted(sizes.keys() - hidden)}
+    files: dict[Place, Stamp] = {folder / name: sizes[name] for name in sorted(sizes.keys() - hidden)}
     ending = any(note.files <= sizes.keys() for note in notes)
     return FolderListing(files, tuple(sorted(notes, key=lambda note: note.digest)), frozenset(names)), stable or ending
 
 
-def _stamp(info: os.stat_result) -> Stamp:
+def _list_objects(folder: ObjectPath) -> FolderListing:
+    """Objects are not compacted, so nothing is hidden."""
+    found = list(folder.iterdir())
+    files: dict[Place, Stamp] = {
+        it: _stamp(it.known)
+        for it in found
+        if it.known is not None and it.name.endswith(".parquet") and not it.name.startswith((".", "_"))
+    }
+    return FolderListing(files, names=frozenset(it.name for it in found))
+
+
+def _stamp(info: os.stat_result | ObjectStatus) -> Stamp:
     return info.st_size, info.st_mtime_ns, info.st_ctime_ns
 
 

@@ -3,14 +3,16 @@
 import os
 import re
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import date
-from pathlib import Path
+from pathlib import PurePath
 
 from ackscope.clock import Clock, SystemClock
 from ackscope.errors import DataError
 from ackscope.log import get_logger
+from ackscope.object_path import ObjectPath, Place, relative
 from ackscope.tables import FINDING_EVENTS, LANDING, Table
 from pipeline.hours import HOUR, date_of
 from pipeline.storage.expired import NAME, first_whole_hours
@@ -27,6 +29,8 @@ _CLUSTER = re.compile(r"cluster=([A-Za-z0-9_.-]+)")
 _DATE = re.compile(r"date=(\d{4}-\d\d-\d\d)")
 _RESERVED = {".", ".."}
 _SCAN_ATTEMPTS = 10
+# At the same time, to object storage.
+_REQUESTS = 16
 # Some 50 MB: three days of three tables with a file every ten seconds.
 _MAX_CACHED_FILES = 100_000
 
@@ -40,9 +44,9 @@ class Partition:
     day: date
 
     @property
-    def folder(self) -> Path:
+    def folder(self) -> PurePath:
         """Its path, relative to the landing folder."""
-        return Path(self.table.name) / f"cluster={self.cluster}" / f"date={self.day.isoformat()}"
+        return PurePath(self.table.name) / f"cluster={self.cluster}" / f"date={self.day.isoformat()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +74,13 @@ class Landing:
         quarantined: number of files quarantined so far.
     """
 
-    def __init__(self, root: Path, clock: Clock | None = None) -> None:
+    def __init__(self, root: Place, clock: Clock | None = None) -> None:
         self.root = root
         self.quarantined = 0
         self._clock = clock or SystemClock()
         self._lock = threading.Lock()
-        self._cache: dict[Partition, dict[Path, _CachedStats]] = {}
-        self._expired: tuple[int, dict[str, int]] = (0, {})
+        self._cache: dict[Partition, dict[Place, _CachedStats]] = {}
+        self._expired: tuple[tuple[int, int], dict[str, int]] = ((0, 0), {})
 
     def partitions(self) -> Iterator[Partition]:
         """Every folder that can hold landing files, sorted."""
@@ -87,10 +91,10 @@ class Landing:
                     if partition is not None:
                         yield partition
 
-    def partition_of(self, folder: Path) -> Partition | None:
+    def partition_of(self, folder: Place) -> Partition | None:
         """The partition of a folder; None if its path does not fit the layout."""
         try:
-            name, cluster, day = folder.relative_to(self.root).parts
+            name, cluster, day = relative(folder, self.root).parts
         except ValueError:
             return None
         found, dated = _CLUSTER.fullmatch(cluster), _DATE.fullmatch(day)
@@ -101,7 +105,7 @@ class Landing:
         except ValueError:
             return None
 
-    def files(self, partition: Partition) -> dict[Path, FileStats]:
+    def files(self, partition: Partition) -> dict[Place, FileStats]:
         """The intact files of a partition; bad ones are quarantined.
 
         The result never has both a compacted file and one of its sources.
@@ -123,11 +127,11 @@ class Landing:
         return {path: cached.stats.from_floor(floor) for path, cached in now.items() if cached.stats is not None}
 
     @staticmethod
-    def is_compacted(path: Path) -> bool:
+    def is_compacted(path: Place) -> bool:
         """Whether a file is the result of a compaction; its rows may all be rolled up already."""
         return COMPACTED.fullmatch(path.name) is not None
 
-    def covering(self, table: Table, cluster: str, start: int, end: int) -> dict[Path, FileStats]:
+    def covering(self, table: Table, cluster: str, start: int, end: int) -> dict[Place, FileStats]:
         """The files that may have rows from `start` to before `end`, seconds since 1970.
 
         A row may be up to a day off the date of its folder, so the folders of the neighbouring days are read, too.
@@ -147,14 +151,15 @@ class Landing:
             DataError: the file that records it is damaged.
         """
         try:
-            stamp = (self.root / NAME).stat().st_mtime_ns
+            status = (self.root / NAME).stat()
         except OSError:
             return 0
+        stamp = (status.st_mtime_ns, status.st_ino)
         if self._expired[0] != stamp:
             self._expired = (stamp, first_whole_hours(self.root))
         return self._expired[1].get(cluster, 0)
 
-    def quarantine_damaged(self, table: Table, paths: Iterable[Path]) -> int:
+    def quarantine_damaged(self, table: Table, paths: Iterable[Place]) -> int:
         """Read every value of files that Spark could not read; quarantine damaged ones and return their number."""
         damaged = 0
         for path in paths:
@@ -173,7 +178,7 @@ class Landing:
                 damaged += 1
         return damaged
 
-    def _remember(self, partition: Partition, files: dict[Path, _CachedStats]) -> None:
+    def _remember(self, partition: Partition, files: dict[Place, _CachedStats]) -> None:
         """Cache the files of a partition; beyond the limit drop the least recently used partitions."""
         with self._lock:
             self._cache[partition] = files
@@ -182,14 +187,17 @@ class Landing:
                 total -= len(self._cache.pop(next(iter(self._cache))))
 
     def _scan(
-        self, partition: Partition, previous: dict[Path, _CachedStats], *, strict: bool
-    ) -> dict[Path, _CachedStats]:
-        now: dict[Path, _CachedStats] = {}
-        for path, stamp in list_folder(self.root / partition.folder).files.items():
+        self, partition: Partition, previous: dict[Place, _CachedStats], *, strict: bool
+    ) -> dict[Place, _CachedStats]:
+        now: dict[Place, _CachedStats] = {}
+        listed = list_folder(self.root / partition.folder).files
+        new = [path for path, stamp in listed.items() if path not in previous or previous[path].stamp != stamp]
+        inspected = self._inspect_objects(new, partition) if isinstance(self.root, ObjectPath) else {}
+        for path, stamp in listed.items():
             cached = previous.get(path)
             if cached is None or cached.stamp != stamp:
                 try:
-                    stats = self._inspect(path, partition)
+                    stats = inspected[path].result() if path in inspected else self._inspect(path, partition)
                     cached = _CachedStats(
                         stamp, None if stats is None else replace(stats, arrived_at=arrived_at(path, stamp))
                     )
@@ -201,7 +209,12 @@ class Landing:
             now[path] = cached
         return now
 
-    def _inspect(self, path: Path, partition: Partition) -> FileStats | None:
+    def _inspect_objects(self, paths: Sequence[Place], partition: Partition) -> dict[Place, Future[FileStats | None]]:
+        """The results of `_inspect`: each is a request, so many are made at the same time."""
+        with ThreadPoolExecutor(_REQUESTS, "landing") as pool:
+            return {path: pool.submit(self._inspect, path, partition) for path in paths}
+
+    def _inspect(self, path: Place, partition: Partition) -> FileStats | None:
         now = self._clock.now().wall
         try:
             stats = read_stats(path, partition.table, partition.day, now)
@@ -220,19 +233,25 @@ class Landing:
         return stats
 
 
-def require_folder(root: Path) -> None:
+def require_folder(root: Place) -> None:
     """Reject a landing path that cannot be a folder of files.
 
     Raises:
         DataError: it is a file, or is not readable.
     """
+    if isinstance(root, ObjectPath):
+        # What is wrong with the bucket or the credentials shows now.
+        root.is_dir()
+        return
     if root.exists() and not root.is_dir():
         raise DataError(f"--landing {root}: is a file; pass the folder that the exporter writes to")
     if root.is_dir() and not os.access(root, os.R_OK | os.X_OK):
         raise DataError(f"--landing {root}: is not readable; grant this user read permission")
 
 
-def _folders(parent: Path) -> list[Path]:
+def _folders(parent: Place) -> list[Place]:
+    if isinstance(parent, ObjectPath):
+        return [path for path in parent.iterdir() if path.known is None]
     try:
         return sorted(path for path in parent.iterdir() if path.is_dir())
     except (FileNotFoundError, NotADirectoryError):

@@ -4,15 +4,16 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import IO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ackscope.arrow_files import parquet_file
 from ackscope.errors import DataError
 from ackscope.log import get_logger
+from ackscope.object_path import ObjectPath, Place, move, relative
 from pipeline.storage.durable import atomic_write
 
 log = get_logger(__name__)
@@ -20,12 +21,12 @@ log = get_logger(__name__)
 FOLDER = "_quarantine"
 
 
-def quarantine_file(root: Path, path: Path, reason: str) -> bool:
+def quarantine_file(root: Place, path: Place, reason: str) -> bool:
     """Move a landing file to the quarantine, without overwriting; return whether it was moved."""
-    target = _unused_path(root / FOLDER / path.relative_to(root))
+    target = _unused_path(root / FOLDER / relative(path, root))
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        path.replace(target)
+        move(path, target)
     except OSError as error:
         log.warning("bad file cannot be quarantined, ignored", file=str(path), reason=reason, error=error.strerror)
         return False
@@ -33,18 +34,18 @@ def quarantine_file(root: Path, path: Path, reason: str) -> bool:
     return True
 
 
-def copy_misdated_rows(root: Path, path: Path, time: str, start: int, end: int) -> None:
+def copy_misdated_rows(root: Place, path: Place, time: str, start: int, end: int) -> None:
     """Copy the rows before `start` or from `end` on, microseconds since 1970, to a file in the quarantine.
 
     This is done once per file. The rows also stay in their landing file, where they are ignored.
     """
-    relative = path.relative_to(root)
-    target = root / FOLDER / relative.with_name(f"{relative.stem}.rows.parquet")
+    inner = relative(path, root)
+    target = root / FOLDER / inner.with_name(f"{inner.stem}.rows.parquet")
     if target.exists():
         return
     copied: list[int] = []
     try:
-        with pq.ParquetFile(path) as file:
+        with parquet_file(path) as file:
             atomic_write(target, partial(_copy, file, time, start, end, copied))
     except (DataError, OSError, pa.ArrowException) as error:
         with suppress(OSError):
@@ -69,10 +70,10 @@ def _outside(file: pq.ParquetFile, time: str, start: int, end: int) -> Iterator[
             yield rows
 
 
-def _unused_path(path: Path) -> Path:
+def _unused_path(path: Place) -> Place:
     """`path`, or the first of `path.1`, `path.2` ... that does not exist."""
     candidate, number = path, 0
-    while os.path.lexists(candidate):
+    while candidate.exists() if isinstance(candidate, ObjectPath) else os.path.lexists(candidate):
         number += 1
         candidate = path.with_name(f"{path.name}.{number}")
     return candidate

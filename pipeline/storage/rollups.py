@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -17,12 +18,15 @@ from ackscope.clock import Clock, SystemClock
 from ackscope.errors import DataError
 from ackscope.log import get_logger
 from ackscope.manifest import GRACE_SECONDS, Manifest, ManifestCache, clusters, manifest_path
+from ackscope.object_path import ObjectPath, Place
 from ackscope.tables import ROLLUPS
 from pipeline.shard import ALL, Shard
 from pipeline.stop import StoppedError
 from pipeline.storage import delta_log
 from pipeline.storage.durable import atomic_write, remove, write_error
 from pipeline.storage.layout import ROLLUP_FILE, TEMPORARY_FILE
+from pipeline.storage.lease import lease
+from pipeline.storage.store import store_of
 from pipeline.storage.transaction import Transaction
 
 log = get_logger(__name__)
@@ -31,6 +35,8 @@ STATUS = "_status{}.json"
 _LOCK, _LOCKS = "_lock", "_locks"
 # Pause between attempts to get the lock; a blocking wait would not notice a stop request.
 _LOCK_RETRY_SECONDS = 0.02
+# On object storage, a file that no manifest ever named is removed when it is so old.
+_ORPHAN_SECONDS = 3600.0
 
 
 class Rollups:
@@ -51,7 +57,7 @@ class Rollups:
 
     def __init__(
         self,
-        root: Path,
+        root: Place,
         clock: Clock | None = None,
         go_on: Callable[[], bool] = lambda: True,
         *,
@@ -61,6 +67,12 @@ class Rollups:
         self._delta = delta and delta_log.is_available()
         self._clock, self._go_on = clock or SystemClock(), go_on
         self._manifests = ManifestCache()
+        if isinstance(root, ObjectPath):
+            # What is wrong with the bucket or the credentials shows now.
+            root.is_dir()
+            if self._delta:
+                log.info("Delta tables are published on a disk only", rollups=str(root))
+            return
         try:
             root.mkdir(parents=True, exist_ok=True)
             (root / _LOCK).touch()
@@ -77,25 +89,25 @@ class Rollups:
         be overwritten. Files are therefore listed, read and written under this lock. The kernel releases it when its
         holder is killed.
 
+        On object storage it is a lease, and only that of a cluster.
+
         Raises:
             DataError: the file of the lock cannot be created.
             StoppedError: `go_on` returned False while waiting.
         """
+        if isinstance(self.root, ObjectPath):
+            if cluster is None:
+                raise ValueError("object storage has no lock of a whole folder")
+            with lease(self.root / _LOCKS / f"{quote(cluster, safe='')}.json", self._go_on):
+                yield
+            return
         with ExitStack() as stack:
             # Shared by the writers of all clusters, so that the lock of the folder excludes each of them.
             folder = stack.enter_context((self.root / _LOCK).open("rb"))
             self._wait_for(folder, fcntl.LOCK_EX if cluster is None else fcntl.LOCK_SH)
             if cluster is not None:
-                self._wait_for(stack.enter_context(self._cluster_lock(cluster)), fcntl.LOCK_EX)
+                self._wait_for(stack.enter_context(_cluster_lock(self.root, cluster)), fcntl.LOCK_EX)
             yield
-
-    def _cluster_lock(self, cluster: str) -> IO[bytes]:
-        path = self.root / _LOCKS / quote(cluster, safe="")
-        try:
-            path.parent.mkdir(exist_ok=True)
-            return path.open("ab")
-        except OSError as error:
-            raise write_error(path, error) from None
 
     def _wait_for(self, lock: IO[bytes], kind: int) -> None:
         while not _locked(lock, kind):
@@ -155,6 +167,9 @@ class Rollups:
         return sorted({unquote(name.removeprefix("cluster=")) for name in folders} | set(self.clusters()))
 
     def _vacuum_cluster(self, cluster: str) -> None:
+        if isinstance(self.root, ObjectPath):
+            _vacuum_objects(self.root, self.manifest(cluster), self._clock.now().wall)
+            return
         named = {str(self.root / it.path) for files in self.manifest(cluster).tables.values() for it in files}
         oldest = self._clock.now().wall - GRACE_SECONDS
         for table in ROLLUPS:
@@ -174,12 +189,44 @@ class Rollups:
         atomic_write(path, partial(_write, orjson.dumps(status, option=orjson.OPT_INDENT_2) + b"\n"))
 
 
+def _cluster_lock(root: Path, cluster: str) -> IO[bytes]:
+    path = root / _LOCKS / quote(cluster, safe="")
+    try:
+        path.parent.mkdir(exist_ok=True)
+        return path.open("ab")
+    except OSError as error:
+        raise write_error(path, error) from None
+
+
 def _locked(lock: IO[bytes], kind: int) -> bool:
     try:
         fcntl.flock(lock, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
+
+
+def _vacuum_objects(root: ObjectPath, manifest: Manifest, now: float) -> None:
+    """Remove the data files of a cluster that nobody needs; it holds the lease.
+
+    The manifest is committed first, so a writer that lost its lease cannot commit a file that is removed here.
+    """
+    named = {it.path for files in manifest.tables.values() for it in files}
+    removed: dict[str, ObjectPath] = {}
+    for table in ROLLUPS:
+        for found in (root / table / f"cluster={quote(manifest.cluster, safe='')}").below():
+            path = str(found.relative_to(root))
+            if path in named or not ROLLUP_FILE.fullmatch(found.name) or found.known is None:
+                continue
+            replaced = manifest.replaced.get(path)
+            if now - GRACE_SECONDS > replaced if replaced else now - _ORPHAN_SECONDS > found.known.st_mtime:
+                removed[path] = found
+    left = {path: at for path, at in manifest.replaced.items() if path not in removed}
+    if removed:
+        store_of(root).commit(manifest, replace(manifest, number=manifest.number + 1, replaced=left), (), now)
+        for found in removed.values():
+            found.unlink()
+        log.debug("replaced files removed", cluster=manifest.cluster, count=len(removed))
 
 
 def _vacuum_folder(folder: Path, named: set[str], oldest: float) -> int:

@@ -1,20 +1,17 @@
 """A transaction on the rollups of one cluster: new files are written next to the old ones, and count after a commit."""
 
-import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from datetime import date
-from functools import partial
 from pathlib import Path
-from typing import IO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ackscope.clock import Clock
-from ackscope.manifest import DataFile, Manifest, encode, manifest_path
+from ackscope.manifest import DataFile, Manifest
+from ackscope.object_path import Place
 from ackscope.tables import Table
 from ackscope.tables.arrow import arrow_schema
 from pipeline.hours import HOUR, date_of
@@ -28,10 +25,9 @@ from pipeline.storage.data_file_writer import (
     rows_of_plan,
     write_file,
 )
-from pipeline.storage.durable import atomic_write, sync_folder
 from pipeline.storage.layout import FileSlot, coarser_table, day_slot, hours_per_digest, row_hours, slot_for
 from pipeline.storage.row_order import sort_by_time
-from pipeline.storage.store import FileStore, LocalStore
+from pipeline.storage.store import FileStore, store_of
 
 
 class Transaction:
@@ -43,11 +39,11 @@ class Transaction:
         manifest: the manifest that it started from; after a commit, the committed one.
     """
 
-    def __init__(self, root: Path, manifest: Manifest, clock: Clock, *, delta: bool = False) -> None:
+    def __init__(self, root: Place, manifest: Manifest, clock: Clock, *, delta: bool = False) -> None:
         self.manifest = manifest
         self._root, self._clock, self._delta = root, clock, delta
         self._tables = {name: list(files) for name, files in manifest.tables.items()}
-        self._store: FileStore = LocalStore(root)
+        self._store: FileStore = store_of(root)
         self._new: set[str] = set()
 
     @property
@@ -220,23 +216,19 @@ class Transaction:
         for one in {str(Path(it).parent): it for it in self._new}.values():
             self._store.sync(one)
         named = {it.path for files in pending.tables.values() for it in files}
-        for files in self.manifest.tables.values():
-            for it in files:
-                if it.path not in named:
-                    # The grace period of a replaced file starts now, not when it was written.
-                    with suppress(OSError):
-                        os.utime(self._root / it.path)
-        if self._delta:
-            committed = replace(committed, versions=delta_log.publish(self._root, self.manifest, committed))
-        elif self.manifest.versions:
-            delta_log.retire(self._root, self.manifest)
-            committed = replace(committed, versions={})
-        path = manifest_path(self._root, committed.cluster)
-        atomic_write(path, partial(_write_bytes, encode(committed)))
-        sync_folder(path.parent)
-        self.manifest = committed
+        replaced = [it.path for files in self.manifest.tables.values() for it in files if it.path not in named]
+        if isinstance(self._root, Path):
+            committed = self._with_delta(self._root, committed)
+        self.manifest = self._store.commit(self.manifest, committed, replaced, self._clock.now().wall)
         self._new.clear()
-        return committed
+        return self.manifest
+
+    def _with_delta(self, root: Path, committed: Manifest) -> Manifest:
+        if self._delta:
+            return replace(committed, versions=delta_log.publish(root, self.manifest, committed))
+        if self.manifest.versions:
+            delta_log.retire(root, self.manifest)
+        return replace(committed, versions={})
 
     def _slot_for(self, table: Table, hour: int) -> FileSlot:
         slot = slot_for(table, hour)
@@ -248,7 +240,3 @@ class Transaction:
 
 def _non_empty(manifest: Manifest) -> dict[str, tuple[DataFile, ...]]:
     return {name: tuple(files) for name, files in manifest.tables.items() if files}
-
-
-def _write_bytes(document: bytes, file: IO[bytes]) -> None:
-    file.write(document)

@@ -5,11 +5,11 @@ back. The jobs of the shards of a fleet have one each.
 """
 
 from functools import partial
-from pathlib import Path
 from typing import IO, Any
 
 import orjson
 
+from ackscope.object_path import Place
 from pipeline.shard import ALL, Shard
 from pipeline.storage.durable import atomic_write, remove
 
@@ -18,7 +18,7 @@ NAME = "_taken.json"
 _PATTERN = "_taken-*.json"
 
 
-def advance_watermark(root: Path, generation: str, until: float, shard: Shard = ALL) -> None:
+def advance_watermark(root: Place, generation: str, until: float, shard: Shard = ALL) -> None:
     """Record that every landing file of these clusters that existed at `until` is in the rollups at `root`.
 
     `until` is in seconds since 1970. `generation` names the table versions; watermarks of others are ignored.
@@ -33,12 +33,12 @@ def advance_watermark(root: Path, generation: str, until: float, shard: Shard = 
         atomic_write(_path(root, shard), partial(_write, orjson.dumps(document)))
 
 
-def read_watermark(root: Path, generation: str, shard: Shard = ALL) -> float:
+def read_watermark(root: Place, generation: str, shard: Shard = ALL) -> float:
     """The watermark of a shard, seconds since 1970; 0.0 if unknown. That of all clusters counts for each shard."""
     return max(_until(_document(path), generation) for path in (root / NAME, _path(root, shard)))
 
 
-def cluster_watermark(root: Path, generation: str, cluster: str) -> float:
+def cluster_watermark(root: Place, generation: str, cluster: str) -> float:
     """The watermark of a cluster, seconds since 1970: the latest of the shards that it belongs to; 0.0 if unknown."""
     return max(
         _until(document, generation)
@@ -47,7 +47,7 @@ def cluster_watermark(root: Path, generation: str, cluster: str) -> float:
     )
 
 
-def reset_watermark(root: Path, shard: Shard = ALL) -> None:
+def reset_watermark(root: Place, shard: Shard = ALL) -> None:
     """Remove the watermark of a shard; for all clusters, those of all shards.
 
     The watermark of all clusters stays if other clusters have rollups.
@@ -56,11 +56,11 @@ def reset_watermark(root: Path, shard: Shard = ALL) -> None:
         remove(path)
 
 
-def _path(root: Path, shard: Shard) -> Path:
+def _path(root: Place, shard: Shard) -> Place:
     return root / NAME.replace(".", f"{shard.suffix}.")
 
 
-def _document(path: Path) -> dict[str, Any]:
+def _document(path: Place) -> dict[str, Any]:
     """A watermark file; an empty document if it cannot be read."""
     try:
         document: dict[str, Any] = orjson.loads(path.read_bytes())

@@ -16,6 +16,7 @@ SHARED_CLASS_NAMES: dict[str, str] = {}
 
 CONTRACTS = {
     "exporter/api/openapi.py: cannot_tell": "a field of /api/v1/findings",
+    "ackscope/arrow_files.py: tell": "a method of Python's files",
     "exporter/api/openapi.py: taken": "a field of /api/v1/snapshot",
     "ackscope/snapshot.py: taken": "a field of /api/v1/snapshot",
     **dict.fromkeys(

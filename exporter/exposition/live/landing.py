@@ -19,7 +19,8 @@ DEFECTS = counter(
 DROPPED = counter(
     "ackscope_landing_dropped_rows_total",
     "Rows that were not landed: buffer (oldest rows, because the disk was too slow), cap (channels or "
-    "consumers beyond the limit) or contract (values that do not fit the table).",
+    "consumers beyond the limit), contract (values that do not fit the table) or spool (oldest files, because the "
+    "bucket was away for too long).",
     _SOURCE,
     "table",
     "reason",
@@ -31,6 +32,12 @@ EXPIRED_FILES = counter(
 )
 EXPIRED_BYTES = counter("ackscope_landing_expired_bytes_total", "Size of the files removed.", _SOURCE)
 AGE = gauge("ackscope_landing_last_write_age_seconds", "Time since a landing file was last written.", _SOURCE)
+UPLOADED = counter("ackscope_landing_uploaded_files_total", "Files uploaded to the bucket.", _SOURCE)
+UPLOAD_ERRORS = counter("ackscope_landing_upload_errors_total", "Uploads that failed; each is tried again.", _SOURCE)
+SPOOLED = gauge("ackscope_landing_spooled_bytes", "Size of the files that wait for the bucket.", _SOURCE)
+UPLOAD_LAG = gauge(
+    "ackscope_landing_upload_lag_seconds", "Age of the oldest file that waits for the bucket; 0 if none does.", _SOURCE
+)
 
 SPECS = (
     ROWS,
@@ -44,6 +51,10 @@ SPECS = (
     EXPIRED_FILES,
     EXPIRED_BYTES,
     AGE,
+    UPLOADED,
+    UPLOAD_ERRORS,
+    SPOOLED,
+    UPLOAD_LAG,
 )
 
 
@@ -58,6 +69,7 @@ class LandingCounts:
         buffered: rows waiting to be written.
         folder_bytes: size of the exporter's files in the directory; None if unknown yet.
         last_write_age: seconds since the last write; None before the first.
+        uploaded_files, upload_errors, spooled_bytes, upload_lag: of a bucket; None on a disk.
     """
 
     rows: Mapping[str, int] = field(default_factory=dict)
@@ -71,6 +83,10 @@ class LandingCounts:
     expired_files: int = 0
     expired_bytes: int = 0
     last_write_age: float | None = None
+    uploaded_files: int | None = None
+    upload_errors: int | None = None
+    spooled_bytes: int | None = None
+    upload_lag: float | None = None
 
 
 def collect(counts: LandingCounts | None) -> list[Metric]:
@@ -91,4 +107,8 @@ def collect(counts: LandingCounts | None) -> list[Metric]:
         families.add(EXPIRED_FILES, {}, counts.expired_files)
         families.add(EXPIRED_BYTES, {}, counts.expired_bytes)
         families.add(AGE, {}, counts.last_write_age)
+        families.add(UPLOADED, {}, counts.uploaded_files)
+        families.add(UPLOAD_ERRORS, {}, counts.upload_errors)
+        families.add(SPOOLED, {}, counts.spooled_bytes)
+        families.add(UPLOAD_LAG, {}, counts.upload_lag)
     return families.result()
