@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from ackscope.errors import DataError, MissingPart, UsageError
 
 if TYPE_CHECKING:
-    from obstore.store import AzureStore, GCSStore, S3Store
+    from obstore.store import ObjectStore
 
 SCHEMES = ("s3", "gs", "az")
 OPTIONS_FILE = "ACKSCOPE_STORAGE_FILE"
@@ -412,7 +412,7 @@ def _options(file: str) -> dict[str, str]:
     return {name.strip().lower(): value.strip() for name, _, value in pairs}
 
 
-def _new_store(base: str, options: dict[str, str]) -> "S3Store | GCSStore | AzureStore":
+def _new_store(base: str, options: dict[str, str]) -> "ObjectStore":
     from obstore.exceptions import BaseError  # noqa: PLC0415  optional
     from obstore.store import from_url  # noqa: PLC0415  optional
 
@@ -426,10 +426,9 @@ def _new_store(base: str, options: dict[str, str]) -> "S3Store | GCSStore | Azur
     retry = {"max_retries": 10, "retry_timeout": timedelta(seconds=_RETRY_SECONDS)}
     settings: Any = {"config": options or None, "client_options": client, "retry_config": retry}
     try:
-        found: S3Store | GCSStore | AzureStore = from_url(base, **settings)
+        return from_url(base, **settings)
     except (BaseError, TypeError, ValueError) as error:
         raise ObjectStorageError(base, _reason(error)) from None
-    return found
 
 
 def _endpoints() -> Iterator[str]:
