@@ -251,13 +251,13 @@ def settles_unseen(view: View, queue: Queue) -> bool:
 
 def may_settle_unseen(view: View, queue: Queue) -> bool:
     """Return whether clients without counters may have used a queue within the window."""
-    if settles_unseen(view, queue) or queue.key in per_view(view, _taken_by_sessions):
+    if settles_unseen(view, queue) or queue.key in per_view(view, _queues_of_sessions):
         return True
     vhosts = per_view(view, _mqtt_vhosts) if queue.name.startswith(_MQTT_QUEUES) else per_view(view, _opaque_vhosts)
     return queue.vhost in vhosts
 
 
-def _taken_by_sessions(view: View) -> frozenset[tuple[str | None, str]]:
+def _queues_of_sessions(view: View) -> frozenset[tuple[str | None, str]]:
     """Return the queues that AMQP 1.0 sessions consumed from within the window."""
     vhosts = {each.name: each.vhost for seen in view.window.readings("connections") for each in seen.value}
     return frozenset(

@@ -29,7 +29,7 @@ class QueueThresholds(Settings):
     delay_blocked_factor: float = Field(default=1.5, gt=1.0)
     dead_letters_for: Seconds = 300.0
     dead_letters_least: int = Field(default=10, ge=1)
-    dead_letters_kept: Seconds = 3600.0
+    dead_letters_retention: Seconds = 3600.0
     dlx_for: Seconds = 60.0
     dlx_waiting_for: Seconds = 120.0
     cycle_for: Seconds = 60.0

@@ -62,7 +62,7 @@ def _ready(queue: Queue) -> int:
 
 def _finding(view: View, queue: Queue, sources: list[Queue], run: Series[Queue], arrived: int, stored: int) -> Finding:
     ttl = queue.setting("message-ttl") / 1000
-    soon = ttl < view.limits(queue).queues.dead_letters_kept
+    soon = ttl < view.limits(queue).queues.dead_letters_retention
     lost = arrived - max(0, stored)
     return Finding(
         rule=NAME,
