@@ -34,7 +34,7 @@ _LINGER_SECONDS = 0.5
 _SLICE = 4 * 1024
 _UNSENT_BYTES = 256 * 1024
 _FULL_SECONDS = 60.0
-_PATIENCE = 1.0
+_FULL_WAIT_SECONDS = 1.0
 """Seconds that a new connection waits for room before it is refused: most requests take milliseconds."""
 _BACKLOG = 1024
 _FULL = (
@@ -78,7 +78,7 @@ class HttpConnection(H11Protocol):
             super().data_received(data[start : start + _SLICE])
 
     def eof_received(self) -> bool | None:  # type: ignore[override]
-        """Answer what was asked before the client closed its side; with TLS, the library ends the connection."""
+        """ResponseSender what was asked before the client closed its side; with TLS, the library ends the connection."""
         self._ended = True
         return self._answers() and self.scheme == "http"
 
@@ -190,7 +190,7 @@ class Room(socket.socket):
         full = self.count() >= self._most
         idle = self._idle(now) if full else None
         self._full = (self._full or now) if full and idle is None else None
-        if self._full is not None and now - self._full < _PATIENCE:
+        if self._full is not None and now - self._full < _FULL_WAIT_SECONDS:
             raise BlockingIOError
         accepted, address = super().accept()
         if self._full is not None:
