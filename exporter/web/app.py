@@ -80,7 +80,7 @@ class _Page:
         self._path, self._route, self._web, self._lanes = path, route, web, lanes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """ResponseSender one request."""
+        """Answer one request."""
         try:
             body = await _body(AsgiRequest(scope, receive))
             method = "GET" if scope["method"] == "HEAD" else scope["method"]

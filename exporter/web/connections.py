@@ -78,7 +78,7 @@ class HttpConnection(H11Protocol):
             super().data_received(data[start : start + _SLICE])
 
     def eof_received(self) -> bool | None:  # type: ignore[override]
-        """ResponseSender what was asked before the client closed its side; with TLS, the library ends the connection."""
+        """Answer what was asked before the client closed its side; with TLS, the library ends the connection."""
         self._ended = True
         return self._answers() and self.scheme == "http"
 
