@@ -59,7 +59,7 @@ def measure(args: argparse.Namespace) -> Document:
     with contextlib.ExitStack() as held:
         servers = {name: held.enter_context(_serving(tree, args.queues)) for name, tree in trees.items()}
         alone = _alone(servers, args.scrapes)
-        rows = []
+        rows: list[dict[str, Any]] = []
         for name, served in servers.items():
             progress(f"{args.clients} attackers of {name}")
             with _attacking(served.url, args.clients) as attacked:

@@ -52,6 +52,9 @@ class HttpConnection(H11Protocol):
 
     web: WebConfig
 
+    cycle: Any  # None before the first request, which the library does not say
+    transport: Any  # as above, before the connection
+
     def __init__(self, *args: Any, **keywords: Any) -> None:
         super().__init__(*args, **keywords)
         self._refused = self._ended = self._used = False
@@ -149,7 +152,7 @@ class HttpConnection(H11Protocol):
 
     def _answers(self) -> bool:
         """Whether a complete request is being answered."""
-        return self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body
+        return bool(self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body)
 
 
 class Room(socket.socket):
