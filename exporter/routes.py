@@ -125,7 +125,7 @@ def make_routes(context: RouteContext) -> dict[str, Route]:
         "/api/v1/bundle": Route(
             "diagnosis bundle of one cluster to download: cluster=NAME; replay it with ackscope diagnose --bundle FILE",
             lambda request: _bundle(context, request),
-            lane=Lane.DEAR,
+            lane=Lane.EXCLUSIVE,
         ),
         "/api/v1/openapi.json": Route(
             "this API as an OpenAPI document (JSON)", openapi_page(lambda: routes, documents.as_json)
@@ -143,7 +143,7 @@ def make_routes(context: RouteContext) -> dict[str, Route]:
         ),
         "/-/healthy": Route("200 while the exporter runs", lambda _: Response(b"alive\n"), lane=Lane.NOW),
         "/-/reload": Route(
-            "POST: reload the configuration; returns the result", lambda _: _reload(context), ("POST",), Lane.DEAR
+            "POST: reload the configuration; returns the result", lambda _: _reload(context), ("POST",), Lane.EXCLUSIVE
         ),
         "/-/ready": Route(
             "200 once every cluster has been polled, successfully or not",

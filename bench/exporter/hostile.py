@@ -59,7 +59,7 @@ def measure(args: argparse.Namespace) -> Document:
     with contextlib.ExitStack() as held:
         servers = {name: held.enter_context(_serving(tree, args.queues)) for name, tree in trees.items()}
         alone = _alone(servers, args.scrapes)
-        rows = []
+        rows: list[dict[str, Any]] = []
         for name, served in servers.items():
             progress(f"{args.clients} attackers of {name}")
             with _attacking(served.url, args.clients) as attacked:
@@ -91,14 +91,14 @@ def measure(args: argparse.Namespace) -> Document:
 
 def _alone(servers: dict[str, Served], scrapes: int) -> dict[str, dict[str, list[float]]]:
     """Seconds of scrapes of each server by kind, in turns, so that all meet the same noise."""
-    taken: dict[str, dict[str, list[float]]] = {name: {"gzip": [], "plain": []} for name in servers}
+    measured: dict[str, dict[str, list[float]]] = {name: {"gzip": [], "plain": []} for name in servers}
     for number in range(scrapes):
         for name in sorted(servers, reverse=number % 2 == 1):
-            for kind, seconds in taken[name].items():
+            for kind, seconds in measured[name].items():
                 found = _timed(servers[name].url, compressed=kind == "gzip")
                 if found is not None and number:
                     seconds.append(found)
-    return taken
+    return measured
 
 
 def _summary(seconds: list[float] | list[float | None]) -> dict[str, Any]:

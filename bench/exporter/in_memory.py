@@ -7,6 +7,7 @@ can be measured too.
 import dataclasses
 import sys
 from pathlib import Path
+from typing import Any
 
 from ackscope.clock import Instant, SystemClock
 from ackscope.snapshot import Snapshot
@@ -30,7 +31,7 @@ _SNAPSHOTS = 5
 def _now(snapshot: Snapshot, now: Instant, number: int) -> Snapshot:
     """The snapshot as if it had been read just now."""
     at = dataclasses.replace(now, wall=now.wall + number, mono=now.mono + number)
-    parts = {name: dataclasses.replace(part, at=at) for name, part in snapshot.parts.items()}
+    parts: dict[str, Any] = {name: dataclasses.replace(part, at=at) for name, part in snapshot.parts.items()}
     return dataclasses.replace(snapshot, taken=at, **parts)
 
 
@@ -43,7 +44,7 @@ def main(queues: int, web: Path | None) -> None:
         if number == _SNAPSHOTS:
             break
         states.put_snapshot(_now(snapshot, began, number - _SNAPSHOTS))
-    kinds = {name: _EVERY_KIND for name in MetricsSettings.model_fields if name.startswith("max_")}
+    kinds: dict[str, Any] = {name: _EVERY_KIND for name in MetricsSettings.model_fields if name.startswith("max_")}
     page = PageCache(states, TopK(MetricsSettings(**kinds)), {}, clock)
     context = RouteContext(
         state=states,

@@ -23,7 +23,7 @@ BUSY = "busy"
 _NONE: Mapping[str, str] = {}
 
 
-class Answer(AsgiResponse):
+class ResponseSender(AsgiResponse):
     """Sends a response in blocks, each when the client has taken the one before.
 
     Args:

@@ -22,7 +22,7 @@ from starlette.types import Receive, Scope, Send
 from ackscope import __version__
 from ackscope.log import get_logger
 from exporter.exposition.encode import accepts_gzip
-from exporter.web.answer import Answer
+from exporter.web.answer import ResponseSender
 from exporter.web.config import WebConfig
 from exporter.web.gate import HostGuard, LoginGate, joined
 from exporter.web.http import HTML, Lane, Request, Response, Route, Routes
@@ -37,10 +37,10 @@ _DISCARDED = 4 * BODY_BYTES
 """Bytes of a body that is too long that are still read, because a client that is cut off never sees the answer."""
 _COMPRESS_FROM = 1024
 _MAX_PARAMETERS = 20
-_THREADS = {Lane.SCRAPE: 2, Lane.API: 2, Lane.DEAR: 1, Lane.OUTWARD: 64}
+_THREADS = {Lane.SCRAPE: 2, Lane.API: 2, Lane.EXCLUSIVE: 1, Lane.OUTWARD: 64}
 """Threads of each lane. Handlers of SCRAPE and API only compute: more threads would not be faster."""
-_IN_PROGRESS = {Lane.API: 64, Lane.DEAR: 1, Lane.OUTWARD: 64}
-"""Requests in a lane at a time, of DEAR for each path. The next one gets a 429. Scrapes are never refused."""
+_IN_PROGRESS = {Lane.API: 64, Lane.EXCLUSIVE: 1, Lane.OUTWARD: 64}
+"""Requests in a lane at a time, of EXCLUSIVE for each path. The next one gets a 429. Scrapes are never refused."""
 
 _ENDING = (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.HTTP_VERSION_NOT_SUPPORTED)
 """Statuses after which the connection ends: the start of the next request is unknown."""
@@ -51,7 +51,7 @@ class Lanes:
 
     Args:
         threads: lane -> number of threads.
-        in_progress: lane -> number of requests at a time, of DEAR for each path.
+        in_progress: lane -> number of requests at a time, of EXCLUSIVE for each path.
     """
 
     def __init__(self, threads: Mapping[Lane, int] = _THREADS, in_progress: Mapping[Lane, int] = _IN_PROGRESS) -> None:
@@ -62,7 +62,7 @@ class Lanes:
         """Run the work in its lane; the response is a 429 if the lane is full."""
         if lane is Lane.NOW:
             return work()
-        place = (lane, path) if lane is Lane.DEAR else lane
+        place = (lane, path) if lane is Lane.EXCLUSIVE else lane
         if self._count[place] >= self._most.get(lane, math.inf):
             text = b"busy with other requests of this kind; retry in a few seconds\n"
             return Response(text, status=HTTPStatus.TOO_MANY_REQUESTS, headers=(("Retry-After", "5"),))
@@ -95,7 +95,7 @@ class _Page:
         except ClientDisconnect:
             log.debug("client disconnected", path=self._path)
             return
-        await Answer(answer, self._web.headers, closes=answer.status in _ENDING)(scope, receive, send)
+        await ResponseSender(answer, self._web.headers, closes=answer.status in _ENDING)(scope, receive, send)
 
     def _refuse(self, request: Request, version: str) -> Response | None:
         if version not in {"1.0", "1.1"}:
@@ -127,7 +127,7 @@ def make_app(routes: Routes, web: WebConfig, hosts: tuple[str, ...] | None = Non
     def unknown(request: AsgiRequest, error: Exception) -> AsgiResponse:  # noqa: ARG001  signature of the library
         known = "\n".join(pages)
         text = f"page {request.scope['path']} not found; available:\n{known}\n"
-        return Answer(Response(text.encode(errors="replace"), status=HTTPStatus.NOT_FOUND), web.headers)
+        return ResponseSender(Response(text.encode(errors="replace"), status=HTTPStatus.NOT_FOUND), web.headers)
 
     guards = [Middleware(HostGuard, hosts), Middleware(LoginGate, web)]
     app = Starlette(

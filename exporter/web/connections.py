@@ -34,7 +34,7 @@ _LINGER_SECONDS = 0.5
 _SLICE = 4 * 1024
 _UNSENT_BYTES = 256 * 1024
 _FULL_SECONDS = 60.0
-_PATIENCE = 1.0
+_FULL_WAIT_SECONDS = 1.0
 """Seconds that a new connection waits for room before it is refused: most requests take milliseconds."""
 _BACKLOG = 1024
 _FULL = (
@@ -51,6 +51,9 @@ class HttpConnection(H11Protocol):
     """
 
     web: WebConfig
+
+    cycle: Any  # None before the first request, which the library does not say
+    transport: Any  # as above, before the connection
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
         super().__init__(*args, **keywords)
@@ -149,7 +152,7 @@ class HttpConnection(H11Protocol):
 
     def _answers(self) -> bool:
         """Whether a complete request is being answered."""
-        return self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body
+        return bool(self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body)
 
 
 class Room(socket.socket):
@@ -190,7 +193,7 @@ class Room(socket.socket):
         full = self.count() >= self._most
         idle = self._idle(now) if full else None
         self._full = (self._full or now) if full and idle is None else None
-        if self._full is not None and now - self._full < _PATIENCE:
+        if self._full is not None and now - self._full < _FULL_WAIT_SECONDS:
             raise BlockingIOError
         accepted, address = super().accept()
         if self._full is not None:

@@ -10,7 +10,7 @@ from anyio import CapacityLimiter, Event
 from anyio.to_thread import run_sync
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from exporter.web.answer import Answer
+from exporter.web.answer import ResponseSender
 from exporter.web.config import WebConfig
 from exporter.web.http import Request, Response
 
@@ -52,7 +52,7 @@ class HostGuard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on a request or refuse it."""
         refusal = self.refuse(joined(scope)) if scope["type"] == "http" and self._hosts is not None else None
-        await (self._app if refusal is None else Answer(refusal))(scope, receive, send)
+        await (self._app if refusal is None else ResponseSender(refusal))(scope, receive, send)
 
     def refuse(self, headers: Mapping[str, str]) -> Response | None:
         """Return the response to a refused request; None if the request is accepted.
@@ -96,7 +96,7 @@ class LoginGate:
         if scope["type"] == "http":
             client: Any = scope.get("client") or ("", 0)
             refusal = await self._refuse(joined(scope), str(client[0]))
-        await (self._app if refusal is None else Answer(refusal, self._web.headers))(scope, receive, send)
+        await (self._app if refusal is None else ResponseSender(refusal, self._web.headers))(scope, receive, send)
 
     async def _refuse(self, headers: Mapping[str, str], client: str) -> Response | None:
         given = headers.get("authorization", "")

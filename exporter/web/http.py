@@ -65,14 +65,14 @@ class Lane(Enum):
         NOW: in the event loop; for handlers that take microseconds.
         SCRAPE: threads that only scrapes use.
         API: threads of handlers that answer from memory.
-        DEAR: one request of the path at a time; the next one gets a 429.
+        EXCLUSIVE: one request of the path at a time; the next one gets a 429.
         OUTWARD: threads of handlers that wait for a broker or a process.
     """
 
     NOW = "now"
     SCRAPE = "scrape"
     API = "api"
-    DEAR = "dear"
+    EXCLUSIVE = "exclusive"
     OUTWARD = "outward"
 
 

@@ -120,7 +120,8 @@ class AsgiListener(uvicorn.Server):
             config.ssl.current = lambda: web.context() or context
         host, port = listen
         self.room = _bound(host, port)
-        self.room.limited(max_connections, self.server_state.connections)  # type: ignore[arg-type]  all are ours
+        connections: Any = self.server_state.connections
+        self.room.limited(max_connections, connections)
         bound = self.room.getsockname()
         self.url = f"{'http' if context is None else 'https'}://{_where(str(bound[0]), int(bound[1]))}"
 
@@ -142,10 +143,12 @@ class AsgiListener(uvicorn.Server):
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    async def create_server(self, *args: Any, **keywords: Any) -> asyncio.Server:  # type: ignore[override]
+    async def create_server(self, *args: Any, **keywords: Any) -> asyncio.Server:
         """As the library, but with a time limit for TLS handshakes, which uvicorn cannot set."""
-        limit = {} if keywords.get("ssl") is None else {"ssl_handshake_timeout": REQUEST_SECONDS}
-        return await super().create_server(*args, **keywords, **limit)  # type: ignore[no-any-return]
+        limit: dict[str, Any] = {} if keywords.get("ssl") is None else {"ssl_handshake_timeout": REQUEST_SECONDS}
+        create: Any = super().create_server
+        server: asyncio.Server = await create(*args, **keywords, **limit)
+        return server
 
 
 def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:  # noqa: ARG001  signature of the library

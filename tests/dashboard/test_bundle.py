@@ -39,7 +39,7 @@ def packed() -> bytes:
     reported = outcome(reason="refused by amqp://probe:hush5@shop-3:5672")
     state.put_outcomes(latest.cluster, [reported], latest.taken)
     clock = SetClock(latest.taken.mono)
-    page = SimpleNamespace(respond=None)
+    page = SimpleNamespace(respond=None, answers_at_once=None)
     parts = RouteContext(state=state, exposition=page, status=None, probe_page=None, reload=None, clock=clock)
     return make_routes(parts)["/api/v1/bundle"].handle(Request({"cluster": latest.cluster})).body
 

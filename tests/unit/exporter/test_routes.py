@@ -13,6 +13,8 @@ from tests.unit.exporter.made import SetClock, small
 class Page:
     """Stands for the text of `/metrics`."""
 
+    answers_at_once = None
+
     @staticmethod
     def respond(_):
         """Return one line."""

@@ -126,8 +126,8 @@ def test_what_is_dear_is_done_one_at_a_time_and_holds_up_nothing():
         return Response(b"packed")
 
     routes = {
-        "/bundle": Route("dear", pack, lane=Lane.DEAR),
-        "/other": Route("dear too", lambda _: Response(b"other"), lane=Lane.DEAR),
+        "/bundle": Route("dear", pack, lane=Lane.EXCLUSIVE),
+        "/other": Route("dear too", lambda _: Response(b"other"), lane=Lane.EXCLUSIVE),
         "/metrics": Route("scrape", lambda _: Response(b"scraped"), lane=Lane.SCRAPE),
         "/short": Route("api", lambda _: Response(b"short")),
     }
@@ -152,7 +152,7 @@ def test_what_is_dear_is_done_one_at_a_time_and_holds_up_nothing():
     assert (["scraped", "short"], ["packed"], 200) == (texts, packed, third.status_code)
 
 
-@pytest.mark.parametrize("lane", [Lane.API, Lane.OUTWARD, Lane.DEAR])
+@pytest.mark.parametrize("lane", [Lane.API, Lane.OUTWARD, Lane.EXCLUSIVE])
 def test_a_scrape_waits_for_no_other_path(lane):
     """All threads of the other lanes are busy, and as many requests as there may be wait for them."""
     go_on = threading.Event()
