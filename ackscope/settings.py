@@ -83,8 +83,10 @@ def secret(value: SecretStr | None, file: Path | None, what: str) -> str | None:
     if file is None:
         return None if value is None else value.get_secret_value()
     try:
-        with file.open(errors="replace") as lines:
+        with file.open(encoding="utf-8") as lines:
             return lines.read(_SECRET_LENGTH).splitlines()[0]
+    except UnicodeDecodeError:
+        raise ConfigError(f"{what}: {file} is not a text file; write the secret on its first line") from None
     except IndexError:
         raise ConfigError(f"{what}: {file} is empty; write the secret on its first line") from None
     except (OSError, ValueError) as error:

@@ -127,12 +127,7 @@ class SecretFile:
             self._secret = self._load()
 
     def _load(self) -> str:
-        try:
-            text = secret(None, self._path, self._what)
-        except UnicodeDecodeError:
-            raise ConfigError(
-                f"{self._what}: {self._path} is not a text file; write the secret on its first line"
-            ) from None
+        text = secret(None, self._path, self._what)
         if not text:
             raise ConfigError(f"{self._what}: {self._path} is empty; write the secret on its first line")
         return text

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, field_serializer, field_validator, model_validator
 
 from ackscope.address import Address, parse_address, parse_management
-from ackscope.errors import ConfigError, UsageError
+from ackscope.errors import UsageError
 from ackscope.log import redact
 from ackscope.settings import Seconds, Settings, secret
 
@@ -154,12 +154,7 @@ class ManagementSettings(AccessSettings):
             ConfigError: the password file cannot be read.
         """
         address = parse_management(self.url, what=f"{what}.url")
-        try:
-            password = secret(self.password, self.password_file, f"{what}.password_file")
-        except UnicodeDecodeError:
-            raise ConfigError(
-                f"{what}.password_file: {self.password_file} is not a text file; write the secret on its first line"
-            ) from None
+        password = secret(self.password, self.password_file, f"{what}.password_file")
         return replace(
             address,
             username=address.username if self.username is None else self.username,

@@ -18,7 +18,7 @@ MIDNIGHT = 1_700_006_400.0
 
 def writer(root, **settings):
     """Return a writer without its thread: it writes on demand."""
-    return LandingWriter(root, LandingSettings(directory=root, **settings), SetClock())
+    return LandingWriter(root, LandingSettings(directory=root.parent, **settings), SetClock())
 
 
 def files(root):
