@@ -46,6 +46,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--second-try", action="store_true", help="a test with real parts may fail once; told at the end")
 
 
+class _AtOnce:
+    """Prints the name of a test when it fails: a run of everything takes most of an hour."""
+
+    def __init__(self, reporter: pytest.TerminalReporter) -> None:
+        self._reporter = reporter
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.outcome in {"failed", "rerun"}:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            self._reporter.ensure_newline()
+            self._reporter.write_line(f"{report.outcome}: {report.nodeid}: {crash and crash.message.splitlines()[0]}")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """The process that prints also prints failures at once."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_AtOnce(reporter))
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """A second try for real parts; and of several workers none is left alone with a slow file at the end."""
