@@ -75,7 +75,8 @@ class RepeatFilter(logging.Filter):
     """Lets each warning through once a minute, with the number of those held back before (`repeated`).
 
     Warnings are the same if event and text facts are; numbers in texts do not count. At most 16 variants of an event
-    are told apart, so that names from outside cannot fill the log.
+    are told apart, so that names from outside cannot fill the log. A record with `answers=True` answers what a person
+    did, such as a reload by signal, and is always written.
 
     Args:
         now: returns monotonic seconds.
@@ -91,6 +92,8 @@ class RepeatFilter(logging.Filter):
         if record.levelno < logging.WARNING:
             return True
         event = record.msg if isinstance(record.msg, dict) else {"event": record.getMessage()}
+        if event.pop("answers", False):
+            return True
         facts = sorted(f"{key}={value}" for key, value in event.items() if isinstance(value, str) and key != "ts")
         variant = _NUMBERS.sub("0", " ".join(facts))
         with self._lock:

@@ -15,7 +15,7 @@ from pathlib import Path
 MARK = "ACKSCOPE_LAB"
 _LAUNCH = Path(__file__).with_name("launch.py")
 _POLL = 0.05
-_EXEC_POLL, _EXEC_SECONDS = 0.001, 1.0
+_EXEC_POLL, _EXEC_SECONDS, _EXEC_READS = 0.001, 1.0, 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +137,15 @@ def _environ(pid: int) -> bytes:
     During exec a process has no environment for a moment, as in a chain of scripts. This waits for it.
     """
     deadline = time.monotonic() + _EXEC_SECONDS
+    reads = 0
     while True:
+        # On a busy machine a second may be over after the first read.
+        reads += 1
         try:
             found = Path(f"/proc/{pid}/environ").read_bytes()
         except OSError:
             return b""
-        if found or not _has_environ(pid) or time.monotonic() > deadline:
+        if found or not _has_environ(pid) or (reads >= _EXEC_READS and time.monotonic() > deadline):
             return found
         time.sleep(_EXEC_POLL)
 

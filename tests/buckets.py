@@ -11,6 +11,8 @@ from pathlib import Path
 
 import requests
 
+from ackscope import object_path
+
 BUCKET = "history"
 SECRET = "s3cr3t-of-the-test"
 
@@ -50,9 +52,12 @@ def environment(values: dict[str, str]) -> Iterator[None]:
     """Set variables for this process and its children."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
+    # A client stays with the server that it was made for.
+    object_path._stores.clear()
     try:
         yield
     finally:
+        object_path._stores.clear()
         for name, value in before.items():
             if value is None:
                 del os.environ[name]

@@ -52,7 +52,7 @@ class Reloader:
                 done = self._apply(self._reread())
             except AckscopeError as error:
                 line = redact(f"not reloaded, keeping the current settings: {error}")
-                log.error("configuration not reloaded", error=redact(str(error)))  # noqa: TRY400  one line, no traceback
+                log.error("configuration not reloaded", answers=True, error=redact(str(error)))  # noqa: TRY400  one line
             except Exception:
                 # Boundary: a defect must not stop the exporter; how much was applied is unknown.
                 line = "reload failed halfway because of an ackscope bug; see the log and restart the exporter"

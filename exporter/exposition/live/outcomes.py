@@ -67,8 +67,8 @@ AGE = gauge(
 )
 PROTOCOL = gauge(
     "ackscope_probe_protocol",
-    "1 for the protocol that the stream speaks (protocol: amqp091, amqp10). Join it to the other metrics of a probe to "
-    "compare protocols.",
+    "Always 1, for the protocol that the stream speaks (protocol: amqp091, amqp10). Join it to the other metrics of a "
+    "probe to compare protocols.",
     "probes",
     *_LABELS,
     "protocol",

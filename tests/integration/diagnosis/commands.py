@@ -35,7 +35,14 @@ ABOUT_A_VHOST = {"pub-no-confirms", "pub-transient-in-durable"}
 ABOUT_A_CONNECTION = {"bad-ack-loop", "consumer-tcp-backpressure", "zombie-connection"}
 """Rules by what their findings are about; of all others whose commands name the subject it is a node."""
 
-ABOUT_A_QUORUM_QUEUE = {"orphaned-unacked", "poison-drop", "requeue-loop", "dlq-filling:1", "qq-segment-growth"}
+ABOUT_A_QUORUM_QUEUE = {
+    "orphaned-unacked",
+    "poison-drop",
+    "requeue-loop",
+    "dlq-filling:1",
+    "dead-letters-expire:1",
+    "qq-segment-growth",
+}
 ABOUT_AN_UNUSED_QUEUE = {"orphan-queue"}
 ABOUT_AN_EXCLUSIVE_QUEUE = {"exclusive-name-locked"}
 """Rules, or single steps of them, by their queue; that of all others is a classic queue with a consumer."""

@@ -44,7 +44,7 @@ def test_a_muted_finding_is_muted_after_a_restart(node, tmp_path):
         eventually(lambda: exporter.value('ackscope_muted_findings{cluster="shop"}') == 1)
         text = exporter.get("/metrics").text
 
-    assert (403, "requests of other sites may only read\n") == (foreign.status_code, foreign.text)
+    assert (403, "scripts of other sites are not answered\n") == (foreign.status_code, foreign.text)
     assert (200, "ann", "bob", True) == (answer.status_code, before["muted_by"], before["owner"], before["muted"])
     assert before == after
     assert f'name="{QUEUE}"' in text

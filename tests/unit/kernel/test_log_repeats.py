@@ -47,3 +47,12 @@ def test_information_is_never_held_back():
 
     assert [True] * 3 == [repeats.filter(warned(level=logging.INFO)) for _ in range(3)]
     assert [False] == [repeats.filter(warned(level=logging.ERROR)) for _ in range(2)][1:]
+
+
+def test_what_answers_a_person_is_always_written():
+    """Such as a reload by signal, whose result is nowhere else; the mark is not written."""
+    repeats = RepeatFilter(Seconds())
+    records = [warned(level=logging.ERROR, answers=True) for _ in range(2)]
+
+    assert [True, True] == [repeats.filter(each) for each in records]
+    assert "answers" not in records[0].msg
