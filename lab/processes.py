@@ -15,7 +15,7 @@ from pathlib import Path
 MARK = "ACKSCOPE_LAB"
 _LAUNCH = Path(__file__).with_name("launch.py")
 _POLL = 0.05
-_EXEC_POLL, _EXEC_SECONDS, _EXEC_READS = 0.001, 1.0, 100
+_EXEC_POLL, _EXEC_SECONDS = 0.001, 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,15 +137,12 @@ def _environ(pid: int) -> bytes:
     During exec a process has no environment for a moment, as in a chain of scripts. This waits for it.
     """
     deadline = time.monotonic() + _EXEC_SECONDS
-    reads = 0
     while True:
-        # On a busy machine a second may be over after the first read.
-        reads += 1
         try:
             found = Path(f"/proc/{pid}/environ").read_bytes()
         except OSError:
             return b""
-        if found or not _has_environ(pid) or (reads >= _EXEC_READS and time.monotonic() > deadline):
+        if found or not _has_environ(pid) or time.monotonic() > deadline:
             return found
         time.sleep(_EXEC_POLL)
 
@@ -156,9 +153,10 @@ def _has_environ(pid: int) -> bool:
         fields = _fields(pid)
     except OSError:
         return False
-    # Fields 23, 50, 51 of /proc/PID/stat: the last two are 0 until the program is loaded.
-    size, first, last = int(fields[20]), int(fields[47]), int(fields[48])
-    return size > 0 and (last == 0 or last > first)
+    # Fields 23, 26, 50, 51 of /proc/PID/stat. The code has an address once the program is loaded; until then the
+    # environment may look empty.
+    size, code, first, last = int(fields[20]), int(fields[23]), int(fields[47]), int(fields[48])
+    return size > 0 and (code == 0 or last > first)
 
 
 def _fields(pid: int) -> list[str]:
