@@ -77,6 +77,10 @@ class Engine(Protocol):
         """Send what the protocol has to send; returns the time, in monotonic seconds."""
         ...
 
+    def end_session(self, session: Any) -> None:
+        """End a session; `flush` sends it."""
+        ...
+
 
 class Amqp10Link:
     """What both kinds of link have.
@@ -128,7 +132,7 @@ class Amqp10Link:
         if self.ended is None:
             self.ended = LinkEnded("", "closed by this program")
             self.raw.close()
-        self.raw.session.close()
+        self._engine.end_session(self.raw.session)
         self._engine.flush()
 
 

@@ -313,7 +313,7 @@ async def origin(ground: Amqp10Ground) -> Observed:
     found = [(it.annotations.get("x-exchange"), it.annotations.get("x-routing-key")) for it in came]
     return verdict(
         holds=found == [(exchange, "a.b"), (exchange, "a.c")],
-        so="exchange and routing key are told, whichever protocol published",
+        so="exchange and routing key are reported, whichever protocol published",
         otherwise="annotations are missing or differ",
         evidence=(f"published over 1.0 and over 0-9-1: routing keys {[key for _, key in found]}",),
     )
