@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 
 
 class SettingsUnknown(Exception):
-    """A setting of a queue was asked for, of which only figures are known. Absent would mean that it is not set."""
+    """A rule asked for a setting of a queue whose figures alone are known. Absent would mean that it is not set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disagreement:
-    """A figure of a queue of which the management API and the Prometheus endpoints say different things.
+    """A figure of a queue for which the management API and the Prometheus endpoints give different values.
 
     Attributes:
         figure: field of the management API, such as `messages_ready`.

@@ -33,7 +33,7 @@ def diagnose(
     """Judge one cluster.
 
     A rule that raises is a programming error and is not caught here: the caller counts it. The exception is a rule that
-    asks for a setting of a queue of which only figures are known: it is inconclusive.
+    asks for a setting of a queue whose figures alone are known: it is inconclusive.
 
     Args:
         window: the recent readings of the broker.

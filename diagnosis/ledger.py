@@ -23,7 +23,8 @@ from itertools import pairwise
 from ackscope.counters import MessageStats
 from ackscope.snapshot import Connection, Queue
 from diagnosis.memo import per_view
-from diagnosis.series import count, delta, span, stretch
+from diagnosis.purpose import CONSUMED, MQTT_SESSIONS
+from diagnosis.series import count, delta, last, span, stretch
 from diagnosis.view import View
 from diagnosis.window import Series, Timestamped
 
@@ -36,11 +37,9 @@ _REFRESHED = 4.5
 
 _NO_COUNTERS = MessageStats()
 
-_UNCOUNTED = ("AMQP 1", "MQTT", "Web MQTT")
+_AMQP_1_0 = "AMQP 1"
+_UNCOUNTED = (_AMQP_1_0, "MQTT", "Web MQTT")
 """Protocols whose deliveries the management API does not count per queue. Source: rabbitmq-server issue 16528."""
-
-_MQTT_QUEUES = "mqtt-subscription-"
-"""Prefix of the queues of MQTT sessions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +181,19 @@ def ledger(history: Series[Queue], in_flight: int | None = None, skew: float = S
     )
 
 
+def settled_after(history: Series[Queue], seconds: float) -> int:
+    """Return how many messages clients may have settled in the seconds after the last reading, at the recent rate.
+
+    The delay between counters is added to the time. 0 if one reading only is known.
+    """
+    recent = last(history, 2 * SKEW_SECONDS)
+    if not span(recent):
+        return 0
+    one, other = levels(recent[0].value), levels(recent[-1].value)
+    discarded = 0 if one is None or other is None else max(0, other.discarded - one.discarded)
+    return math.ceil((delta(recent, *CONSUMED) + discarded) / span(recent) * (seconds + SKEW_SECONDS))
+
+
 def from_its_beginning(view: View, queue: Queue) -> Series[Queue]:
     """Return the history of a queue; before its first reading, one that is new in the window was empty."""
     history, since = view.history(queue), view.listed_since(queue)
@@ -253,7 +265,7 @@ def may_settle_unseen(view: View, queue: Queue) -> bool:
     """Return whether clients without counters may have used a queue within the window."""
     if settles_unseen(view, queue) or queue.key in per_view(view, _queues_of_sessions):
         return True
-    vhosts = per_view(view, _mqtt_vhosts) if queue.name.startswith(_MQTT_QUEUES) else per_view(view, _opaque_vhosts)
+    vhosts = per_view(view, _mqtt_vhosts) if queue.name.startswith(MQTT_SESSIONS) else per_view(view, _opaque_vhosts)
     return queue.vhost in vhosts
 
 
@@ -275,10 +287,10 @@ def _mqtt_vhosts(view: View) -> frozenset[str | None]:
 
 
 def _opaque_vhosts(view: View) -> frozenset[str | None]:
-    """Return the virtual hosts with AMQP 1.0 clients of which it is not known from which queues they consume.
+    """Return the virtual hosts with AMQP 1.0 clients whose queues are not known.
 
-    It is known if each reading of the sessions shows the same links: a client that attaches one for each message shows
-    others, or none.
+    They are known if each reading of the sessions shows the same links. A client that attaches a link for each message
+    shows others, or none.
     """
     links: dict[str, set[frozenset[tuple[int, int, str | None]]]] = defaultdict(set)
     for seen in view.window.readings("sessions"):
@@ -297,7 +309,7 @@ def _opaque_vhosts(view: View) -> frozenset[str | None]:
 
 
 def _is_amqp10(connection: Connection) -> bool:
-    return (connection.protocol or "").startswith("AMQP 1")
+    return (connection.protocol or "").startswith(_AMQP_1_0)
 
 
 def _uncounted(view: View) -> Iterator[Connection]:

@@ -76,7 +76,7 @@ def _silent(view: View, queue: Queue) -> bool:
 
 
 def settings_unknown(rule: Rule) -> Inconclusive:
-    """Return the reason of a rule that asked for a setting of a queue of which only figures are known."""
+    """Return the reason of a rule that asked for a setting of a queue whose figures alone are known."""
     return _only_metrics(rule)
 
 

@@ -14,6 +14,9 @@ from diagnosis.window import Series
 CONSUMED = ("ack", "deliver_no_ack", "get_no_ack")
 """Counters of messages that a client took from a queue for good."""
 
+MQTT_SESSIONS = "mqtt-subscription-"
+"""Prefix of the queues of MQTT sessions, which the broker deletes when the session ends."""
+
 _REFRESH = 5.0
 """Seconds by which a counter may be newer than the number of messages."""
 

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from ackscope.snapshot import Queue
 from diagnosis.memo import per_view
+from diagnosis.purpose import MQTT_SESSIONS
 from diagnosis.routes import dead_letter_targets
 from diagnosis.view import View
 from diagnosis.window import Timestamped
@@ -23,9 +24,6 @@ _WORD = re.compile(r"(?:[A-Z]?[a-z]{2,})+(?=\d)|[A-Z]{3,}(?=\d)")
 _CAPITAL = re.compile(r"[A-Z]+")
 _CAPITALS, _TOKEN = 3.5, 8
 """Letters per capital below which a part of at least that length is a random token, not CamelCase."""
-
-_SESSIONS = "mqtt-subscription-"
-"""Prefix of the queues of MQTT sessions, which the broker deletes when the session ends."""
 
 _FEW, _ONCE = 10, 2
 """Most messages that an unconsumed queue got if it was left behind; a consumed one got its reply, perhaps twice."""
@@ -120,7 +118,7 @@ def _left_behind(view: View, queue: Queue) -> str | None:
 
 def _is_meant(view: View, queue: Queue) -> bool:
     """Return whether a queue without a consumer is there for dead letters, or for a session of the MQTT plugin."""
-    if queue.name.startswith(_SESSIONS) or queue.key in dead_letter_targets(view):
+    if queue.name.startswith(MQTT_SESSIONS) or queue.key in dead_letter_targets(view):
         return True
     return any(re.search(pattern, queue.name) for pattern in view.thresholds.benign_queue_patterns)
 

@@ -5,10 +5,8 @@ from dataclasses import dataclass, field
 
 from pika import frame, spec
 
-from bench.capture.flows import Flow, Piece
+from bench.capture.flows import Flow, Piece, Side, frames
 from bench.capture.pcap import Segment
-
-Side = tuple[str, int]
 
 
 @dataclass(slots=True)
@@ -106,24 +104,12 @@ def publishing_channels(captured: Iterable[Segment], port: int) -> list[Publishi
 
     A channel counts if it is in confirm mode and published a message.
     """
-    flows: dict[tuple[Side, Side], _Cutter] = {}
     channels: dict[tuple[Side, int], PublishingChannel] = {}
     finished: list[PublishingChannel] = []
-    for segment in captured:
-        way = (segment.source, segment.target)
-        if segment.syn:
-            flows[way] = _Cutter(Flow((segment.seq + 1) % (1 << 32)))
-            continue
-        cutter = flows.get(way)
-        piece = cutter.flow.take(segment.at, segment.seq, segment.data) if cutter and segment.data else None
-        if cutter is None or piece is None:
-            continue
-        from_client = segment.target[1] == port
-        client = segment.source if from_client else segment.target
-        for decoded in cutter.cut(piece):
-            place = (client, getattr(decoded, "channel_number", 0))
-            if isinstance(decoded, frame.Method) and isinstance(decoded.method, spec.Channel.Open):
-                finished += [channels.pop(place)] if place in channels else []
-            channel = channels.setdefault(place, PublishingChannel())
-            (channel.sends if from_client else channel.answers)(piece.at, decoded)
+    for at, client, from_client, decoded in frames(captured, port, _Cutter):
+        place = (client, getattr(decoded, "channel_number", 0))
+        if isinstance(decoded, frame.Method) and isinstance(decoded.method, spec.Channel.Open):
+            finished += [channels.pop(place)] if place in channels else []
+        channel = channels.setdefault(place, PublishingChannel())
+        (channel.sends if from_client else channel.answers)(at, decoded)
     return [channel for channel in (*finished, *channels.values()) if channel.messages]

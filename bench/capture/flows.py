@@ -1,9 +1,17 @@
 """Byte streams: the segments of one direction of a connection, in order and without duplicates."""
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, Protocol, TypeVar
+
+from bench.capture.pcap import Segment
 
 _MODULUS = 1 << 32
 _HALF = 1 << 31
+
+Side = tuple[str, int]
+"""Address and port of one end of a connection."""
+
+T_co = TypeVar("T_co", covariant=True)
 
 
 class Piece(NamedTuple):
@@ -56,3 +64,46 @@ class Flow:
                 del self._early[seq]
                 return self._fitting(seq, data)
         return None
+
+
+class Cutter(Protocol[T_co]):
+    """Cuts one direction of a connection into frames."""
+
+    flow: Flow
+
+    def cut(self, piece: Piece) -> Iterator[T_co]:
+        """Yield the frames that are complete after this piece."""
+
+
+class Sent(NamedTuple):
+    """One frame as captured.
+
+    Attributes:
+        at: nanoseconds of the wall clock at which its last byte was readable.
+        client: the client's end of the connection.
+        from_client: whether the client sent it.
+        frame: as its cutter made it.
+    """
+
+    at: int
+    client: Side
+    from_client: bool
+    frame: object
+
+
+def frames(captured: Iterable[Segment], port: int, cutter: Callable[[Flow], Cutter[object]]) -> Iterator[Sent]:
+    """Yield the frames of all connections to `port` that the capture has from their start."""
+    flows: dict[tuple[Side, Side], Cutter[object]] = {}
+    for segment in captured:
+        way = (segment.source, segment.target)
+        if segment.syn:
+            flows[way] = cutter(Flow((segment.seq + 1) % _MODULUS))
+            continue
+        of_way = flows.get(way)
+        piece = of_way.flow.take(segment.at, segment.seq, segment.data) if of_way and segment.data else None
+        if of_way is None or piece is None:
+            continue
+        from_client = segment.target[1] == port
+        client = segment.source if from_client else segment.target
+        for each in of_way.cut(piece):
+            yield Sent(piece.at, client, from_client, each)

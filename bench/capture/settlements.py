@@ -7,8 +7,8 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from bench.capture.confirms import Confirmed, PublishingChannel, Side
-from bench.capture.flows import Flow, Piece
+from bench.capture.confirms import Confirmed, PublishingChannel
+from bench.capture.flows import Flow, Piece, Side, frames
 from bench.capture.pcap import Segment
 
 _HEADERS = (b"AMQP\x03\x01\x00\x00", b"AMQP\x00\x01\x00\x00")
@@ -39,8 +39,8 @@ class _FrameCutter:
         self._rest = b""
         self._native: bool | None = None
 
-    def cut(self, piece: Piece) -> Iterator[bytes]:
-        """Yield the frames that are complete after this piece."""
+    def cut(self, piece: Piece) -> Iterator[Performative]:
+        """Yield the performatives that are complete after this piece."""
         self._rest += piece.data
         while len(self._rest) >= _HEADER_SIZE and self._native is not False:
             if self._rest.startswith(b"AMQP"):
@@ -50,8 +50,10 @@ class _FrameCutter:
             size = int.from_bytes(self._rest[:4], "big")
             if self._native is None or len(self._rest) < size:
                 return
-            yield self._rest[:size]
-            self._rest = self._rest[size:]
+            raw, self._rest = self._rest[:size], self._rest[size:]
+            found = performative(raw)
+            if found is not None:
+                yield found
 
 
 def publishing_links(captured: Iterable[Segment], port: int) -> list[PublishingChannel]:
@@ -59,28 +61,15 @@ def publishing_links(captured: Iterable[Segment], port: int) -> list[PublishingC
 
     Messages are numbered by their delivery tags, which are the numbers that the probe gives.
     """
-    flows: dict[tuple[Side, Side], _FrameCutter] = {}
     links: dict[tuple[Side, int], PublishingChannel] = {}
     under_way: dict[tuple[Side, int, int], Confirmed] = {}
-    for segment in captured:
-        way = (segment.source, segment.target)
-        if segment.syn:
-            flows[way] = _FrameCutter(Flow((segment.seq + 1) % (1 << 32)))
+    for at, client, from_client, frame in frames(captured, port, _FrameCutter):
+        if not isinstance(frame, Performative):
             continue
-        cutter = flows.get(way)
-        piece = cutter.flow.take(segment.at, segment.seq, segment.data) if cutter and segment.data else None
-        if cutter is None or piece is None:
-            continue
-        from_client = segment.target[1] == port
-        client = segment.source if from_client else segment.target
-        for raw in cutter.cut(piece):
-            frame = performative(raw)
-            if frame is None:
-                continue
-            if frame.code == _TRANSFER and from_client:
-                _sent(frame, piece.at, client, links, under_way)
-            elif frame.code == _DISPOSITION and not from_client:
-                _settled(frame, piece.at, client, under_way)
+        if frame.code == _TRANSFER and from_client:
+            _sent(frame, at, client, links, under_way)
+        elif frame.code == _DISPOSITION and not from_client:
+            _settled(frame, at, client, under_way)
     return [link for link in links.values() if link.messages]
 
 

@@ -16,7 +16,7 @@ Point = tuple[float, float | None]
 REACH = 1800.0
 """Length of a series in seconds."""
 STEP = 20.0
-"""Minimum seconds between points, unless told otherwise: the broker refreshes its statistics every 5 s."""
+"""Default of the minimum seconds between points: the broker refreshes its statistics every 5 s."""
 _GAP = 240.0
 """Readings further apart, in seconds, are not connected."""
 

@@ -1,6 +1,6 @@
 """Connections of the HTTP port: time limits for clients, and room for the next one.
 
-uvicorn limits neither the time of a request nor that of reading an answer, and at its limit refuses whoever comes next.
+uvicorn limits neither the time of a request nor that of reading an answer, and at its limit it refuses new clients.
 """
 
 import contextlib

@@ -159,7 +159,7 @@ def _lacking(kind: type[Any], held: Iterable[str], family: str, reads: FieldRead
     """Return a subclass whose fields other than `held` have their defaults, and note that they were read."""
     absent = [each for each in fields(kind) if each.name not in held]
     body: dict[str, Any] = {each.name: _absent(_default(each), f"{family}.{each.name}", reads) for each in absent}
-    # Whoever reads a setting reads this too. The setting itself is noted.
+    # Every read of a setting reads this too. The setting itself is noted.
     if "settings_known" in body:
         body["settings_known"] = True
     return _subclass(kind, held, body)

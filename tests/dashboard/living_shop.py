@@ -37,7 +37,7 @@ _PAST_SECONDS, _EVERY_SECONDS = 600.0, 5.0
 _SICK_FOR = 420.0
 """Seconds before the start of the film at which what is sick fell ill."""
 _RESTARTED = 200.0
-"""Seconds before the start of the film at which the counters of one queue began anew: a gap in its rates."""
+"""Seconds before the start of the film at which the counters of one queue began again at 0: a gap in its rates."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,11 @@ from ackscope.findings import Certainty, Evidence, Finding, Severity, source
 from ackscope.snapshot import Queue
 from diagnosis.churn_loops import ChurnLoop, churn_loops, text_bytes
 from diagnosis.contract import RuleResult, View
-from diagnosis.rules.clients._shared.loops import loop_evidence, loop_facts, loop_involved
+from diagnosis.rules.clients._shared.loops import FEW_MESSAGES, loop_evidence, loop_facts, loop_involved
+from diagnosis.rules.clients._shared.refusals import access_words, refusal
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
 
 NAME = "consumer-access-refused"
-
-_FEW_MESSAGES = 0.3
-"""Messages per cycle below which there are none."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -26,7 +24,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     for closing in churn_loops(view):
         if closing.whole or closing.error is None or closing.lasts < view.thresholds.early:
             continue
-        busy = closing.alone and max(closing.delivered, closing.published, closing.declares) >= _FEW_MESSAGES
+        busy = closing.alone and max(closing.delivered, closing.published, closing.declares) >= FEW_MESSAGES
         refused = () if busy else _refused_queues(view, closing)
         if refused:
             yield _finding(view, closing, refused)
@@ -35,24 +33,13 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 def _refused_queues(view: View, closing: ChurnLoop) -> list[Queue]:
     """Return the queues whose refusal has the length of the error; those without a consumer, if there are any."""
     vhost, user = closing.connection.vhost or "/", closing.connection.user or ""
-    fixed = {text_bytes(_refusal("", vhost, user, word)) for word in _access_words(view)}
+    fixed = {text_bytes(refusal(word, "queue", "", vhost, user)) for word in access_words(view, "read")}
     found = [
         queue
         for queue in view.all_queues
         if queue.vhost == vhost and (closing.error or 0) - text_bytes(queue.name) in fixed and not queue.exclusive
     ]
     return [queue for queue in found if not queue.consumers] or found
-
-
-def _access_words(view: View) -> tuple[str, ...]:
-    """Return the words for the refused access in the text, present from 4.0 on."""
-    if view.version is None or (3, 10) < view.version < (4, 0):
-        return ("", "read ")
-    return ("read ",) if view.version >= (4, 0) else ("",)
-
-
-def _refusal(queue: str, vhost: str, user: str, word: str) -> str:
-    return f"ACCESS_REFUSED - {word}access to queue '{queue}' in vhost '{vhost}' refused for user '{user}'"
 
 
 def _finding(view: View, closing: ChurnLoop, refused: list[Queue]) -> Finding:

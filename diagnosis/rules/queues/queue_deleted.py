@@ -6,7 +6,6 @@ that of the last reading, without what consumers may have settled until the next
 Source: https://www.rabbitmq.com/docs/queues#temporary-queues; seen on 3.10, 4.0 and 4.3
 """
 
-import math
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -16,15 +15,14 @@ from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, 
 from ackscope.snapshot import Queue
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import queue_facts
-from diagnosis.ledger import SKEW_SECONDS, levels
+from diagnosis.ledger import levels, settled_after
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, is_private, queue_refs, queue_subject
 from diagnosis.rules.queues.queue_expired import expired
-from diagnosis.series import count, delta, last, restarted, span, stretch
+from diagnosis.series import count, restarted, stretch
 from diagnosis.window import Timestamped
 
 NAME = "queue-deleted"
 
-_SETTLED = ("ack", "deliver_no_ack", "get_no_ack")
 _STARTING = 30.0
 """Seconds around the start of a node in which the list of queues and their counters prove nothing."""
 _ABSENT = 2
@@ -145,11 +143,8 @@ def _recovered(queue: Queue) -> int:
 
 def _deletion(history: list[Timestamped[Queue]], after: Instant, recovered: int) -> _Deletion:
     before = history[-1]
-    recent = last(stretch(tuple(history), lambda _, newer: levels(newer.value) is not None), 2 * SKEW_SECONDS)
-    one, other = levels(recent[0].value), levels(recent[-1].value)
-    discarded = 0 if one is None or other is None else max(0, other.discarded - one.discarded)
-    rate = (delta(recent, *_SETTLED) + discarded) / span(recent) if span(recent) else 0.0
-    settled = math.ceil(rate * (after.since(before.at) + SKEW_SECONDS))
+    known = stretch(tuple(history), lambda _, newer: levels(newer.value) is not None)
+    settled = settled_after(known, after.since(before.at))
     return _Deletion(before, after, max(0, (before.value.messages or 0) - settled - recovered))
 
 

@@ -13,12 +13,10 @@ from ackscope.findings import Certainty, Evidence, Finding, Inconclusive, Severi
 from ackscope.snapshot import Node, Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
-from diagnosis.ledger import SKEW_SECONDS, levels, may_settle_unseen
-from diagnosis.purpose import CONSUMED
+from diagnosis.ledger import SKEW_SECONDS, levels, may_settle_unseen, settled_after
 from diagnosis.rules.nodes._shared.node_history import restarts
 from diagnosis.rules.publishers._shared.overflow import level, refuses_when_full
 from diagnosis.rules.queues._shared.queue import involved_queue, is_private, queue_subject
-from diagnosis.series import delta, last, span
 from diagnosis.window import Series, Timestamped
 
 NAME = "restart-loss"
@@ -86,19 +84,9 @@ def _across(readings: Series[Queue], node: Timestamped[Node]) -> _Restart | None
     # What consumers rejected since the start is lost, but not by the restart.
     discarded = max(0, other.discarded - base[2])
     lost = one.ready + one.unacked + arrived - left - discarded - other.ready - other.unacked
-    error = _settled_unseen(tuple(before), started) + _moved_since(arrived + left + discarded, after[0], started)
+    error = settled_after(tuple(before), max(0.0, started - before[-1].at.mono))
+    error += _moved_since(arrived + left + discarded, after[0], started)
     return _Restart(before[-1], after[0], lost, error)
-
-
-def _settled_unseen(before: Series[Queue], started: float) -> int:
-    """Return how many messages clients may have settled between the last reading and the end of the node."""
-    recent = last(before, 2 * SKEW_SECONDS)
-    if not span(recent):
-        return 0
-    one, other = levels(recent[0].value), levels(recent[-1].value)
-    discarded = 0 if one is None or other is None else max(0, other.discarded - one.discarded)
-    gap = max(0.0, started - before[-1].at.mono) + SKEW_SECONDS
-    return math.ceil((delta(recent, *CONSUMED) + discarded) / span(recent) * gap)
 
 
 def _moved_since(moved: int, after: Timestamped[Queue], started: float) -> int:

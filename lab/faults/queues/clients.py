@@ -7,6 +7,7 @@ from typing import Any
 
 from pika.adapters.blocking_connection import BlockingChannel
 
+from lab.amqp import publish
 from lab.faults.fault import Fault
 
 
@@ -73,6 +74,31 @@ def rejecter(fault: Fault, queue: str, name: str) -> Rejecter:
     channel.basic_qos(prefetch_count=10)
     channel.basic_consume(queue, made.take, consumer_tag=f"{queue}.consumer")
     return made
+
+
+def reject_half(
+    fault: Fault, work: str, dead_letters: str, arguments: dict[str, object], *, rate: float, proof: int
+) -> None:
+    """Publish to a queue whose consumer rejects every other message; they are dead-lettered to another queue.
+
+    Args:
+        fault: announced after `proof` rejects.
+        work: name of the queue that is consumed.
+        dead_letters: name of the queue that takes what is rejected.
+        arguments: those of the queue of dead letters.
+        rate: messages published per second.
+        proof: see `fault`.
+    """
+    fault.make_queue(dead_letters, arguments)
+    fault.make_queue(work, {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": dead_letters})
+    channel = writer(fault, work)
+    consumer = rejecter(fault, work, f"{dead_letters.replace('fault.', 'fault-')}-consumer")
+    announced = False
+    for _ in fault.ticks(1 / rate):
+        publish(channel, work)
+        if not announced and consumer.rejected >= proof:
+            fault.announce()
+            announced = True
 
 
 def writer(fault: Fault, queue: str) -> BlockingChannel:

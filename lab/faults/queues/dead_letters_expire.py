@@ -4,9 +4,8 @@ Source: https://www.rabbitmq.com/docs/dlx
 """
 
 from ackscope.findings import Subject
-from lab.amqp import publish
 from lab.faults.fault import Fault, FaultSpec
-from lab.faults.queues.clients import rejecter, writer
+from lab.faults.queues.clients import reject_half
 
 QUEUE = "fault.failed-for-10-s"
 WORK = "fault.failed-for-10-s.work"
@@ -15,16 +14,7 @@ _RATE, _TTL, _PROOF = 8.0, 10_000, 60
 
 def inject(fault: Fault) -> None:
     """Consume, ack every other message and reject the rest."""
-    fault.make_queue(QUEUE, {"x-message-ttl": _TTL})
-    fault.make_queue(WORK, {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": QUEUE})
-    channel = writer(fault, WORK)
-    consumer = rejecter(fault, WORK, "fault-failed-for-10-s-consumer")
-    announced = False
-    for _ in fault.ticks(1 / _RATE):
-        publish(channel, WORK)
-        if not announced and consumer.rejected >= _PROOF:
-            fault.announce()
-            announced = True
+    reject_half(fault, WORK, QUEUE, {"x-message-ttl": _TTL}, rate=_RATE, proof=_PROOF)
 
 
 SPEC = FaultSpec(

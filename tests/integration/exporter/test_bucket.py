@@ -47,7 +47,7 @@ class Relay:
             with suppress(OSError):
                 it.shutdown(socket.SHUT_RDWR)
 
-    def mend(self) -> None:
+    def restore(self) -> None:
         """Bring it back."""
         self._is_cut = False
 
@@ -151,7 +151,7 @@ def test_a_bucket_that_is_away_loses_nothing_and_comes_back(relay, target, tmp_p
         _until(lambda: writer.counts().upload_errors and writer.counts().upload_lag)
         assert 1 == writer.counts().uploaded_files
         assert writer.counts().spooled_bytes
-        relay.mend()
+        relay.restore()
         _until(lambda: writer.counts().uploaded_files == 4)
         counts = writer.counts()
 
@@ -177,7 +177,7 @@ def test_a_full_spool_drops_the_oldest_rows_and_counts_them(relay, target, tmp_p
         assert {"poll_samples": 2} == uploader.counts().dropped
         assert uploader.counts().spooled_bytes <= 2 * max(sizes)
     finally:
-        relay.mend()
+        relay.restore()
     _until(uploader.send)
     assert 2 == len(list(target.below()))
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import secrets
-import subprocess
 import time
 from contextlib import asynccontextmanager
 from random import Random
@@ -15,6 +14,7 @@ from probes.probe_connection import ProbeConnection
 from probes.probe_stream import StreamContext
 from probes.runner import PROBES, Runner
 from probes.settings import AmqpSettings, ProbesSettings
+from tests.unit.exporter.web.certificates import make
 
 DEADLINE = 60.0
 
@@ -107,10 +107,4 @@ def measure():
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
     """A certificate for 127.0.0.1 that signs itself: (certificate file, key file)."""
-    folder = tmp_path_factory.mktemp("tls")
-    names = (str(folder / "cert.pem"), str(folder / "key.pem"))
-    kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
-    whom = ["-subj", "/CN=ackscope test", "-addext", "subjectAltName=IP:127.0.0.1"]
-    command = ["openssl", "req", "-x509", *kind, *whom, "-out", names[0], "-keyout", names[1]]
-    subprocess.run(command, check=True, capture_output=True)
-    return names
+    return make(tmp_path_factory.mktemp("tls"), "ackscope-test")

@@ -11,6 +11,7 @@ from ackscope.findings import Certainty, Evidence, ExchangeRef, Fact, Finding, I
 from diagnosis.churn_loops import ChurnLoop, churn_loops, text_bytes
 from diagnosis.contract import View
 from diagnosis.memo import per_view
+from diagnosis.rules.clients._shared.refusals import access_words, refusal
 
 # Fewer events per cycle count as none, because the broker refreshes counters at different times.
 NONE_PER_CYCLE = 1 / 3
@@ -191,7 +192,7 @@ def _forbidden(view: View, closing: ChurnLoop, error: int, received: float) -> t
     return tuple(
         name
         for name in names
-        if error in {text_bytes(_refusal_text(word, name, vhost, user)) for word in _access_words(view)}
+        if error in {text_bytes(refusal(word, "exchange", name, vhost, user)) for word in access_words(view, "write")}
         and received >= _FRAME_BYTES + (0 if name == "amq.default" else text_bytes(name))
     )
 
@@ -202,7 +203,7 @@ def _topics(view: View, closing: ChurnLoop, error: int, received: float) -> tupl
     names = sorted({each.name for each in view.exchanges if each.vhost == vhost and each.type == "topic"})
     found = []
     for name in names:
-        shortest = min(text_bytes(_topic_text(word, name, vhost, user)) for word in _access_words(view))
+        shortest = min(text_bytes(_topic_text(word, name, vhost, user)) for word in access_words(view, "write"))
         key = error - shortest
         if 0 < key <= _MAX_KEY_BYTES and received >= _FRAME_BYTES + text_bytes(name) + key:
             found.append(name)
@@ -213,17 +214,6 @@ def _topic_text(word: str, name: str, vhost: str, user: str) -> str:
     return (
         f"ACCESS_REFUSED - {word}access to topic '' in exchange '{name}' in vhost '{vhost}' refused for user '{user}'"
     )
-
-
-def _access_words(view: View) -> tuple[str, ...]:
-    """Return the words for the refused access in the text, present from 4.0 on (seen: not on 3.10.8, but on 4.0.5)."""
-    if view.version is None or (3, 10) < view.version < (4, 0):
-        return ("", "write ")
-    return ("write ",) if view.version >= (4, 0) else ("",)
-
-
-def _refusal_text(word: str, name: str, vhost: str, user: str) -> str:
-    return f"ACCESS_REFUSED - {word}access to exchange '{name}' in vhost '{vhost}' refused for user '{user}'"
 
 
 def _disappeared(view: View, vhost: str) -> list[str]:

@@ -2,7 +2,7 @@ import pytest
 
 from ackscope.findings import flat
 from diagnosis.churn_loops import text_bytes
-from diagnosis.rules.consumers.consumer_access_refused import _refusal
+from diagnosis.rules.clients._shared.refusals import refusal
 from tests.unit.diagnosis.clients.loops import looping
 from tests.unit.diagnosis.pictures import film, found, look, only, queue
 
@@ -12,14 +12,14 @@ RULE = "consumer-access-refused"
 
 def refused(t, *, name=NAME, vhost="/", word="read ", version="4.3.6", **fields):
     """A user may not read a queue: two packets of 35 bytes and the error, and 88 bytes from the client, as on 4.3.6."""
-    sent = 35 + text_bytes(_refusal(NAME, "/", "guest", word))
+    sent = 35 + text_bytes(refusal(word, "queue", NAME, "/", "guest"))
     waiting = queue(name, vhost=vhost, **{"consumers": 0, "messages_ready": 40, **fields})
     return {**looping(t, sent=sent, received=88, version=version), "queues": (waiting,)}
 
 
 def test_the_text_is_as_long_as_that_of_the_broker():
     """121 bytes for this queue, virtual host and user, seen on 4.3.6."""
-    assert 121 == text_bytes(_refusal(NAME, "consume_refused", "ledger-consume_refused", "read "))
+    assert 121 == text_bytes(refusal("read ", "queue", NAME, "consume_refused", "ledger-consume_refused"))
 
 
 def test_client_user_and_queue_are_named():

@@ -1,6 +1,5 @@
 import socket
 import ssl
-import subprocess
 import threading
 
 import pytest
@@ -11,6 +10,7 @@ from exporter.broker.client import ManagementClient
 from exporter.broker.http_errors import NoStatistics
 from exporter.broker.settings import ManagementSettings
 from tests.unit.exporter.broker.server import json, reply, serve
+from tests.unit.exporter.web.certificates import make
 
 PATH = "/api/overview"
 
@@ -297,13 +297,7 @@ def test_an_amqp_port_is_recognised():
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
     """A self-signed certificate for 127.0.0.1: (certificate file, key file)."""
-    folder = tmp_path_factory.mktemp("tls")
-    names = (str(folder / "cert.pem"), str(folder / "key.pem"))
-    kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
-    whom = ["-subj", "/CN=ackscope test", "-addext", "subjectAltName=IP:127.0.0.1"]
-    command = ["openssl", "req", "-x509", *kind, *whom, "-out", names[0], "-keyout", names[1]]
-    subprocess.run(command, check=True, capture_output=True)
-    return names
+    return make(tmp_path_factory.mktemp("tls"), "ackscope-test")
 
 
 @pytest.fixture

@@ -126,8 +126,8 @@ def test_what_is_dear_is_done_one_at_a_time_and_holds_up_nothing():
         return Response(b"packed")
 
     routes = {
-        "/bundle": Route("dear", pack, lane=Lane.EXCLUSIVE),
-        "/other": Route("dear too", lambda _: Response(b"other"), lane=Lane.EXCLUSIVE),
+        "/bundle": Route("costly", pack, lane=Lane.EXCLUSIVE),
+        "/other": Route("costly too", lambda _: Response(b"other"), lane=Lane.EXCLUSIVE),
         "/metrics": Route("scrape", lambda _: Response(b"scraped"), lane=Lane.SCRAPE),
         "/short": Route("api", lambda _: Response(b"short")),
     }
