@@ -215,7 +215,8 @@ def _of_vhost(view: View, vhost: str, deleted: list[_Deleted]) -> Finding:
 
 
 def _evidence(deleted: list[_Deleted]) -> tuple[Evidence, ...]:
-    messages = sum(each.deletions[-1].before.value.messages or 0 for each in deleted)
+    deletions = [deletion for each in deleted for deletion in each.deletions]
+    messages = sum(each.before.value.messages or 0 for each in deletions)
     return (
         Evidence(key="messages", value=messages, unit=Unit.MESSAGES, source=source("/api/queues", "messages")),
         Evidence(
@@ -226,7 +227,7 @@ def _evidence(deleted: list[_Deleted]) -> tuple[Evidence, ...]:
         ),
         Evidence(
             key="deletions",
-            value=sum(len(each.deletions) for each in deleted),
+            value=len(deletions),
             source=source("/api/queues", "name", "message_stats"),
         ),
     )
