@@ -24,18 +24,6 @@ class Outcome(StrEnum):
     """The channel or connection was lost before it was settled; the broker may or may not have the message."""
 
 
-# The outcome that a probe expects of its messages, if it is not `ACKED`.
-_EXPECTED = {"nack": Outcome.NACKED, "reject": Outcome.NACKED}
-
-NOT_ACKED_BY_DESIGN = tuple(_EXPECTED)
-"""Probes whose messages a healthy broker does not ack; they are excluded from shares of acked messages."""
-
-
-def expected_outcome(probe: str) -> Outcome:
-    """The outcome of a message of this probe on a healthy broker."""
-    return _EXPECTED.get(probe, Outcome.ACKED)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageRecord:
     """One message of a probe, once its outcome is known.
@@ -144,14 +132,6 @@ class Quantiles:
     p90: float | None = None
     p99: float | None = None
     max: float | None = None
-
-
-_AMQP10 = ("settle", "reject", "outcomes")
-
-
-def protocol_of(probe: str) -> str:
-    """The protocol that a probe speaks: "amqp091" or "amqp10"."""
-    return "amqp10" if probe in _AMQP10 else "amqp091"
 
 
 class ProbeState(StrEnum):

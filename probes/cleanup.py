@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ackscope.cli import print_json
+from probes.catalogue import PROBES
 from probes.instrument import run_without_gc
 from probes.one_shot import once_context
 from probes.queues import one_shot
@@ -65,7 +66,7 @@ def known_names(server: AmqpServer, prefix: str, nodes: Sequence[str]) -> list[s
 
     Needs a running event loop.
     """
-    settings = ProbesSettings(prefix=prefix)
+    settings = ProbesSettings(prefix=prefix, enabled=tuple(PROBES))
     context = replace(once_context(server, prefix), once=False)
     contexts = [replace(context, node=node) for node in ("", *nodes)]
     names = [name for each in contexts for stream in make_streams(settings, each) for name in stream.queues]

@@ -6,24 +6,18 @@ from typing import get_args
 from ackscope.cli import argument, nearest, seconds
 from ackscope.errors import UsageError
 from probes import cleanup, compare, one_shot, prefetch, prefetch_report
+from probes.catalogue import PROBES
+from probes.catalogue.confirm import PROBE as CONFIRM
+from probes.catalogue.confirm import ConfirmStreamName
+from probes.catalogue.probe import QueueType
 from probes.instrument import freeze_interpreter
-from probes.options import ONE_SHOTS, RATE, refuse_useless, settings_of
-from probes.runner import PROBES
+from probes.options import RATE, refuse_useless, settings_of
 from probes.server_options import AMQP_HELP, add_server_options, server_of
-from probes.settings import DEFAULT_PREFIX, ConfirmStreamName, QueueType
+from probes.settings import DEFAULT_PREFIX
 
-_EPILOG = """probes:
-  handshake    name resolution, TCP, TLS, AMQP and channel, each timed
-  rtt          round trip of a passive declare, which changes nothing
-  confirm      from publish to confirm, by the streams of --stream
-  delivery     from publish to delivery to ack
-  redelivery   requeue by nack, closed channel, lost connection; dead letters
-  prefetch     throughput of a consumer at several prefetch values; recommends one
-  nack         a full queue that must refuse messages
-  settle       over AMQP 1.0: from publish to settlement
-  reject       over AMQP 1.0: a full queue that must reject messages
-  outcomes     over AMQP 1.0: messages accepted, rejected, released, modified;
-               credit, drain, closed link, deleted queue, lost connection
+_LIST = "\n".join(f"  {name:<12} {probe.summary}" for name, probe in PROBES.items())
+_EPILOG = f"""probes:
+{_LIST}
   sweep        not a probe: deletes queues of the continuous probes of --prefix
                (stop their exporter first, or it declares them again)
 
@@ -105,13 +99,13 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--node: only for {cleanup.NAME}; otherwise give the address of the node as --amqp")
     refuse_useless(args)
     if args.duration is None:
-        args.duration = ONE_SHOTS[args.name].duration
+        args.duration = PROBES[args.name].one_shot.duration
     if not args.duration:
         raise UsageError("--for: must be longer than 0")
     settings, server = settings_of(args), server_of(args)
     freeze_interpreter()
     if args.strategy:
-        return compare.run(args, settings.confirm, server)
+        return compare.run(args, settings.of(CONFIRM), server)
     if args.name == prefetch.NAME:
         return prefetch_report.run(args, settings, server)
     return one_shot.run(args, settings, server)

@@ -12,13 +12,14 @@ from typing import Any, get_args
 
 from ackscope.cli import print_json
 from ackscope.errors import UsageError
+from probes.catalogue.confirm import ConfirmSettings
 from probes.confirm import NAME
 from probes.instrument import LoopLag, run_without_gc
 from probes.probe_connection import ProbeConnection
 from probes.probe_stream import StreamContext
 from probes.report import wrap
 from probes.self_error import duration
-from probes.settings import AmqpServer, ConfirmSettings
+from probes.settings import AmqpServer
 from probes.strategies import MOST_MESSAGES, WINDOW, StrategyName, StrategyResult, compare, queue_of, ratio
 from probes.sweep import sweep
 

@@ -13,13 +13,13 @@ from typing import NamedTuple
 from ackscope.clock import Instant
 from probes.batching import BurstWindow, estimate, syncs_first
 from probes.bursts import Burst
+from probes.catalogue.confirm import PROBE, ConfirmSettings
 from probes.identity import PERSISTENT, TRANSIENT
 from probes.message_stream import MessageStream
 from probes.probe_stream import ProbeStream, StreamContext
 from probes.queues import nowhere
-from probes.settings import ConfirmSettings, ProbesSettings
 
-NAME = "confirm"
+NAME = PROBE.name
 
 LARGE = 4096
 """Size in bytes from which a classic queue stores bodies in the message store of its vhost, shared by all queues."""
@@ -99,6 +99,6 @@ class ConfirmStream(MessageStream):
         )
 
 
-def streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:
+def streams(settings: ConfirmSettings, context: StreamContext) -> list[ProbeStream]:
     """Create one stream for each configured path."""
-    return [ConfirmStream(context, settings.confirm, name) for name in dict.fromkeys(settings.confirm.streams)]
+    return [ConfirmStream(context, settings, name) for name in dict.fromkeys(settings.streams)]

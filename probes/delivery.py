@@ -9,15 +9,15 @@ from typing import Any
 
 from ackscope.clock import Instant
 from ackscope.errors import BrokerError
+from probes.catalogue.delivery import PROBE, DeliverySettings
 from probes.confirm_ledger import Settled
 from probes.deliveries import Matcher
 from probes.message_stream import MessageStream
 from probes.payload import read
 from probes.probe_connection import ProbeConnection
 from probes.probe_stream import ProbeStream, StreamContext, aggregate_share
-from probes.settings import DeliverySettings, ProbesSettings
 
-NAME = "delivery"
+NAME = PROBE.name
 
 
 class DeliveryStream(MessageStream):
@@ -98,6 +98,6 @@ class DeliveryStream(MessageStream):
             self._consumer.ack(tag)
 
 
-def streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:
+def streams(settings: DeliverySettings, context: StreamContext) -> list[ProbeStream]:
     """Create one stream for each queue type."""
-    return [DeliveryStream(context, settings.delivery, kind) for kind in settings.delivery.queue_types]
+    return [DeliveryStream(context, settings, kind) for kind in settings.queue_types]

@@ -12,14 +12,14 @@ from typing import TypeVar
 
 from ackscope.errors import BrokerError, Unreachable
 from probes.amqp_errors import explain_close, explain_open
+from probes.catalogue.handshake import PROBE, HandshakeSettings
 from probes.opening import Opening, Refusal
 from probes.parameters import tls
 from probes.periodic_stream import PeriodicStream
 from probes.probe_stream import ProbeStream, StreamContext
-from probes.settings import HandshakeSettings, ProbesSettings
 from probes.timed_socket import connect
 
-NAME = "handshake"
+NAME = PROBE.name
 DNS, TCP, TLS, OPEN, CHANNEL = "dns", "tcp", "tls", "open", "channel"
 
 _FAREWELL = 2.0
@@ -108,6 +108,6 @@ class HandshakeStream(PeriodicStream):
         return self._trust
 
 
-def streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:
+def streams(settings: HandshakeSettings, context: StreamContext) -> list[ProbeStream]:
     """Create the only stream."""
-    return [HandshakeStream(context, settings.handshake)]
+    return [HandshakeStream(context, settings)]

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from ackscope.clock import Instant
 from probes.bursts import Burst
+from probes.catalogue.probe import SendingSettings
 from probes.confirm_ledger import Settled
 from probes.identity import Identity
 from probes.paced_publisher import PacedPublisher, PublishingConnection
@@ -12,7 +13,6 @@ from probes.payload import PayloadWriter
 from probes.probe_connection import ProbeConnection
 from probes.probe_stream import StreamContext, aggregate_share
 from probes.queues import QueueSpec
-from probes.settings import SendingSettings
 from probes.stream_stats import MessageEntry
 
 

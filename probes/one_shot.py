@@ -10,16 +10,16 @@ from random import Random
 
 from ackscope.cli import print_json
 from ackscope.clock import SystemClock
-from probes import handshake
 from probes.amqp10.connection import library
+from probes.catalogue import PROBES, handshake
+from probes.catalogue.probe import UNDECIDED
 from probes.instrument import LoopLag, run_without_gc
 from probes.ipc import RecordBatch
-from probes.options import UNDECIDED
 from probes.probe_connection import ProbeConnection
 from probes.probe_stream import ProbeStream, StreamContext
 from probes.report import StreamReport, document, text
-from probes.runner import PROBES, Runner
-from probes.settings import AMQP10_NAMES, AmqpServer, ProbesSettings
+from probes.runner import Runner, make_streams
+from probes.settings import AmqpServer, ProbesSettings
 from probes.sweep import sweep
 
 
@@ -70,13 +70,13 @@ async def _measure(
 ) -> tuple[list[StreamReport], list[str]]:
     """Run the streams and delete their queues. Returns a report per stream, and a sentence per remaining queue."""
     loop, stop, clock = asyncio.get_running_loop(), asyncio.Event(), SystemClock()
-    if args.name in AMQP10_NAMES:
+    if PROBES[args.name].protocol == "amqp10":
         library()
-    if args.name != handshake.NAME:
+    if args.name != handshake.PROBE.name:
         # Fail early if the broker cannot be used. A handshake does not, because the failure is what it measures.
         await (await ProbeConnection.open(server, f"ackscope-probe {args.name}")).close()
     context = once_context(server, settings.prefix)
-    streams = PROBES[args.name](settings, context)
+    streams = make_streams(settings, context)
     progress = _Progress(streams, args.duration)
     runner = Runner(
         streams, clock=clock, lag=context.lag, random=context.random, emit=progress.show, grace=UNDECIDED + 1.0

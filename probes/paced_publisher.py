@@ -9,12 +9,12 @@ from typing import Protocol
 from ackscope.errors import BrokerError, Unreachable
 from ackscope.records import Outcome
 from probes.bursts import Burst, BurstJoiner
+from probes.catalogue.probe import SendingSettings
 from probes.confirm_ledger import ConfirmLedger, Settled
 from probes.payload import PayloadWriter, read
 from probes.probe_connection import SettleCallback
 from probes.queues import QueueSpec
 from probes.schedule import Schedule
-from probes.settings import SendingSettings
 from probes.stream_stats import StreamStats
 
 MAX_BATCH = 32

@@ -7,14 +7,14 @@ time for which a consumer with prefetch 1 would be idle).
 
 import asyncio
 
+from probes.catalogue.prefetch import PROBE, PrefetchSettings
 from probes.payload import PayloadWriter
 from probes.probe_stream import ProbeStream, StreamContext
 from probes.publisher_consumer import PublisherConsumerPair
 from probes.scripted_stream import ScriptedStream, TimedStep
-from probes.settings import PrefetchSettings, ProbesSettings
 from probes.verify.frames import Delivery
 
-NAME = "prefetch"
+NAME = PROBE.name
 FILL, REFILL = "fill", "refill"
 
 _BYTES = 64
@@ -79,6 +79,6 @@ def over(unacked: int, prefetch: int) -> str | None:
     return f"the broker sent {unacked} deliveries without an ack; the prefetch limit is {prefetch}"
 
 
-def streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:
+def streams(settings: PrefetchSettings, context: StreamContext) -> list[ProbeStream]:
     """Create one stream for each queue type."""
-    return [PrefetchStream(context, settings.prefetch, kind) for kind in dict.fromkeys(settings.prefetch.queue_types)]
+    return [PrefetchStream(context, settings, kind) for kind in dict.fromkeys(settings.queue_types)]

@@ -10,9 +10,10 @@ from typing import Any
 
 from ackscope.cli import print_json
 from ackscope.errors import UsageError
+from probes.catalogue.prefetch import PROBE
 from probes.instrument import run_without_gc
 from probes.one_shot import once_context
-from probes.prefetch_sweep import PROBE, PrefetchSweep, Sweep
+from probes.prefetch_sweep import NAME, PrefetchSweep, Sweep
 from probes.probe_connection import ProbeConnection
 from probes.saturation import SweepPoint
 from probes.self_error import duration
@@ -79,7 +80,7 @@ def text(product: str, address: str, processing: float, sweeps: Sequence[Sweep])
 def document(product: str, address: str, processing: float, sweeps: Sequence[Sweep]) -> dict[str, Any]:
     """Return the report as JSON; a prefetch of 0 means unlimited."""
     return {
-        "probe": PROBE,
+        "probe": NAME,
         "broker": product,
         "address": address,
         "processing": processing,
@@ -136,9 +137,9 @@ def _name(prefetch: int) -> str:
 async def _measure(
     args: argparse.Namespace, settings: ProbesSettings, server: AmqpServer, processing: float, wanted: Sequence[int]
 ) -> tuple[str, list[Sweep], list[str]]:
-    first = await ProbeConnection.open(server, f"ackscope-probe {PROBE}")
+    first = await ProbeConnection.open(server, f"ackscope-probe {NAME}")
     await first.close()
-    context, kinds = once_context(server, settings.prefix), settings.prefetch.queue_types
+    context, kinds = once_context(server, settings.prefix), settings.of(PROBE).queue_types
     each = args.duration / (len(kinds) * len(wanted))
     found: list[Sweep] = []
     queues: list[str] = []

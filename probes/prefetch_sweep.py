@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ackscope.errors import Unreachable
+from probes.catalogue.prefetch import PROBE
 from probes.payload import PayloadWriter
 from probes.probe_connection import ProbeConnection
 from probes.probe_stream import StreamContext
@@ -17,7 +18,7 @@ from probes.queues import QueueSpec
 from probes.recent_values import RecentValues
 from probes.saturation import PrefetchAdvice, SweepPoint, advise
 
-PROBE = "prefetch"
+NAME = PROBE.name
 MOST_MESSAGES = 6000
 """Maximum number of messages in the queue."""
 
@@ -96,7 +97,7 @@ class PrefetchSweep:
         self._writer = PayloadWriter(context.run_id, 1, _BYTES)
         self._processing, self._each = processing, each
         self.queue: QueueSpec = replace(
-            context.queue(PROBE, queue_type, queue_type), extra={"x-max-length": MOST_MESSAGES}
+            context.queue(NAME, queue_type, queue_type), extra={"x-max-length": MOST_MESSAGES}
         )
 
     async def run(self, prefetches: Sequence[int]) -> Sweep:
@@ -105,7 +106,7 @@ class PrefetchSweep:
         Raises:
             BrokerError: the broker could not be used.
         """
-        publisher = await ProbeConnection.open(self._server, f"ackscope-probe {PROBE}")
+        publisher = await ProbeConnection.open(self._server, f"ackscope-probe {NAME}")
         try:
             await publisher.declare(self.queue)
             trips = sorted([await publisher.round_trip(self.queue.name) for _ in range(_ROUND_TRIPS)])
@@ -126,7 +127,7 @@ class PrefetchSweep:
         return min(MOST_MESSAGES, worked + (prefetch or _BEYOND))
 
     async def _point(self, prefetch: int) -> SweepPoint:
-        consumer = await ProbeConnection.open(self._server, f"ackscope-probe {PROBE}")
+        consumer = await ProbeConnection.open(self._server, f"ackscope-probe {NAME}")
         worker = _Worker(consumer, self._processing)
         try:
             await consumer.consume(self.queue.name, prefetch, worker.deliver)

@@ -6,7 +6,7 @@ from random import Random
 from typing import Protocol
 
 from ackscope.clock import Instant
-from ackscope.records import expected_outcome
+from probes.catalogue import PROBES
 from probes.identity import PERSISTENT, Identity
 from probes.instrument import LoopLag
 from probes.queues import QueueSpec, long_lived, one_shot, queue_name
@@ -107,7 +107,7 @@ class StreamContext:
             payload_bytes=payload_bytes,
             delivery_mode=delivery_mode,
             node=self.node,
-            expected=expected_outcome(probe),
+            expected=PROBES[probe].expected,
         )
 
     def new_stats(self, who: Identity) -> StreamStats:

@@ -10,16 +10,16 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
+from probes.catalogue.redelivery import PROBE, RedeliverySettings
 from probes.payload import PayloadWriter, read
 from probes.probe_stream import ProbeStream, StreamContext
 from probes.publisher_consumer import PublisherConsumerPair, StepFailed
 from probes.scripted_stream import ScriptedStream, TimedStep
-from probes.settings import ProbesSettings, RedeliverySettings
 from probes.stream_stats import DeliveryCounts
 from probes.verify.channel import RawChannel
 from probes.verify.frames import Delivery
 
-NAME = "redelivery"
+NAME = PROBE.name
 REQUEUE, CHANNEL_CLOSE, CONNECTION_LOSS, DEAD_LETTER = "requeue", "channel-close", "connection-loss", "dead-letter"
 
 _BYTES = 64
@@ -180,8 +180,6 @@ def wrong_death(headers: dict[str, object], queue: str) -> str | None:
     return None
 
 
-def streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:
+def streams(settings: RedeliverySettings, context: StreamContext) -> list[ProbeStream]:
     """Create one stream for each queue type."""
-    return [
-        RedeliveryStream(context, settings.redelivery, kind) for kind in dict.fromkeys(settings.redelivery.queue_types)
-    ]
+    return [RedeliveryStream(context, settings, kind) for kind in dict.fromkeys(settings.queue_types)]

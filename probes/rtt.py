@@ -9,13 +9,13 @@ from collections.abc import Sequence
 
 from ackscope.errors import BrokerError, Unreachable
 from ackscope.failures import FailurePhrase
+from probes.catalogue.rtt import PROBE, RttSettings
 from probes.periodic_stream import PeriodicStream
 from probes.probe_connection import ProbeConnection
 from probes.probe_stream import ProbeStream, StreamContext
 from probes.queues import EXPIRES
-from probes.settings import ProbesSettings, RttSettings
 
-NAME = "rtt"
+NAME = PROBE.name
 STEP = "declare"
 
 _USE_EVERY = EXPIRES / 6
@@ -63,6 +63,6 @@ class RttStream(PeriodicStream):
             self.stats.steps.ok(STEP, begin, began + seconds - begin)
 
 
-def streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:
+def streams(settings: RttSettings, context: StreamContext) -> list[ProbeStream]:
     """Create the only stream."""
-    return [RttStream(context, settings.rtt)]
+    return [RttStream(context, settings)]

@@ -2,35 +2,19 @@
 
 import asyncio
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from random import Random
 
 from ackscope.clock import Clock, Instant
 from ackscope.errors import AckscopeError, Unsupported
 from ackscope.log import get_logger
 from ackscope.records import ProbeState
-from probes import confirm, delivery, handshake, nack, prefetch, redelivery, rtt
-from probes.amqp10 import outcomes, reject, settle
+from probes.catalogue import PROBES
 from probes.instrument import PERIOD, LoopLag
 from probes.ipc import RecordBatch
 from probes.probe_stream import ProbeStream, StreamContext
-from probes.settings import NODE_NAMES, ProbesSettings
-
-Factory = Callable[[ProbesSettings, StreamContext], list[ProbeStream]]
-
-PROBES: Mapping[str, Factory] = {
-    handshake.NAME: handshake.streams,
-    rtt.NAME: rtt.streams,
-    confirm.NAME: confirm.streams,
-    delivery.NAME: delivery.streams,
-    redelivery.NAME: redelivery.streams,
-    prefetch.NAME: prefetch.streams,
-    nack.NAME: nack.streams,
-    settle.NAME: settle.streams,
-    reject.NAME: reject.streams,
-    outcomes.NAME: outcomes.streams,
-}
-"""Probes by name."""
+from probes.settings import ProbesSettings
 
 FIRST_WAIT, LONGEST_WAIT = 0.5, 4.0
 """Seconds between connection attempts, first and longest. They double, and are randomly shortened by up to half."""
@@ -50,8 +34,13 @@ Emit = Callable[[RecordBatch], None]
 
 def make_streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:
     """Create the streams of all enabled probes; for a single node only of probes that measure node by node."""
-    wanted = [name for name in dict.fromkeys(settings.enabled) if not context.node or name in NODE_NAMES]
-    return [stream for name in wanted for stream in PROBES[name](settings, context)]
+    wanted = [PROBES[name] for name in dict.fromkeys(settings.enabled)]
+    return [
+        stream
+        for probe in wanted
+        if probe.on_nodes or not context.node
+        for stream in import_module(probe.module).streams(settings.of(probe), context)
+    ]
 
 
 class Runner:

@@ -8,11 +8,11 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from ackscope.clock import Instant
 from ackscope.errors import BrokerError, Unreachable
 from ackscope.records import ProbeState
+from probes.catalogue.probe import RoundSettings
 from probes.periodic_stream import PeriodicStream
 from probes.probe_stream import StreamContext
 from probes.publisher_consumer import PublisherBlocked, StepFailed
 from probes.queues import QueueSpec
-from probes.settings import RoundSettings
 from probes.stream_stats import StreamStats
 from probes.verify.frames import Closed
 

@@ -11,7 +11,7 @@ from bench.load import Load
 from bench.probes.child import ProbeProcess, confirm_settings
 from bench.tables import ms, percent, quantile, table, wrap
 from lab.cluster import Lab, start_lab
-from probes.settings import RATE_CAP
+from probes.catalogue.probe import RATE_CAP
 
 LIMIT = 0.001
 """A rate is held if the p99 of the send delay is below this, seconds."""

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from ackscope.records import NOT_ACKED_BY_DESIGN, BatchingKind, ProbeOutcome
+from ackscope.records import BatchingKind, ProbeOutcome
 from dashboard.data.model import ConfirmLayer
 from dashboard.format import readable
+from probes.catalogue import NOT_ACKED_BY_DESIGN, PROBES
 
-ORDER = ("confirm", "delivery", "settle", "handshake", "rtt", "redelivery", "outcomes", "prefetch", "nack", "reject")
-"""Order of the probes on the page: first those that act like applications."""
+_ORDER = list(PROBES)
 
 
 def is_control(outcome: ProbeOutcome) -> bool:
@@ -16,8 +16,8 @@ def is_control(outcome: ProbeOutcome) -> bool:
 
 
 def position(outcome: ProbeOutcome) -> int:
-    """Index of the probe in `ORDER`; unknown probes come last."""
-    return ORDER.index(outcome.probe) if outcome.probe in ORDER else len(ORDER)
+    """Index of the probe in the catalogue; unknown probes come last."""
+    return _ORDER.index(outcome.probe) if outcome.probe in PROBES else len(_ORDER)
 
 
 def expected_reply(outcome: ProbeOutcome) -> str:

@@ -9,10 +9,10 @@ import pandas as pd
 
 from ackscope.format import whole_minutes
 from ackscope.latency import BOUNDS_VERSION, COLUMNS, quantile
-from ackscope.records import NOT_ACKED_BY_DESIGN
 from ackscope.tables import OUTCOMES
 from dashboard.format import readable
 from dashboard.format.timezones import UTC, Zone
+from probes.catalogue import NOT_ACKED_BY_DESIGN
 
 
 @dataclass(frozen=True, slots=True)

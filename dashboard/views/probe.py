@@ -8,20 +8,8 @@ import streamlit as st
 from dashboard.data import probe_run
 from dashboard.format.escape import visible
 from dashboard.ui.layout import PageContext, select
-from probes.settings import NAMES
+from probes.catalogue import PROBES
 
-_MEANINGS = {
-    "confirm": "publishes with confirms to every queue type: latency, batching, outcomes",
-    "delivery": "publishes and consumes: latency to the consumer, order, loss, duplicates",
-    "handshake": "opens connections: name lookup, TCP, TLS, AMQP, channel",
-    "rtt": "sends requests to the broker: round trip time",
-    "redelivery": "rejects messages with requeue: time until redelivery",
-    "prefetch": "sweeps prefetch values: throughput, saturation point, recommended prefetch",
-    "nack": "publishes where the broker must refuse: nacks and their latency",
-    "settle": "over AMQP 1.0: publishes to every queue type: latency of the settlement, outcomes",
-    "reject": "over AMQP 1.0: publishes where the broker must reject",
-    "outcomes": "over AMQP 1.0: accepts, rejects, releases, modifies; credit, drain, detach with its reason",
-}
 _SECONDS = (10, 20, 30, 60)
 
 
@@ -38,10 +26,10 @@ def render(context: PageContext) -> None:
     probe = select(
         probe_box,
         "Probe",
-        list(NAMES),
+        list(PROBES),
         "probe",
         "probe-choice",
-        words=lambda name: f"{name}: {_MEANINGS.get(name, '')}",
+        words=lambda name: f"{name}: {PROBES[name].summary}",
     )
     within: int = timeout_box.selectbox("Timeout, seconds", _SECONDS, index=1, key="probe-seconds")
     if button_box.button("Run it now", type="primary", icon=":material/play_arrow:"):

@@ -22,13 +22,15 @@ from exporter.probes_host.nodes import assign_outcome_nodes, probe_nodes
 from exporter.probes_host.process import ProbeSupervisor, SupervisorHooks
 from exporter.runtime.snapshot_relay import fill_missing
 from probes.ipc import ProbeTarget, RecordBatch, encode_targets
-from probes.settings import AmqpSettings, ConfirmSettings, HandshakeSettings, ProbesSettings, RttSettings
+from probes.settings import AmqpSettings, ProbesSettings
 
-_PROBES = ProbesSettings(
-    enabled=("confirm", "rtt", "handshake"),
-    confirm=ConfirmSettings(streams=("transient", "classic", "quorum"), rate=10.0, control_rate=5.0),
-    rtt=RttSettings(interval=0.5),
-    handshake=HandshakeSettings(interval=3.0),
+_PROBES = ProbesSettings.model_validate(
+    {
+        "enabled": ("confirm", "rtt", "handshake"),
+        "confirm": {"streams": ("transient", "classic", "quorum"), "rate": 10.0, "control_rate": 5.0},
+        "rtt": {"interval": 0.5},
+        "handshake": {"interval": 3.0},
+    }
 )
 """Settings that suffice to break down confirm latency within seconds, at negligible load."""
 

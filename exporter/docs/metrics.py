@@ -24,8 +24,11 @@ from exporter.exposition.live import (
 )
 from exporter.exposition.specs import MetricType, Spec
 from exporter.probes_host import metric_specs, ondemand_metrics
+from probes.catalogue import NOT_ACKED_BY_DESIGN
 
-HEADER = """\
+_REFUSED = " and ".join(f"`{name}`" for name in NOT_ACKED_BY_DESIGN)
+
+HEADER = f"""\
 # Metrics
 
 Every metric of the exporter's `/metrics`, followed by those of `/probe`. This page is generated from the declarations
@@ -43,15 +46,15 @@ in the code: `.venv/bin/python -m exporter.docs.metrics > docs/metrics.md`.
 - `node` of a probe metric is the node that the probe was configured to measure, or else the node of its queue or its
   leader. It is empty if unknown, and if the probe also runs node by node and this stream may reach any node.
 - `stream` identifies a stream of a probe. Streams of the confirm probe named after a queue type (`classic`, `quorum`,
-  `stream`) behave like applications; the others are for comparison, and those of `nack` and `reject` are rejected by
-  design. `{probe="confirm",stream=~"classic|quorum|stream"}` selects the former.
+  `stream`) behave like applications; the others are for comparison, and those of {_REFUSED} are rejected by
+  design. `{{probe="confirm",stream=~"classic|quorum|stream"}}` selects the former.
 - RabbitMQ's own Grafana dashboards filter by `namespace`, a label that Prometheus must add to the target, and join on
   `rabbitmq_identity_info` by `instance` and `job`. If one exporter monitors several clusters, make each cluster an
   instance, or dashboards of one cluster show the sums of all:
 
   ```yaml
   metric_relabel_configs:
-    - {source_labels: [cluster], regex: (.+), target_label: instance}
+    - {{source_labels: [cluster], regex: (.+), target_label: instance}}
   ```
 
   `.venv/bin/python -m bench.exporter.dashboards` shows which of their queries return data, and why the others cannot.

@@ -26,16 +26,13 @@ from exporter.probes_host.metric_specs import (
     STEPS,
     TOTALS,
 )
+from probes.catalogue import PROBES
 
 EMBED_BELOW = 4096
 """Limit in bytes. Classic queues store smaller messages in their index and larger ones in the shared message store.
 
 Source: https://www.rabbitmq.com/docs/persistence-conf (`queue_index_embed_msgs_below`).
 """
-
-
-_SENDS = ("confirm", "delivery", "nack", "settle", "reject")
-"""Probes with message outcomes; the others time steps and export no message counters."""
 
 
 class _Stream(NamedTuple):
@@ -93,7 +90,7 @@ class ProbeMetrics:
         for outcome in outcomes:
             labels = (cluster, outcome.probe, outcome.stream, outcome.queue_type)
             stream = _Stream(cluster, outcome.probe, outcome.stream, outcome.queue or outcome.node)
-            if outcome.probe in _SENDS:
+            if PROBES[outcome.probe].sends:
                 self._begin(CONFIRMS, labels, Outcome)
             for spec, field in TOTALS:
                 total: float | None = getattr(outcome, field)

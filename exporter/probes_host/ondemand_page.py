@@ -16,7 +16,7 @@ from exporter.exposition.encode import CONTENT_TYPE, render
 from exporter.probes_host.ondemand import OnDemandProbes, OnDemandRequest, OnDemandRun
 from exporter.probes_host.ondemand_metrics import run_metrics
 from exporter.web.http import TEXT, Request, Response
-from probes.settings import NAMES
+from probes.catalogue import PROBES
 
 log = get_logger(__name__)
 
@@ -55,8 +55,8 @@ class OnDemandProbePage:
         return _for_person(ran) if debug else _for_scraper(ran)
 
     def _refuse(self, probe: str, target: str) -> Response | None:
-        if probe not in NAMES:
-            return _line(f"probe={unknown_name(probe, NAMES)}", HTTPStatus.BAD_REQUEST)
+        if probe not in PROBES:
+            return _line(f"probe={unknown_name(probe, tuple(PROBES))}", HTTPStatus.BAD_REQUEST)
         if target not in self._clusters:
             return _line(f"target={unknown_name(target, self._clusters)}", HTTPStatus.BAD_REQUEST)
         if target not in self._one_shots.targets:

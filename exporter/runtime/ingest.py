@@ -13,8 +13,8 @@ from exporter.probes_host.metrics import ProbeMetrics
 from exporter.probes_host.nodes import QueueNodes, assign_nodes, assign_outcome_nodes, probe_nodes
 from exporter.runtime.state import ClusterState, StateStore
 from exporter.settings import ExporterSettings
+from probes.catalogue import PROBES
 from probes.ipc import RecordBatch
-from probes.settings import NODE_NAMES
 
 if TYPE_CHECKING:
     from exporter.landing.sink import LandingSink
@@ -56,8 +56,9 @@ class Ingest:
         """Apply new settings. State of clusters that were removed is dropped."""
         self._prefix, self._limits = settings.probes.prefix, settings.metrics.limits
         self._thresholds = settings.thresholds
+        on_nodes = [name for name, probe in PROBES.items() if probe.on_nodes]
         self._addressed = {
-            name: NODE_NAMES if cluster.amqp is not None and cluster.amqp.nodes else ()
+            name: on_nodes if cluster.amqp is not None and cluster.amqp.nodes else ()
             for name, cluster in settings.clusters.items()
         }
         for name in self._nodes.keys() - settings.clusters.keys():

@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
 
 from ackscope.clock import iso, stamp
-from ackscope.records import NOT_ACKED_BY_DESIGN
+from probes.catalogue import NOT_ACKED_BY_DESIGN
 
 # Rows per answer; the rest is only counted.
 MAX_ROWS = 50

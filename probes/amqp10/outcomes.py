@@ -11,13 +11,13 @@ from dataclasses import replace
 
 from probes.amqp10.links import Amqp10Receiver, Received
 from probes.amqp10.pair import Amqp10Pair
+from probes.catalogue.outcomes import PROBE, OutcomesSettings
 from probes.payload import PayloadWriter, read
 from probes.probe_stream import ProbeStream, StreamContext
 from probes.scripted_stream import ScriptedStream, TimedStep
-from probes.settings import OutcomesSettings, ProbesSettings
 from probes.stream_stats import DeliveryCounts
 
-NAME = "outcomes"
+NAME = PROBE.name
 ACCEPTED, REJECTED, RELEASED, MODIFIED, UNDELIVERABLE = "accepted", "rejected", "released", "modified", "undeliverable"
 CREDIT, DRAIN, LINK_CLOSE = "credit", "drain", "link-close"
 QUEUE_DELETED, CONNECTION_LOSS = "queue-deleted", "connection-loss"
@@ -248,6 +248,6 @@ def wrong_death(dead: Received, queue: str) -> str | None:
     return None
 
 
-def streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:
+def streams(settings: OutcomesSettings, context: StreamContext) -> list[ProbeStream]:
     """Create one stream for each queue type."""
-    return [OutcomesStream(context, settings.outcomes, kind) for kind in dict.fromkeys(settings.outcomes.queue_types)]
+    return [OutcomesStream(context, settings, kind) for kind in dict.fromkeys(settings.queue_types)]

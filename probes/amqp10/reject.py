@@ -6,14 +6,15 @@ It is the nack probe of AMQP 1.0: the outcome must be `rejected`, so that publis
 from dataclasses import replace
 
 from probes.amqp10.settle import Amqp10Stream
+from probes.catalogue.probe import RefusedSettings
+from probes.catalogue.reject import PROBE
 from probes.nack import REFUSES
 from probes.probe_stream import ProbeStream, StreamContext
-from probes.settings import ProbesSettings
 
-NAME = "reject"
+NAME = PROBE.name
 
 
-def streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:
+def streams(settings: RefusedSettings, context: StreamContext) -> list[ProbeStream]:
     """Create the only stream."""
     queue = replace(context.queue(NAME, NAME, "classic"), extra=REFUSES)
-    return [Amqp10Stream(context, settings.reject, NAME, NAME, queue)]
+    return [Amqp10Stream(context, settings, NAME, NAME, queue)]

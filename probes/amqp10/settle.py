@@ -5,12 +5,13 @@ It is the confirm probe of AMQP 1.0, with the same book-keeping: `accepted` coun
 """
 
 from probes.amqp10.publisher import Amqp10Publisher
+from probes.catalogue.probe import SendingSettings
+from probes.catalogue.settle import PROBE, SettleSettings
 from probes.message_stream import MessageStream
 from probes.probe_stream import ProbeStream, StreamContext
 from probes.queues import QueueSpec
-from probes.settings import ProbesSettings, SendingSettings, SettleSettings
 
-NAME = "settle"
+NAME = PROBE.name
 
 
 class Amqp10Stream(MessageStream):
@@ -28,10 +29,9 @@ class Amqp10Stream(MessageStream):
         return await Amqp10Publisher.open(self._context.server, f"ackscope-probe {self.stats.who.probe}", self._target)
 
 
-def streams(settings: ProbesSettings, context: StreamContext) -> list[ProbeStream]:
+def streams(settings: SettleSettings, context: StreamContext) -> list[ProbeStream]:
     """Create one stream for each queue type."""
-    own: SettleSettings = settings.settle
     return [
-        Amqp10Stream(context, own, NAME, kind, context.queue(NAME, kind, kind))
-        for kind in dict.fromkeys(own.queue_types)
+        Amqp10Stream(context, settings, NAME, kind, context.queue(NAME, kind, kind))
+        for kind in dict.fromkeys(settings.queue_types)
     ]

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from prometheus_client.core import Metric
 
 from ackscope.clock import Instant
-from ackscope.records import ProbeOutcome, ProbeState, protocol_of
+from ackscope.records import ProbeOutcome, ProbeState
 from exporter.exposition.specs import MetricFamilies, gauge
 from exporter.runtime.state import ClusterState
+from probes.catalogue import protocol_of
 
 STALE_SECONDS = 30.0
 """Seconds after which a summary is stale. The probe process reports at least once a second."""

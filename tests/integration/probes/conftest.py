@@ -12,7 +12,7 @@ from ackscope.clock import SystemClock
 from probes.instrument import LoopLag, new_loop
 from probes.probe_connection import ProbeConnection
 from probes.probe_stream import StreamContext
-from probes.runner import PROBES, Runner
+from probes.runner import Runner, make_streams
 from probes.settings import AmqpSettings, ProbesSettings
 from tests.unit.exporter.web.certificates import make
 
@@ -71,7 +71,7 @@ async def measuring(url, probe, prefix=None, *, amqp=None, sweep=True, **setting
     server = AmqpSettings(url=url, **(amqp or {})).server()
     lag, random = LoopLag(time.monotonic(), span=60.0), Random(7)
     context = StreamContext(cluster="shop", server=server, prefix=prefix, run_id=run_id, lag=lag, random=random)
-    streams = PROBES[probe](all_settings, context)
+    streams = make_streams(all_settings, context)
     seen, stop = Measuring(prefix, run_id), asyncio.Event()
     runner = Runner(streams, clock=SystemClock(), lag=lag, random=random, emit=seen.batches.append)
     running = asyncio.ensure_future(runner.run(stop))

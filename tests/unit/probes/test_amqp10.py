@@ -6,14 +6,15 @@ from types import SimpleNamespace
 import pytest
 
 from ackscope.errors import MissingPart, Unsupported
-from ackscope.records import Outcome, ProbeState, protocol_of
+from ackscope.records import Outcome, ProbeState
 from probes.amqp10 import connection
 from probes.amqp10.links import Amqp10Sender, LinkEnded, PublishOutcome, Received, Settlement, condition_text
 from probes.amqp10.outcomes import wrong_counts, wrong_death, wrong_order
 from probes.amqp10.publisher import NO_CREDIT, WINDOW_CLOSED, Amqp10Publisher, refuse_old
+from probes.catalogue import PROBES, protocol_of
 from probes.confirm_ledger import ConfirmLedger
 from probes.payload import PayloadWriter
-from probes.settings import AMQP10_NAMES, NAMES, AmqpSettings, ProbesSettings
+from probes.settings import AmqpSettings, ProbesSettings
 
 SERVER = AmqpSettings(url="amqp://127.0.0.1:1").server()
 WRITER = PayloadWriter("0" * 16, 1, 64)
@@ -24,15 +25,14 @@ def received(number, count=0, annotations=None):
     return Received(None, WRITER.write(number), 0.0, False, count, count == 0, annotations or {}, None)
 
 
-def test_the_protocol_of_each_probe_is_known():
-    """The names in the kernel are those of the probes."""
-    assert set(AMQP10_NAMES) == {name for name in NAMES if protocol_of(name) == "amqp10"}
-
-
 def test_they_run_only_where_they_are_asked_for():
     """Their library is an extra, which may be missing."""
-    assert not set(AMQP10_NAMES) & set(ProbesSettings().enabled)
+    own = {name for name in PROBES if protocol_of(name) == "amqp10"}
+
+    assert own == {"settle", "reject", "outcomes"}
+    assert not own & set(ProbesSettings().enabled)
     assert ("settle",) == ProbesSettings(enabled=("settle",)).enabled
+    assert protocol_of("of a later version") == "amqp091"
 
 
 def test_without_the_library_the_message_names_the_extra(monkeypatch):

@@ -6,10 +6,11 @@ from pydantic import ValidationError
 from ackscope.address import Address
 from ackscope.clock import Instant
 from ackscope.records import BatchingKind
+from probes.catalogue.confirm import ConfirmSettings
 from probes.confirm import LARGE, PATHS, streams
 from probes.instrument import LoopLag
 from probes.probe_stream import StreamContext
-from probes.settings import AmqpServer, ProbesSettings
+from probes.settings import AmqpServer
 
 
 def made(*, once=False, **confirm):
@@ -24,7 +25,7 @@ def made(*, once=False, **confirm):
         random=Random(1),
         once=once,
     )
-    settings = ProbesSettings.model_validate({"confirm": confirm})
+    settings = ConfirmSettings.model_validate(confirm)
     return {stream.stats.who.stream: stream for stream in streams(settings, context)}
 
 

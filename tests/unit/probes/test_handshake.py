@@ -9,10 +9,11 @@ from random import Random
 import pytest
 
 from ackscope.clock import SystemClock
+from probes.catalogue.handshake import HandshakeSettings
 from probes.handshake import HandshakeStream
 from probes.instrument import LoopLag
 from probes.probe_stream import StreamContext
-from probes.settings import AmqpSettings, HandshakeSettings
+from probes.settings import AmqpSettings
 
 
 def steps(url, timeout=5.0):

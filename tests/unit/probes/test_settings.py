@@ -2,8 +2,8 @@ import pytest
 
 from ackscope.errors import ConfigError
 from ackscope.settings import load
-from probes.runner import PROBES
-from probes.settings import AMQP10_NAMES, NAMES, AmqpSettings, ProbesSettings
+from probes.catalogue import PROBES, confirm, handshake, prefetch, redelivery, rtt
+from probes.settings import AmqpSettings, ProbesSettings
 
 
 def write(tmp_path, text):
@@ -13,27 +13,21 @@ def write(tmp_path, text):
     return file
 
 
-def test_every_probe_has_its_settings_and_its_factory():
-    """The table of probes, their names and their keys agree."""
-    assert set(NAMES) == set(PROBES)
-    assert set(NAMES) <= set(ProbesSettings.model_fields)
-
-
 def test_the_defaults_are_light():
     """A few messages per second, small, bounded; a warning in the broker's log every ten minutes at most."""
     settings = ProbesSettings()
 
-    assert {*NAMES} - {*AMQP10_NAMES} == {*settings.enabled}
+    assert {name for name, probe in PROBES.items() if probe.protocol == "amqp091"} == {*settings.enabled}
     assert settings.prefix == "ackscope.probe"
-    assert (5, 1) == (settings.confirm.rate, settings.delivery.rate)
-    assert settings.confirm.undecided_after == 30
+    assert (5, 1) == (settings.of(confirm.PROBE).rate, settings.of(PROBES["delivery"]).rate)
+    assert settings.of(confirm.PROBE).undecided_after == 30
     assert (30, 1, 10, 10) == (
-        settings.handshake.interval,
-        settings.rtt.interval,
-        settings.redelivery.interval,
-        settings.prefetch.interval,
+        settings.of(handshake.PROBE).interval,
+        settings.of(rtt.PROBE).interval,
+        settings.of(redelivery.PROBE).interval,
+        settings.of(prefetch.PROBE).interval,
     )
-    assert settings.redelivery.connection_loss_every == 600
+    assert settings.of(redelivery.PROBE).connection_loss_every == 600
 
 
 @pytest.mark.parametrize(
@@ -42,7 +36,7 @@ def test_the_defaults_are_light():
         ("confirm: {rat: 3}", "confirm.rat: unknown key, did you mean 'rate'?"),
         (
             "enabled: [confrim]",
-            "enabled: unknown probe 'confrim', did you mean 'confirm'?; known: handshake, rtt, confirm",
+            "enabled: unknown probe 'confrim', did you mean 'confirm'?; known: confirm, delivery, settle",
         ),
         ("confirm: {rate: 9000}", "confirm.rate: must be at most 5000"),
         ("confirm: {payload_bytes: 3}", "confirm.payload_bytes: must be at least 32"),

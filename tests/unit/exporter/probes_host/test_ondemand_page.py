@@ -9,11 +9,12 @@ from ackscope.clock import SystemClock
 from exporter.probes_host.ondemand import OnDemandProbes
 from exporter.probes_host.ondemand_page import OnDemandProbePage, run_timeout
 from exporter.web.http import Request
+from probes.catalogue import PROBES
 from probes.ipc import encode
-from probes.settings import NAMES, AmqpSettings
+from probes.settings import AmqpSettings
 from tests.unit.exporter.made import outcome, promtool
 
-KNOWN = ", ".join(NAMES)
+KNOWN = ", ".join(PROBES)
 SHOP = AmqpSettings(url=SecretStr("amqp://u:hush@host"))
 
 
