@@ -108,8 +108,8 @@ def footnotes(metrics: Iterable[VitalMetric]) -> list[str]:
         if metric.because:
             reasons.setdefault(metric.because, []).append(LABELS[metric.name].lower())
     for because, names in reasons.items():
-        whose = "Usual" if not bases and len(reasons) == 1 else f"Usual of {', '.join(names)}"
-        notes.append(f"{whose}: {because}.")
+        whose = "" if not bases and len(reasons) == 1 else f" of {', '.join(names)}"
+        notes.append(f"Usual values{whose} {because}.")
     return notes
 
 

@@ -24,7 +24,8 @@ def render(span: Range, zone: Zone, now: datetime) -> None:
         chosen = st.session_state[_KEY]
         if chosen == _ENTER:
             st.session_state[_ENTERING] = True
-        elif chosen != _FIXED:
+        # A browser may send the range that it shows once more after a change of the page: nobody chose it.
+        elif chosen not in {_FIXED, current}:
             _live(chosen)
 
     st.selectbox(

@@ -151,7 +151,7 @@ def _usual_notes(report: QueueReport) -> list[str]:
     """What the bands are computed from, or why there is none."""
     reasons = {band.because: None for band in report.usual.values() if band.because}
     bases = {band_basis(band.scope, band.values): None for band in report.usual.values() if band.low is not None}
-    return [f"Usual: {text}." for text in (*reasons, *bases)]
+    return [*(f"Usual values {text}." for text in reasons), *(f"Usual: {text}." for text in bases)]
 
 
 @st.fragment(run_every="10s")

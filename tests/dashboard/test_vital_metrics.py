@@ -101,13 +101,13 @@ def test_missing_bands_are_explained_once():
     lacking = [sign(name, "rate", 1, 1, because=why) for name in ("publish", "ack")]
     known = sign("ready", "messages", 1, 1, band=(0, 3))
 
-    assert [f"Usual: {why}."] == vital_metrics.footnotes([*lacking, sign("confirm", "rate", 1, 1)])
+    assert [f"Usual values {why}."] == vital_metrics.footnotes([*lacking, sign("confirm", "rate", 1, 1)])
     assert [
         (
             "Usual: at this hour of the week, from 6 weeks, "
             "over the queues of applications, without the probes' own queues."
         ),
-        f"Usual of published, acked: {why}.",
+        f"Usual values of published, acked {why}.",
     ] == vital_metrics.footnotes([*lacking, known])
 
 
