@@ -4,9 +4,6 @@ In a virtual host of its own, because publishers of other queues would hide it.
 """
 
 import time
-from typing import Any
-
-from pika.adapters.blocking_connection import BlockingChannel
 
 from ackscope.findings import Subject
 from lab.amqp import publish
@@ -25,21 +22,17 @@ def inject(fault: Fault) -> None:
     consumer.queue_declare(QUEUE, durable=True)
     publish(consumer, QUEUE, _MESSAGES)
     consumer.basic_qos(prefetch_count=3)
-    failed = 0
-
-    def take(inner: BlockingChannel, method: Any, properties: Any, body: bytes) -> None:
-        nonlocal failed
-        time.sleep(_WORK)
-        inner.basic_publish("", QUEUE, body, properties)
-        inner.basic_ack(method.delivery_tag)
-        failed += 1
-
-    consumer.basic_consume(QUEUE, take)
-    announced = False
-    for _ in fault.ticks(0.5):
-        if not announced and failed >= _PROOF:
+    # Not by callbacks: messages come without end, so that the call which serves them would never return.
+    deliveries = consumer.consume(QUEUE, inactivity_timeout=0.5)
+    for failed, (method, properties, body) in enumerate(deliveries, start=1):
+        if fault.ending.is_set():
+            return
+        if method is not None:
+            time.sleep(_WORK)
+            consumer.basic_publish("", QUEUE, body, properties)
+            consumer.basic_ack(method.delivery_tag)
+        if failed == _PROOF:
             fault.announce()
-            announced = True
 
 
 SPEC = FaultSpec(
