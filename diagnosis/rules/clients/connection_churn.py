@@ -150,7 +150,8 @@ def _cluster_finding(view: View, total: ChurnRate, starved: tuple[Queue, ...]) -
                 source=source("/api/overview", "object_totals.connections"),
             ),
         ),
-        involved=Involved(queues=queue_refs(starved)),
+        # One application belongs to one virtual host: queues of several are not all hers, and nobody knows which are.
+        involved=Involved(queues=queue_refs(starved if len({queue.vhost for queue in starved}) == 1 else ())),
         certainty=_certainty(total.lasts, after),
         seen_seconds=total.lasts,
     )

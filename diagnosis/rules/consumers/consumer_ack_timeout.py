@@ -1,4 +1,4 @@
-"""consumer-ack-timeout (B08): the broker ends consumers that hold messages for too long, or is about to.
+"""consumer-ack-timeout (B08): the broker ends consumers that hold messages for too long, or will.
 
 All messages of the channel are redelivered and processed a second time.
 """
@@ -14,6 +14,9 @@ from diagnosis.rules.consumers._shared.ack_timeouts import OverdueConsumer, over
 from diagnosis.rules.consumers._shared.objects import queue_subject
 
 NAME = "consumer-ack-timeout"
+
+_SURE = 3
+"""Acknowledgements from which a pace is sure enough for a warning."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -40,7 +43,8 @@ CONNECTIONS_OF_CLOSED_CHANNELS = Relation(_connections, _connection)
 
 def _finding(view: View, found: list[OverdueConsumer]) -> Finding:
     ended = [each for each in found if each.ended]
-    concerned = ended or found
+    held = [each for each in found if each.pace is None]
+    concerned = ended or held or found
     worst = max(concerned, key=lambda each: each.idle_seconds - each.timeout_seconds)
     queue = worst.queue
     consumers = list({each.consumer.tag: each.consumer for each in concerned}.values())
@@ -48,11 +52,12 @@ def _finding(view: View, found: list[OverdueConsumer]) -> Finding:
     names = {client_name(connection, name) for name, connection in connections.items()}
     listed: list[Fact] = [{"tag": each.tag, "channel": each.channel_name} for each in consumers]
     unacked = sum({each.consumer.channel_name: each.unacked for each in concerned}.values())
+    early = worst.pace is not None and worst.acked < _SURE
     return Finding(
         rule=NAME,
-        severity=Severity.WARNING,
+        severity=Severity.INFO if early else Severity.WARNING,
         subject=queue_subject(queue),
-        since=iso(view.now.wall - worst.idle_seconds),
+        since=iso(view.now.wall - (worst.idle_seconds if worst.pace is None else 0.0)),
         facts={
             "queue": queue_facts(queue),
             "ended": bool(ended),
@@ -65,10 +70,12 @@ def _finding(view: View, found: list[OverdueConsumer]) -> Finding:
             "timeout_seconds": worst.timeout_seconds,
             "timeout_reported": worst.timeout_reported,
             "remaining_seconds": max(0.0, worst.timeout_seconds - worst.idle_seconds),
+            "pace": worst.pace,
+            "fitting_prefetch": None if worst.pace is None else max(1, int(worst.pace * worst.timeout_seconds / 2)),
         },
         evidence=(
             Evidence(
-                key="held",
+                key="held" if worst.pace is None else "waits",
                 value=worst.idle_seconds,
                 unit=Unit.SECONDS,
                 source=source("/api/channels", "messages_unacknowledged", "idle_since"),
@@ -92,5 +99,11 @@ def _finding(view: View, found: list[OverdueConsumer]) -> Finding:
                 dict.fromkeys(each.client_name for each in connections.values() if each and each.client_name)
             ),
         ),
-        certainty=Certainty.CERTAIN if worst.timeout_reported and not ended else Certainty.LIKELY,
+        certainty=_certainty(worst, early=early),
     )
+
+
+def _certainty(worst: OverdueConsumer, *, early: bool) -> Certainty:
+    if early:
+        return Certainty.EARLY
+    return Certainty.CERTAIN if worst.timeout_reported and not worst.ended and worst.pace is None else Certainty.LIKELY

@@ -1,4 +1,7 @@
-"""Finds consumers that reach the acknowledgement timeout or soon will, for consumer-ack-timeout.
+"""Finds consumers that reach the acknowledgement timeout or will, for consumer-ack-timeout.
+
+A consumer that acknowledges can reach it too: a message that it takes now waits behind all that it holds, by Little's
+law for unacknowledged messages divided by acknowledgements per second.
 
 Up to 4.2 the broker closes the whole channel (406), whatever the queue type; from 4.3 on only quorum queues have the
 timeout, and the broker cancels the consumer. The broker checks once a minute.
@@ -6,7 +9,7 @@ Source: https://www.rabbitmq.com/docs/consumers#acknowledgement-timeout; seen on
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ackscope.snapshot import Channel, Consumer, Queue, Snapshot
@@ -14,7 +17,7 @@ from diagnosis.contract import View
 from diagnosis.memo import per_view
 from diagnosis.rules.consumers._shared.holders import is_stale
 from diagnosis.rules.consumers._shared.standstill import idle_since, unmoved, unsettled
-from diagnosis.series import stretch
+from diagnosis.series import delta, span, stretch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +31,10 @@ class OverdueConsumer:
         timeout_reported: the broker reports that timeout; otherwise it is RabbitMQ's default.
         works: its channel has acknowledged messages, so a job may need the time; otherwise it hangs.
         ended: the broker has already acted.
+        pace: acknowledgements per second, at most, of a consumer that acknowledges and holds more than it can settle
+            within the timeout; `idle_seconds` is then how long a message waits that it takes now. None for one that
+            holds messages without acknowledging.
+        acked: acknowledgements from which the pace was counted.
     """
 
     queue: Queue
@@ -38,6 +45,8 @@ class OverdueConsumer:
     timeout_reported: bool
     works: bool
     ended: bool
+    pace: float | None = None
+    acked: int = 0
 
 
 def overdue_consumers(view: View) -> tuple[OverdueConsumer, ...]:
@@ -46,7 +55,9 @@ def overdue_consumers(view: View) -> tuple[OverdueConsumer, ...]:
 
 
 def _overdue(view: View) -> tuple[OverdueConsumer, ...]:
-    return (*_ended(view), *_near(view))
+    found = (*_ended(view), *_near(view))
+    known = {each.consumer.channel_name for each in found}
+    return (*found, *(each for each in _ahead(view) if each.consumer.channel_name not in known))
 
 
 def _near(view: View) -> Iterator[OverdueConsumer]:
@@ -70,6 +81,40 @@ def _near(view: View) -> Iterator[OverdueConsumer]:
         near = view.limits(queue).consumers.ack_timeout_near
         if found is not None and found.idle_seconds >= near * found.timeout_seconds:
             yield found
+
+
+def _ahead(view: View) -> Iterator[OverdueConsumer]:
+    """Yield consumers that acknowledge, and hold more than they can acknowledge within the timeout."""
+    if not view.fresh("channels"):
+        return
+    for queue in view.queues:
+        if (queue.messages_unacked or 0) < _FEWEST or queue.type == "stream" or not queue.stats.ack:
+            continue
+        series = view.history(queue)
+        acked, seconds = delta(series, "ack"), span(series)
+        # With several queues on one channel, nobody knows which of them holds what.
+        alone = [
+            (path.consumer, path.channel)
+            for path in view.links(queue)
+            if path.channel and path.consumer.ack_required is not False and view.queues_served(path.channel.name) == 1
+        ]
+        total = sum(channel.stats.ack or 0 for _, channel in alone)
+        if acked < 1 or seconds < _PACE_SECONDS or not total:
+            continue
+        for consumer, channel in alone:
+            # Channels are remembered for less than a minute, so the pace is that of the queue, by their shares. One
+            # more than was counted may have been acknowledged by the end: so this is a lower bound of the wait.
+            pace = (acked + 1) / seconds * (channel.stats.ack or 0) / total
+            least = min(seen.value.messages_unacked or 0 for seen in view.channel_history(channel.name))
+            found = _judge(view, queue, consumer, channel, 0.0, since=0.0)
+            if found is not None and pace and least >= _FEWEST and least / pace >= found.timeout_seconds:
+                yield replace(found, unacked=least, idle_seconds=least / pace, pace=pace, acked=acked)
+
+
+_PACE_SECONDS = 120.0
+"""Seconds for which acknowledgements are counted before a pace is known: a consumer may be slow when it starts."""
+_FEWEST = 2
+"""A consumer that holds one message at a time is judged by how long it holds it."""
 
 
 def _held_since(view: View, queue: Queue, channel: Channel) -> float | None:
@@ -157,13 +202,15 @@ def _judge(
     if timeout is None and version >= (4, 0):
         return None
     seconds = view.limits(queue).consumers.ack_timeout_default if timeout is None else timeout / 1000
-    if seconds <= 0 or channel.idle_since is None:
+    if since is None:
+        since = channel.idle_since
+    if seconds <= 0 or since is None:
         return None
     return OverdueConsumer(
         queue=queue,
         consumer=consumer,
         unacked=channel.messages_unacked or 0,
-        idle_seconds=now - (channel.idle_since if since is None else since),
+        idle_seconds=now - since,
         timeout_seconds=seconds,
         timeout_reported=reported,
         works=bool(channel.stats.ack),

@@ -105,6 +105,21 @@ def test_a_loop_that_moves_nothing_while_a_queue_grows_without_a_consumer_is_urg
     assert "no-consumer" not in [each.rule for each in verdict.findings]
 
 
+def test_an_unlisted_application_explains_no_queues_of_several_virtual_hosts():
+    """It belongs to one of them, and nobody knows to which; each queue stays a finding of its own."""
+
+    def frame(t):
+        made = starving(t, brief=True)
+        (render,) = made["queues"]
+        return {**made, "queues": (render, replace(render, vhost="billing", name="bills"))}
+
+    verdict = look(film(frame, until=80))
+    (churn,) = [each for each in verdict.findings if each.rule == "connection-churn"]
+
+    assert (("bills", "render"), ()) == (tuple(churn.facts["starved"]), churn.involved.queues)
+    assert {"bills", "render"} == {each.subject.name for each in verdict.findings if each.rule == "no-consumer"}
+
+
 @pytest.mark.parametrize(("declares", "said"), [(1, "406"), (0, "crashes at its start")])
 def test_declares_point_to_a_queue_with_other_properties(declares, said):
     """Without a declare it may be any error."""

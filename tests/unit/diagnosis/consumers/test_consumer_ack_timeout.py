@@ -190,3 +190,74 @@ def test_what_the_broker_has_taken_back_does_not_time_out(unacked, active):
         }
 
     assert "consumer-ack-timeout" not in ever([look(film(frame, until=90))])
+
+
+def working(*, held=600, pace=0.25, kind="quorum", timeout_ms=1_800_000, queues=("orders",)):
+    """A consumer that always holds `held` messages and acknowledges `pace` of them a second."""
+
+    def frame(t):
+        acked = int(pace * t)
+        counters = stats(publish=1000, deliver=held + acked, ack=acked)
+        return {
+            "queues": tuple(
+                queue(name, type=kind, consumers=1, messages_ready=50, messages_unacked=held, stats=counters)
+                for name in queues
+            ),
+            "consumers": tuple(consumer(name, prefetch_count=held, consumer_timeout_ms=timeout_ms) for name in queues),
+            "channels": (channel(messages_unacked=held, stats=stats(deliver=held + acked, ack=acked)),),
+            "connections": (connection(),),
+        }
+
+    return frame
+
+
+def ahead(version, frame, until=180):
+    """The finding for a consumer that works; None without one."""
+    result = at(version, frame, until)
+    return next((each for each in flat(result.findings) if each.rule == "consumer-ack-timeout"), None)
+
+
+@pytest.mark.parametrize(
+    ("version", "frame", "fits"),
+    [
+        ("4.3.6", working(), 225),
+        ("4.0.5", working(kind="classic"), 225),
+        ("3.10.8", working(kind="classic", timeout_ms=None), 225),
+        ("4.3.6", working(held=40, pace=2.0, timeout_ms=10_000), 10),
+    ],
+    ids=["4.3 quorum", "4.0 classic", "3.10 default", "own timeout"],
+)
+def test_a_prefetch_that_takes_longer_than_the_timeout_is_a_warning(version, frame, fits):
+    """The last of what a consumer holds waits past the timeout, though it acknowledges all the time."""
+    finding = ahead(version, frame)
+
+    assert ("warning", False) == (finding.severity, finding.facts["ended"])
+    assert finding.facts["held_seconds"] >= finding.facts["timeout_seconds"]
+    assert fits == pytest.approx(finding.facts["fitting_prefetch"], rel=0.05)
+    report = render(finding, Cluster((4, 0)))
+    assert "a message that comes now waits for" in report.summary
+    assert any("Set the prefetch of 'billing' to" in step.text for step in report.steps)
+
+
+def test_a_pace_from_few_acknowledgements_is_information():
+    """Ten messages, and a job of two minutes: two acknowledgements are seen."""
+    finding = ahead("4.0.5", working(held=10, pace=1 / 120, timeout_ms=600_000), until=270)
+
+    assert ("info", 10) == (finding.severity, finding.facts["unacked"])
+    assert "a warning once the pace is known better" in render(finding, Cluster((4, 0))).summary
+
+
+@pytest.mark.parametrize(
+    ("version", "frame", "until"),
+    [
+        ("4.3.6", working(pace=0.5), 180),
+        ("4.3.6", working(kind="classic"), 180),
+        ("4.3.6", working(), 90),
+        ("4.3.6", working(queues=("orders", "bills")), 180),
+        ("4.3.6", working(held=1, pace=0.0005), 180),
+    ],
+    ids=["quick enough", "no timeout", "not known yet", "several queues", "one at a time"],
+)
+def test_a_consumer_that_acknowledges_in_time(version, frame, until):
+    """Or of which nobody can tell."""
+    assert ahead(version, frame, until) is None

@@ -1,0 +1,88 @@
+"""competing-applications: two different applications consume from one queue, so each gets only a part of its messages.
+
+A queue gives each message to one consumer. Instances of one application share the work that way; two applications each
+miss what the other one took, and no counter shows a loss. Applications differ if their user or their client library
+does, so one of them may be a shovel, a test on a laptop, or the old version of a service. Streams are read by all, and
+a single active consumer is only replaced by the others.
+Source: https://www.rabbitmq.com/docs/queues#consumers
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, source
+from ackscope.snapshot import Queue
+from diagnosis.contract import ConsumerPath, RuleResult, View
+from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
+from diagnosis.series import count
+
+NAME = "competing-applications"
+
+_LEAST_SHARE, _LEAST = 0.05, 20
+"""An application takes part from this share of the deliveries on, and from so many messages on."""
+
+_Application = tuple[str, str]
+
+
+def evaluate(view: View) -> Iterator[RuleResult]:
+    """Yield one finding for each queue that two applications consume from."""
+    for queue in view.queues:
+        if (queue.consumers or 0) < 2 or queue.type == "stream" or queue.setting("single-active-consumer"):
+            continue
+        groups = _applications(view, queue)
+        if len(groups) < 2:
+            continue
+        taken = {who: sum(_delivered(path) for path in paths) for who, paths in groups.items()}
+        total = sum(taken.values())
+        if min(taken.values()) >= max(_LEAST, _LEAST_SHARE * total):
+            yield _finding(queue, groups, taken)
+
+
+def _applications(view: View, queue: Queue) -> dict[_Application, list[ConsumerPath]]:
+    """Return the consumers of a queue by user and client library; nothing if they are not known of each."""
+    found: dict[_Application, list[ConsumerPath]] = defaultdict(list)
+    for path in view.links(queue):
+        connection, channel = path.connection, path.channel
+        # What a channel delivered belongs to a queue only if it serves no other.
+        known = connection is not None and channel is not None and view.queues_served(channel.name) == 1
+        if not known or connection is None or connection.user is None or connection.client_product is None:
+            return {}
+        found[connection.user, connection.client_product].append(path)
+    return found
+
+
+def _delivered(path: ConsumerPath) -> int:
+    return count(path.channel.stats, "deliver", "deliver_no_ack") if path.channel else 0
+
+
+def _finding(queue: Queue, groups: dict[_Application, list[ConsumerPath]], taken: dict[_Application, int]) -> Finding:
+    total = sum(taken.values())
+    applications: list[Fact] = [
+        {
+            "user": user,
+            "product": product,
+            "clients": client_names(groups[user, product]),
+            "consumers": len(groups[user, product]),
+            "share": delivered / total,
+        }
+        for (user, product), delivered in sorted(taken.items(), key=lambda item: (-item[1], item[0]))
+    ]
+    return Finding(
+        rule=NAME,
+        severity=Severity.INFO,
+        subject=queue_subject(queue),
+        facts={
+            "queue": {"name": queue.name, "vhost": queue.vhost},
+            "applications": applications,
+            "same_user": len({user for user, _ in groups}) == 1,
+        },
+        evidence=(
+            Evidence(
+                key="shares",
+                source=source("/api/channels", "message_stats.deliver", "message_stats.deliver_no_ack")
+                + source("/api/connections", "user", "client_properties.product"),
+            ),
+        ),
+        involved=involved_consumers((queue,), [path for paths in groups.values() for path in paths]),
+        certainty=Certainty.LIKELY,
+    )
