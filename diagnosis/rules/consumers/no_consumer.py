@@ -7,6 +7,7 @@ closes the channels of its consumers: a channel that consumed before, is open an
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from difflib import get_close_matches
 
 from ackscope.findings import Certainty, Evidence, Facts, Finding, Involved, Severity, Suppressed, Unit, source
 from ackscope.snapshot import Channel, Queue
@@ -89,6 +90,40 @@ def _without_consumer(view: View) -> dict[str | None, list[Channel]]:
         if channel.consumer_count == 0 and count(channel.stats, "deliver", "deliver_no_ack"):
             found[channel.vhost].append(channel)
     return found
+
+
+def _namesake(view: View, queue: Queue) -> str | None:
+    """Return a queue with nearly the same name whose consumers get nothing: one of the two names is wrong.
+
+    The names differ in case, in a separator or in a letter. Names that differ in a number are those of shards.
+    """
+    idle = per_view(view, _served_for_nothing).get(queue.vhost, ())
+    alike = {each for each in idle if _letters(each) == _letters(queue.name)}
+    close = alike or set(get_close_matches(queue.name, idle[:_COMPARED], n=1, cutoff=_CLOSE))
+    return next((each for each in sorted(close) if _NUMBERS.findall(each) == _NUMBERS.findall(queue.name)), None)
+
+
+def _served_for_nothing(view: View) -> dict[str, list[str]]:
+    """Return the queues of each virtual host that are empty, have consumers and got nothing."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for queue in view.queues:
+        if queue.consumers and not queue.messages and not _moves(view.history(queue)):
+            found[queue.vhost].append(queue.name)
+    return found
+
+
+_COMPARED = 200
+"""Names that are compared letter by letter, which takes time."""
+_CLOSE = 0.9
+_NUMBERS = re.compile(r"[0-9]+")
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[\W_]+", "", name.casefold())
+
+
+def _moves(series: Series[Queue]) -> bool:
+    return delta(series, "publish", "deliver", "deliver_no_ack") > 0
 
 
 def _grows(series: Series[Queue]) -> bool:
@@ -202,6 +237,7 @@ def _finding(view: View, queue: Queue, unconsumed: Series[Queue], severity: Seve
             "may_be_delay": queue.setting("dead-letter-exchange") is not None and not was_consumed(queue),
             "had_consumer": len(unconsumed) < len(history) and bool(history[-len(unconsumed) - 1].value.consumers),
             "was_consumed": was_consumed(queue),
+            "namesake": None if was_consumed(queue) else _namesake(view, queue),
             "without_consumer_seconds": seconds,
             "piled_up_seconds": piled_up if severity is Severity.WARNING and piled_up > seconds else None,
             "idle_connections": idle_names,

@@ -291,3 +291,26 @@ def test_a_client_that_lost_its_consumer_and_stays_connected_is_no_deployment(gr
 def test_other_open_channels_change_nothing(fields):
     """A publisher, or a client that consumes from another queue on that channel."""
     assert [] == urgent(look(film(cancelled(**fields), until=100)))
+
+
+@pytest.mark.parametrize(
+    ("other", "hinted"),
+    [
+        ("Orders.New", True),
+        ("orders_new", True),
+        ("orders.news", True),
+        ("orders.new.2", False),
+        ("bills.new", False),
+    ],
+)
+def test_a_queue_of_nearly_the_same_name_whose_consumers_get_nothing_is_a_hint(other, hinted):
+    """One of the two names is wrong; a number in the name is that of a shard."""
+
+    def frame(t):
+        growing = queue("orders.new", consumers=0, messages_ready=int(5 * t), stats=stats(publish=int(5 * t)))
+        return {"queues": (growing, queue(other, consumers=1, stats=stats()))}
+
+    finding = next(each for each in look(film(frame, until=60)).findings if each.rule == "no-consumer")
+
+    assert (other if hinted else None) == finding.facts["namesake"]
+    assert hinted is any("Compare the queue names" in step.text for step in text(finding).steps)
