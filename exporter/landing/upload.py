@@ -159,6 +159,7 @@ class Uploader:
             except Exception:  # Boundary of this thread: a defect does not stop later uploads.
                 log.exception("uploading landing files failed")
                 sent = False
+            pause = _SEND_SECONDS if sent else self._pause
             self._pause = _FIRST_PAUSE if sent else min(2 * self._pause, _LONGEST_PAUSE)
             if not last:
-                self._stopped.wait(_SEND_SECONDS if sent else self._pause)
+                self._stopped.wait(pause)
