@@ -32,10 +32,10 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         groups = _applications(view, queue)
         if len(groups) < 2:
             continue
-        taken = {who: sum(_delivered(path) for path in paths) for who, paths in groups.items()}
-        total = sum(taken.values())
-        if min(taken.values()) >= max(_LEAST, _LEAST_SHARE * total):
-            yield _finding(queue, groups, taken)
+        delivered = {who: sum(_delivered(path) for path in paths) for who, paths in groups.items()}
+        total = sum(delivered.values())
+        if min(delivered.values()) >= max(_LEAST, _LEAST_SHARE * total):
+            yield _finding(queue, groups, delivered)
 
 
 def _applications(view: View, queue: Queue) -> dict[_Application, list[ConsumerPath]]:
@@ -55,17 +55,17 @@ def _delivered(path: ConsumerPath) -> int:
     return count(path.channel.stats, "deliver", "deliver_no_ack") if path.channel else 0
 
 
-def _finding(queue: Queue, groups: dict[_Application, list[ConsumerPath]], taken: dict[_Application, int]) -> Finding:
-    total = sum(taken.values())
+def _finding(queue: Queue, groups: dict[_Application, list[ConsumerPath]], delivered: dict[_Application, int]) -> Finding:
+    total = sum(delivered.values())
     applications: list[Fact] = [
         {
             "user": user,
             "product": product,
             "clients": client_names(groups[user, product]),
             "consumers": len(groups[user, product]),
-            "share": delivered / total,
+            "share": number / total,
         }
-        for (user, product), delivered in sorted(taken.items(), key=lambda item: (-item[1], item[0]))
+        for (user, product), number in sorted(delivered.items(), key=lambda item: (-item[1], item[0]))
     ]
     return Finding(
         rule=NAME,
