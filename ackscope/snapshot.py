@@ -362,7 +362,8 @@ class AmqpLink:
         queue: the queue that a consuming link consumes from.
         credit: how many more messages the receiver asked for.
         delivery_count: messages sent on it since it was attached.
-        settled_by_sender: whether deliveries count as settled at once, as with automatic acknowledgement.
+        settled_by_sender: whether messages count as settled when they are sent, as with automatic acknowledgement or
+            without confirms. None also where a publisher decides that for each message.
         unconfirmed: messages of a publishing link that the broker has not settled yet.
     """
 

@@ -84,7 +84,7 @@ def fault(place: Place, spec: FaultSpec) -> dict[str, Any]:
 
 
 def _must_fit(spec: FaultSpec, state: State) -> None:
-    if minor(state.broker) not in spec.brokers:
+    if minor(state.broker) not in (*spec.brokers, *spec.unsure):
         others = " or ".join(spec.brokers)
         raise UsageError(
             f"fault {spec.name} is not available for RabbitMQ {state.broker}; start a lab with --broker {others}"

@@ -63,6 +63,12 @@ class Held:
             and (subject["vhost"] is None or self.subject["vhost"] in {None, subject["vhost"]})
         )
 
+    def is_left_open_by(self, unsure: FindingDocument) -> bool:
+        """Return whether the rule of this fault says that it cannot tell, and names its subject or its client."""
+        said = f"{unsure['because']} {unsure.get('facts')}"
+        names = {self.subject["name"] or f"fault-{self.spec.name}", f"fault-{self.spec.name}"}
+        return unsure["rule"] == self.spec.rule and any(name in said for name in names)
+
 
 @dataclass(frozen=True, slots=True)
 class Scene:

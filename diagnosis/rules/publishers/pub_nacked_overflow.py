@@ -27,6 +27,8 @@ from diagnosis.contract import RuleResult, View
 from diagnosis.facts import client_name, queue_facts, queue_ref
 from diagnosis.routes import dead_letters_to
 from diagnosis.rules.clients._shared.connections import involved_connections
+from diagnosis.rules.publishers._shared.native_balance import balance, publishers_to, refused_links
+from diagnosis.rules.publishers._shared.native_publishers import SESSIONS, is_native, untold_publishers
 from diagnosis.rules.publishers._shared.overflow import full_readings, held_dead_letters, level, refused
 from diagnosis.rules.publishers._shared.refused_by_queue import (
     NackedPublisher,
@@ -35,7 +37,7 @@ from diagnosis.rules.publishers._shared.refused_by_queue import (
     nacked_publishers,
     publishers_without_confirms,
 )
-from diagnosis.series import delta, span
+from diagnosis.series import delta, last, span
 from diagnosis.window import Series
 
 NAME = "pub-nacked-overflow"
@@ -70,6 +72,8 @@ class FullQueue:
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that refuses publishes when it is full, and is full."""
+    if any(full_readings(view, queue) for queue in view.queues):
+        yield from untold_publishers(view, NAME)
     without_publishers: list[str] = []
     for queue in view.queues:
         recent = full_readings(view, queue)
@@ -93,9 +97,15 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _full(view: View, queue: Queue, recent: Series[Queue]) -> FullQueue:
+    native = publishers_to(view, queue) or ()
+    if native:
+        # Without its publishers that use AMQP 1.0, a queue seems to refuse less than it does, or nothing.
+        recent = last(balance(view, queue), view.thresholds.interval) or recent
     seconds = max(span(recent), 1.0)
     number = refused(recent)
-    if number is None:
+    if native:
+        nacked = refused_links(native, recent, number or 0)
+    elif number is None:
         nacked = tuple(each for each in nacked_publishers(view) if each.channel.vhost == queue.vhost)
     else:
         nacked = fitting(view, queue) if number else ()
@@ -185,7 +195,9 @@ def _evidence(full: FullQueue) -> Iterator[Evidence]:
             key="nacked",
             value=each.nacked,
             unit=Unit.MESSAGES,
-            source=source("/api/channels", "message_stats.publish", "message_stats.confirm", "messages_unconfirmed"),
+            source=source(SESSIONS, "incoming_links.delivery_count", "incoming_links.target_address")
+            if is_native(each.connection)
+            else source("/api/channels", "message_stats.publish", "message_stats.confirm", "messages_unconfirmed"),
             facts={"publisher": {"client": each.client, "channel": each.channel.name}},
         )
     if full.without_confirms:
