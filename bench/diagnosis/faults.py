@@ -32,6 +32,7 @@ class Row:
         seconds: from its being in effect to its finding; None without a finding.
         severity: of its first finding.
         clients: those that its finding names, at the end of the fault.
+        open: whether this version does not tell enough, so that a reason is expected instead of a name.
         unsure: reason for which its rule says that it cannot tell, if the fault was not named; "" without.
         under: rule of the cause whose consequence its finding was; "" for a finding of its own.
         once: whether `ackscope diagnose` named it; None if one run cannot show the fault.
@@ -49,6 +50,7 @@ class Row:
     seconds: float | None = None
     severity: str = ""
     clients: list[str] = field(default_factory=list)
+    open: bool = False
     unsure: str = ""
     under: str = ""
     once: bool | None = None
@@ -90,7 +92,7 @@ def _chosen(args: argparse.Namespace, broker: str) -> list[FaultSpec]:
     return [
         spec
         for spec in FAULTS.values()
-        if broker in (*spec.brokers, *spec.unsure)
+        if broker in (spec.brokers if args.compare else spec.versions)
         and (not args.fault or spec.name in args.fault)
         and args.nodes in {0, spec.nodes}
     ]
@@ -150,7 +152,10 @@ def hold(stage: Scene, nodes: int, batch: Sequence[FaultSpec]) -> tuple[list[Row
     """
     version = stage.lab.broker
     progress(f"{version}, {nodes} nodes: {', '.join(spec.name for spec in batch)}")
-    rows = {spec.name: Row(broker=version, nodes=nodes, fault=spec.name) for spec in batch}
+    rows = {
+        spec.name: Row(broker=version, nodes=nodes, fault=spec.name, open=minor(version) not in spec.brokers)
+        for spec in batch
+    }
     before = {_name(found) for found, _ in flat(stage.findings())}
     held_before = stage.peers.holding() if stage.peers else set()
     with ExitStack() as stack:
@@ -189,7 +194,7 @@ def _watch(
 
     Once all faults are in effect, run `ackscope diagnose` once.
     """
-    expected, version = {rule for spec in batch for rule in (spec.rule, *spec.also)}, minor(stage.lab.broker)
+    expected = {rule for spec in batch for rule in (spec.rule, *spec.also)}
     look: threading.Thread | None = None
     began = time.monotonic()
     while time.monotonic() < began + WITHIN:
@@ -207,7 +212,7 @@ def _watch(
         for row in rows.values():
             row.others += [text for text in strange if text not in row.others]
         looked = look is not None and not look.is_alive()
-        if looked and all(rows[item.spec.name].seconds is not None or version in item.spec.unsure for item in held):
+        if looked and all(rows[item.spec.name].seconds is not None or rows[item.spec.name].open for item in held):
             break
         time.sleep(_LOOK)
     if look is not None:
@@ -249,7 +254,7 @@ def _once(stage: Scene, held: Sequence[Held], rows: dict[str, Row]) -> None:
     time.sleep(_ONCE_AFTER)
     found = [each for each, _ in flat(stage.once())]
     for item in held:
-        if item.spec.one_shot:
+        if item.spec.one_shot and not rows[item.spec.name].open:
             rows[item.spec.name].once = any(item.is_named_by(each) for each in found)
 
 

@@ -202,6 +202,11 @@ class FaultSpec:
     also: tuple[str, ...] = ()
     one_shot: bool = True
 
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """Versions into which it can be injected."""
+        return tuple(version for version in SUITES if version in (*self.brokers, *self.unsure))
+
 
 @contextmanager
 def undone(fault: Fault) -> Iterator[Fault]:
