@@ -362,8 +362,7 @@ class AmqpLink:
         queue: the queue that a consuming link consumes from.
         credit: how many more messages the receiver asked for.
         delivery_count: messages sent on it since it was attached.
-        settled_by_sender: whether messages count as settled when they are sent, as with automatic acknowledgement or
-            without confirms. None also where a publisher decides that for each message.
+        settled_by_sender: whether messages are settled when they are sent; None also where each message says that.
         unconfirmed: messages of a publishing link that the broker has not settled yet.
     """
 

@@ -28,7 +28,7 @@ from diagnosis.facts import client_name, queue_facts, queue_ref
 from diagnosis.routes import dead_letters_to
 from diagnosis.rules.clients._shared.connections import involved_connections
 from diagnosis.rules.publishers._shared.native_balance import balance, publishers_to, refused_links
-from diagnosis.rules.publishers._shared.native_publishers import SESSIONS, is_native, untold_publishers
+from diagnosis.rules.publishers._shared.native_publishers import SESSIONS, is_native, without_links
 from diagnosis.rules.publishers._shared.overflow import full_readings, held_dead_letters, level, refused
 from diagnosis.rules.publishers._shared.refused_by_queue import (
     NackedPublisher,
@@ -73,7 +73,7 @@ class FullQueue:
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that refuses publishes when it is full, and is full."""
     if any(full_readings(view, queue) for queue in view.queues):
-        yield from untold_publishers(view, NAME)
+        yield from without_links(view, NAME)
     without_publishers: list[str] = []
     for queue in view.queues:
         recent = full_readings(view, queue)

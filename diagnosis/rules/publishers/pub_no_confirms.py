@@ -14,7 +14,7 @@ from diagnosis.rules.publishers._shared.native_publishers import (
     SETTLED_WHEN_SENT,
     is_native,
     native_publishers,
-    untold_publishers,
+    without_links,
 )
 from diagnosis.rules.publishers._shared.publishers import (
     ActivePublisher,
@@ -32,7 +32,7 @@ NAME = "pub-no-confirms"
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Yield one finding for each virtual host that has durable queues and such publishers."""
-    yield from untold_publishers(view, NAME)
+    yield from without_links(view, NAME)
     # The mode of a channel shows about 5 s after it was opened, so a single reading proves nothing.
     min_published = view.thresholds.publishers.no_confirms_least
     found = [

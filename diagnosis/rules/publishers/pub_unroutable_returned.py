@@ -16,7 +16,7 @@ from diagnosis.rules.publishers._shared.native_publishers import (
     SESSIONS,
     NativePublisher,
     native_publishers,
-    untold_publishers,
+    without_links,
 )
 from diagnosis.rules.publishers._shared.publishers import clients, first_seen, involved_publishers, listed
 from diagnosis.rules.publishers._shared.unroutable import SUBSCRIPTION_TYPES, evaluate_unroutable
@@ -27,7 +27,7 @@ NAME = "pub-unroutable-returned"
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Yield one finding for each exchange whose messages are returned, or released with AMQP 1.0."""
-    yield from untold_publishers(view, NAME)
+    yield from without_links(view, NAME)
     found = tuple(evaluate_unroutable(view, NAME, RETURNED, worst=Severity.WARNING))
     yield from found
     known = {(each.subject.vhost, each.subject.name) for each in found if isinstance(each, Finding)}

@@ -54,7 +54,11 @@ def test_where_a_version_does_not_tell_enough_a_reason_is_expected_and_no_name()
     assert "clients named, stuck-consumer (4.3.6): shop" in text
 
     held = Held(FAULTS["amqp10-full-queue"], {"kind": "queue", "vhost": "/", "name": "fault.amqp10-full-queue"}, 0.0)
-    gap = {"rule": "pub-nacked-overflow", "because": "1 client uses AMQP 1.0: fault-amqp10-full-queue."}
+    gap = {
+        "rule": "pub-nacked-overflow",
+        "reason": "sessions_end_at_once",
+        "because": "1 client uses AMQP 1.0: fault-amqp10-full-queue.",
+    }
     assert held.is_left_open_by(gap)
     assert not held.is_left_open_by({**gap, "because": "1 client uses AMQP 1.0: shop."})
     assert not held.is_left_open_by({**gap, "rule": "pub-no-confirms"})

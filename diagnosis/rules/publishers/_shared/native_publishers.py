@@ -87,16 +87,28 @@ def where_to(address: str | None) -> tuple[str, str] | None:
     return None
 
 
-def untold_publishers(view: View, rule: str) -> Iterator[Inconclusive]:
-    """Yield which AMQP 1.0 clients a rule about publishers cannot judge, if the broker tells nothing of their links."""
-    reported = {session.connection_name for session in view.sessions}
-    silent = [each for each in _native(view) if each.name not in reported and _works(view, each)]
-    names = sorted({client_name(each) or each.name for each in silent})
+def without_links(view: View, rule: str) -> Iterator[Inconclusive]:
+    """Yield which AMQP 1.0 clients a rule cannot judge, because the broker does not report sessions and links."""
+    too_old = view.version is not None and view.version < _FIRST
+    if too_old or not view.fresh("sessions"):
+        facts: dict[str, Fact] = {"too_old": too_old, "error": view.error("sessions")}
+        yield from _listed(rule, "links_not_reported", _native(view), facts)
+
+
+def without_sessions(view: View, rule: str) -> Iterator[Inconclusive]:
+    """Yield which AMQP 1.0 clients a rule about refusals cannot judge: they are busy, and have no session."""
+    yield from without_links(view, rule)
+    reported = {session.connection_name for seen in view.window.readings("sessions") for session in seen.value}
+    if reported or view.fresh("sessions"):
+        found = (each for each in _native(view) if each.name not in reported and _works(view, each))
+        yield from _listed(rule, "sessions_end_at_once", found, {})
+
+
+def _listed(rule: str, reason: str, found: Iterable[Connection], facts: dict[str, Fact]) -> Iterator[Inconclusive]:
+    # 4.0 does not report the container id.
+    names = sorted({each.client_name or f"user {each.user or 'unknown'}: {each.name}" for each in found})
     if names:
-        too_old = view.version is not None and view.version < _FIRST
-        reason = "publishers_not_reported" if too_old or not view.fresh("sessions") else "sessions_end_at_once"
-        facts: dict[str, Fact] = {"clients": list[Fact](names), "too_old": too_old, "error": view.error("sessions")}
-        yield Inconclusive(rule=rule, reason=reason, facts=facts)
+        yield Inconclusive(rule=rule, reason=reason, facts={"clients": list[Fact](names), **facts})
 
 
 def is_native(connection: Connection | None) -> bool:

@@ -210,30 +210,50 @@ def test_a_link_that_settles_what_it_sends_has_no_confirms(mode, named):
     assert all("settle each message when they send it" in told(each) for each in found)
 
 
+NOTHING = {"state": None, "client_name": None, "container_id": None, "channels": None, "recv_cnt": None}
+"""What 4.0 does not report of a connection."""
+
+
+def old(t):
+    """4.0: connections without a name and statistics."""
+    made = frame(t, told=False, version="4.0.5")
+    return {**made, "connections": (client("", WORKER, user="worker", **NOTHING), client("", SHOP, **NOTHING))}
+
+
 @pytest.mark.parametrize(
-    ("shot", "reason", "words"),
+    ("shot", "names", "words"),
     [
-        (lambda t: frame(t, told=False, version="4.0.5"), "publishers_not_reported", "from 4.1 on"),
+        (old, [f"user unknown: {SHOP}", f"user worker: {WORKER}"], "from 4.1 on"),
         (
             lambda t: {**frame(t, told=False), "sessions": Part(error="403 for guest")},
-            "publishers_not_reported",
+            ["shop", "worker"],
             "403 for guest",
         ),
-        (lambda t: frame(t, told=False), "sessions_end_at_once", "amqp:unauthorized-access"),
     ],
-    ids=["4.0", "refused", "no session"],
+    ids=["4.0", "refused"],
 )
 @pytest.mark.parametrize(
-    "rule", ["pub-no-confirms", "pub-unroutable-returned", "pub-access-refused", "consumer-access-refused"]
+    "rule",
+    ["pub-no-confirms", "pub-unroutable-returned", "pub-access-refused", "consumer-access-refused", "channel-leak"],
 )
-def test_clients_of_which_the_broker_tells_nothing_are_listed(shot, reason, words, rule):
-    """Never silence; their names are known from the connections."""
+def test_clients_whose_links_the_broker_does_not_report_are_listed(shot, names, words, rule):
+    """Never silence; a client without a reported name is one of a connection, and not called anonymous."""
     verdict = look(film(shot, until=60))
     (gap,) = (each for each in verdict.inconclusive if each.rule == rule)
 
-    assert reason == gap.reason
-    assert ["shop", "worker"] == gap.facts["clients"]
+    assert ("links_not_reported", names) == (gap.reason, gap.facts["clients"])
     assert words in render_inconclusive(gap).because
+    assert [] == findings(verdict, "anonymous-connection")
+
+
+@pytest.mark.parametrize("rule", ["pub-access-refused", "consumer-access-refused"])
+def test_busy_clients_without_a_session_are_listed(rule):
+    """The broker may have refused their links."""
+    verdict = look(film(lambda t: frame(t, told=False), until=60))
+    (gap,) = (each for each in verdict.inconclusive if each.rule == rule)
+
+    assert ("sessions_end_at_once", ["shop", "worker"]) == (gap.reason, gap.facts["clients"])
+    assert "amqp:unauthorized-access" in render_inconclusive(gap).because
 
 
 def test_idle_clients_are_not_listed():
