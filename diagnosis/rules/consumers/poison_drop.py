@@ -67,10 +67,10 @@ def _of_amqp10(view: View) -> Iterator[Finding]:
     fewer leave, or none; then the time at which the length is refreshed may look like a few.
     """
     for queue in view.queues:
+        if not any(link.session for link in view.links(queue)) or queue.stats.redeliver:
+            continue
         limit = delivery_limit(queue, view.version)
         if not limit or queue.setting("dead-letter-exchange") is not None or queue.messages is None:
-            continue
-        if not any(link.session for link in view.links(queue)) or queue.stats.redeliver:
             continue
         history = with_returns(balance(view, queue))
         if span(history) < view.limits(queue).early:

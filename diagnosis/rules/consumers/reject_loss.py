@@ -15,7 +15,7 @@ from diagnosis.facts import consumer_facts, queue_facts
 from diagnosis.hold_time import may_hold
 from diagnosis.ledger import Ledger, from_its_beginning, ledger, losing, may_have_lost, settles_unseen
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
-from diagnosis.rules.consumers._shared.sessions import settles_untold
+from diagnosis.rules.consumers._shared.sessions import settles_uncounted
 from diagnosis.rules.consumers.poison_drop import at_limit, delivery_limit
 from diagnosis.series import count, delta, last, span
 from diagnosis.window import Series
@@ -36,7 +36,7 @@ class _Rejecter:
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue without a dead-letter exchange whose deliveries are more than its settled messages."""
-    yield from _outcomes_untold(view)
+    yield from _outcomes_unknown(view)
     for queue in view.queues:
         if queue.setting("dead-letter-exchange") is not None or not count(queue.stats, "deliver", "get"):
             continue
@@ -51,14 +51,14 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(view, queue, history, found, lost)
 
 
-def _outcomes_untold(view: View) -> Iterator[Inconclusive]:
+def _outcomes_unknown(view: View) -> Iterator[Inconclusive]:
     """Yield of which queues nobody can tell whether AMQP 1.0 consumers accept or reject what they settle."""
     names = sorted(
         f"{queue.name!r} in vhost {queue.vhost!r}"
         for queue in view.queues
-        if queue.setting("dead-letter-exchange") is None
-        and queue.type != "stream"
-        and any(settles_untold(view, link) for link in view.links(queue))
+        if queue.type != "stream"
+        and any(settles_uncounted(view, link) for link in view.links(queue))
+        and queue.setting("dead-letter-exchange") is None
     )
     if names:
         facts: dict[str, Fact] = {"queues": len(names), "names": list[Fact](names)}

@@ -72,13 +72,13 @@ class FullQueue:
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that refuses publishes when it is full, and is full."""
-    if any(full_readings(view, queue) for queue in view.queues):
-        yield from without_links(view, NAME)
     without_publishers: list[str] = []
+    full_queues = 0
     for queue in view.queues:
         recent = full_readings(view, queue)
         if not recent:
             continue
+        full_queues += 1
         full = _full(view, queue, recent)
         if (full.refused or 0) > 0 or (full.refused is None and full.nacked):
             severity = Severity.CRITICAL
@@ -92,6 +92,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if not view.fresh("channels"):
             without_publishers.append(queue.name)
         yield _finding(view, severity, full)
+    if full_queues:
+        yield from without_links(view, NAME)
     if without_publishers:
         yield Inconclusive(rule=NAME, reason="channels_not_read", facts={"queues": sorted(without_publishers)})
 

@@ -13,6 +13,7 @@ from ackscope.findings import Evidence, Fact, Inconclusive, Unit, source
 from ackscope.snapshot import AmqpSession, Channel, Queue
 from diagnosis.contract import ConsumerPath, View
 from diagnosis.facts import consumer_facts
+from diagnosis.memo import per_view
 from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.consumers._shared.standstill import handling_time, held, most_held, unsettled
 from diagnosis.series import delta, life, span, stretch
@@ -204,13 +205,8 @@ def unreported(view: View, rule: str, judged: Callable[[Queue], bool] | None = N
         rule: its name.
         judged: which queues it judges; all but streams without.
     """
-    queues = sorted(
-        f"{queue.name!r} in vhost {queue.vhost!r}"
-        for queue in view.queues
-        if queue.type != "stream"
-        and (judged is None or judged(queue))
-        and any(_is_unreported(view, link) for link in view.links(queue))
-    )
+    found = (queue for queue in per_view(view, _unreported) if judged is None or judged(queue))
+    queues = sorted(f"{queue.name!r} in vhost {queue.vhost!r}" for queue in found)
     if queues:
         version = view.version
         facts: dict[str, Fact] = {
@@ -222,6 +218,14 @@ def unreported(view: View, rule: str, judged: Callable[[Queue], bool] | None = N
         yield Inconclusive(rule=rule, reason="sessions_not_reported", facts=facts)
 
 
+def _unreported(view: View) -> tuple[Queue, ...]:
+    return tuple(
+        queue
+        for queue in view.queues
+        if queue.type != "stream" and any(_is_unreported(view, link) for link in view.links(queue))
+    )
+
+
 def sent_settled(view: View, session: AmqpSession) -> int:
     """Return how many messages a session was sent that count as settled at once, over its readings."""
     history = stretch(view.session_history(session), lambda older, newer: _links(older.value) == _links(newer.value))
@@ -231,7 +235,7 @@ def sent_settled(view: View, session: AmqpSession) -> int:
     return max(0, ends[-1] - ends[0]) if ends else 0
 
 
-def settles_untold(view: View, link: ConsumerPath) -> bool:
+def settles_uncounted(view: View, link: ConsumerPath) -> bool:
     """Return whether a consumer settles messages, and the broker does not count with which outcome."""
     if link.session is None:
         return link.consumer.ack_required is not False and _is_unreported(view, link)
