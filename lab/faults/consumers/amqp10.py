@@ -89,7 +89,13 @@ def _spec(name: str, rule: str, summary: str, inject: Callable[[Fault], None], *
         rule=rule,
         summary=summary,
         inject=inject,
-        **{"subject": subject, "brokers": _BROKERS, "unsure": _WITHOUT_SESSIONS, **more},
+        **{
+            "subject": subject,
+            "brokers": _BROKERS,
+            "unsure": _WITHOUT_SESSIONS,
+            "also": ("quorum-queue-without-dlx",),
+            **more,
+        },
     )
 
 

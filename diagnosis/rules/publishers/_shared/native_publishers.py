@@ -138,7 +138,9 @@ def _native_publishers(view: View) -> tuple[NativePublisher, ...]:
     found = []
     for session in view.sessions:
         connection = view.connection(session.connection_name)
-        for link in session.publishing if connection is not None else ():
+        if connection is None:
+            continue
+        for link in session.publishing:
             history = _counted(view, connection, session, link)
             goes = where_to(link.address)
             found.append(
