@@ -63,7 +63,7 @@ SPECS = (
         name="amqp10-connection-leak",
         rule="connection-leak",
         summary="an application opens two AMQP 1.0 connections a second and closes none",
-        subject=Subject(kind="connection", name=_LEAKED),
+        subject=Subject(kind="connection", name=""),
         inject=_leak_connections,
         brokers=_BROKERS,
         alone=True,
