@@ -28,7 +28,12 @@ from diagnosis.facts import client_name, queue_facts, queue_ref
 from diagnosis.routes import dead_letters_to
 from diagnosis.rules.clients._shared.connections import involved_connections
 from diagnosis.rules.publishers._shared.native_balance import balance, publishers_to, refused_links
-from diagnosis.rules.publishers._shared.native_publishers import SESSIONS, is_native, without_links
+from diagnosis.rules.publishers._shared.native_publishers import (
+    SESSIONS,
+    has_unreported_links,
+    is_native,
+    without_links,
+)
 from diagnosis.rules.publishers._shared.overflow import full_readings, held_dead_letters, level, refused
 from diagnosis.rules.publishers._shared.refused_by_queue import (
     NackedPublisher,
@@ -58,6 +63,7 @@ class FullQueue:
         nacked: channels whose nacked publishes fit that.
         without_confirms: channels without confirms that may have published the rest.
         exchanges, others: exchanges that feed it together with other queues, and these.
+        uncounted: whether AMQP 1.0 clients may publish to it or consume from it, and nothing counts that.
     """
 
     queue: Queue
@@ -68,6 +74,7 @@ class FullQueue:
     without_confirms: tuple[Channel, ...]
     exchanges: tuple[str, ...]
     others: tuple[str, ...]
+    uncounted: bool
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -99,14 +106,15 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _full(view: View, queue: Queue, recent: Series[Queue]) -> FullQueue:
-    native = publishers_to(view, queue) or ()
-    if native:
-        # Without its publishers that use AMQP 1.0, a queue seems to refuse less than it does, or nothing.
-        recent = last(balance(view, queue), view.thresholds.interval) or recent
+    native, balanced = publishers_to(view, queue), last(balance(view, queue), view.thresholds.interval)
+    # The counters of a queue are those of its AMQP 0-9-1 clients only.
+    uncounted = any(link.is_uncounted for link in view.links(queue)) or bool(native)
+    if uncounted and len(balanced) > 1:
+        recent, uncounted = balanced, False
     seconds = max(span(recent), 1.0)
-    number = refused(recent)
-    if native:
-        nacked = refused_links(native, recent, number or 0)
+    number = None if uncounted else refused(recent)
+    if native and number is not None:
+        nacked = refused_links(native, recent, number)
     elif number is None:
         nacked = tuple(each for each in nacked_publishers(view) if each.channel.vhost == queue.vhost)
     else:
@@ -124,6 +132,7 @@ def _full(view: View, queue: Queue, recent: Series[Queue]) -> FullQueue:
         without_confirms=others,
         exchanges=exchanges,
         others=stored,
+        uncounted=uncounted or has_unreported_links(view, queue.vhost),
     )
 
 
@@ -162,6 +171,7 @@ def _finding(view: View, severity: Severity, full: FullQueue) -> Finding:
             "clients_without_confirms": _clients(view, full.without_confirms),
             "fan_out_exchanges": list(full.exchanges),
             "also_stored_by": list(full.others),
+            "uncounted": full.uncounted,
         },
         evidence=tuple(_evidence(full)),
         involved=replace(involved, queues=(queue_ref(queue),)),

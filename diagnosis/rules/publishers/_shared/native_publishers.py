@@ -87,10 +87,15 @@ def where_to(address: str | None) -> tuple[str, str] | None:
     return None
 
 
+def has_unreported_links(view: View, vhost: str) -> bool:
+    """Return whether AMQP 1.0 clients are connected to a virtual host, and the broker does not report their links."""
+    return not _reports_links(view) and any(each.vhost == vhost for each in _native(view))
+
+
 def without_links(view: View, rule: str) -> Iterator[Inconclusive]:
     """Yield which AMQP 1.0 clients a rule cannot judge, because the broker does not report sessions and links."""
     too_old = view.version is not None and view.version < _FIRST
-    if too_old or not view.fresh("sessions"):
+    if not _reports_links(view):
         facts: dict[str, Fact] = {"too_old": too_old, "error": view.error("sessions")}
         yield from _listed(rule, "links_not_reported", _native(view), facts)
 
@@ -102,6 +107,10 @@ def without_sessions(view: View, rule: str) -> Iterator[Inconclusive]:
     if reported or view.fresh("sessions"):
         found = (each for each in _native(view) if each.name not in reported and _works(view, each))
         yield from _listed(rule, "sessions_end_at_once", found, {})
+
+
+def _reports_links(view: View) -> bool:
+    return view.fresh("sessions") and not (view.version is not None and view.version < _FIRST)
 
 
 def _listed(rule: str, reason: str, found: Iterable[Connection], facts: dict[str, Fact]) -> Iterator[Inconclusive]:

@@ -261,3 +261,39 @@ def test_idle_clients_are_not_listed():
     idle = frame(0, told=False)
 
     assert [] == gaps(look(film(lambda t: idle, until=60)), "pub-access-refused")
+
+
+def test_a_full_queue_of_clients_that_nothing_counts_says_so():
+    """On 4.0 it may refuse everything, and its consumers may settle all that they get."""
+
+    def limited(t):
+        made, limits = old(t), {"x-max-length": 10, "x-overflow": "reject-publish"}
+        full_queue = queue(type="quorum", messages_ready=10, messages_unacked=1, stats=stats(), arguments=limits)
+        return {**made, "queues": (full_queue,)}
+
+    verdict = look(film(limited, until=60))
+    (finding,) = findings(verdict, "pub-nacked-overflow")
+
+    assert "info" == finding.severity.value
+    assert "AMQP 1.0 clients are not counted" in told(finding)
+    assert "may be stuck" not in told(finding)
+    assert ["links_not_reported"] == gaps(verdict, "pub-nacked-overflow")
+
+
+def test_what_an_amqp10_consumer_takes_is_not_refused():
+    """An AMQP 0-9-1 client publishes as much as is settled, to a queue that is full at each reading."""
+
+    def drained(t):
+        made = full(t)
+        done = int(8 * t)
+        return {
+            **made,
+            "queues": (queue(type="quorum", messages_ready=10, messages_unacked=1, stats=stats(publish=done),
+                             arguments={"x-max-length": 10, "x-overflow": "reject-publish"}),),
+            "sessions": (consumes(done + 1, done),),
+            "connections": (made["connections"][0],),
+        }  # fmt: skip
+
+    (finding,) = findings(look(film(drained, until=60)), "pub-nacked-overflow")
+
+    assert ("info", 0) == (finding.severity.value, finding.facts["refused"])
