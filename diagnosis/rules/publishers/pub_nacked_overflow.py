@@ -91,7 +91,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             severity = Severity.CRITICAL
         elif full.refused is None and full.without_confirms:
             severity = Severity.WARNING
-        elif min(level(seen.value) for seen in recent[-2:]) >= 1.0:
+        elif full.uncounted or min(level(seen.value) for seen in recent[-2:]) >= 1.0:
             severity = Severity.INFO
             full = replace(full, nacked=(), without_confirms=())
         else:

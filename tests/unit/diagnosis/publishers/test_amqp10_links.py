@@ -268,7 +268,9 @@ def test_a_full_queue_of_clients_that_nothing_counts_says_so():
 
     def limited(t):
         made, limits = old(t), {"x-max-length": 10, "x-overflow": "reject-publish"}
-        full_queue = queue(type="quorum", messages_ready=10, messages_unacked=1, stats=stats(), arguments=limits)
+        # It refuses until it has drained to 0.8 of its limit.
+        ready = 10 if t % 15 else 8
+        full_queue = queue(type="quorum", messages_ready=ready, messages_unacked=1, stats=stats(), arguments=limits)
         return {**made, "queues": (full_queue,)}
 
     verdict = look(film(limited, until=60))
