@@ -23,6 +23,7 @@ _SESSION = FieldTable(
     Field("number", "channel_number", count, required=True),
     Field("unsettled", "outgoing_unsettled_deliveries", count),
     Field("remote_incoming_window", "", if_defined(count)),
+    Field("incoming_window", "", if_defined(count)),
 )
 _LINK = (
     Field("handle", "", count, required=True),

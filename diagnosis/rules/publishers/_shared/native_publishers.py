@@ -87,6 +87,17 @@ def where_to(address: str | None) -> tuple[str, str] | None:
     return None
 
 
+def stopped_by_alarm(view: View) -> frozenset[str]:
+    """Return the connections of AMQP 1.0 publishers from which the broker takes nothing, while an alarm is in force.
+
+    Their state stays "running"; the broker closes the window of their sessions instead.
+    """
+    check = view.alarm_check
+    if not view.alarms and (check is None or check.ok is not False):
+        return frozenset()
+    return frozenset(each.connection_name for each in view.sessions if each.publishing and each.incoming_window == 0)
+
+
 def has_unreported_links(view: View, vhost: str) -> bool:
     """Return whether AMQP 1.0 clients are connected to a virtual host, and the broker does not report their links."""
     return not _reports_links(view) and any(each.vhost == vhost for each in _native(view))

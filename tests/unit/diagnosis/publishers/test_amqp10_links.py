@@ -1,11 +1,13 @@
 """Publishers over AMQP 1.0, and the balance of their queues: judged by links, as the broker counts nothing else."""
 
+from dataclasses import replace
+
 import pytest
 
 from ackscope.snapshot import AmqpLink, AmqpSession, Part
 from ackscope.topology import Binding, Bindings
 from diagnosis.text import render_inconclusive
-from tests.unit.diagnosis.pictures import WALL, connection, consumer, film, look, queue, stats, told
+from tests.unit.diagnosis.pictures import ALARM, OK, WALL, connection, consumer, film, look, queue, stats, told
 from tests.unit.diagnosis.publishers.films import exchange, findings
 
 WORKER, SHOP = "10.0.0.7:50001 -> 10.0.0.1:5672", "10.0.0.9:50002 -> 10.0.0.1:5672"
@@ -299,3 +301,20 @@ def test_what_an_amqp10_consumer_takes_is_not_refused():
     (finding,) = findings(look(film(drained, until=60)), "pub-nacked-overflow")
 
     assert ("info", 0) == (finding.severity.value, finding.facts["refused"])
+
+
+def test_an_alarm_stops_a_publisher_whose_connection_stays_running():
+    """The window of its session is closed; that of a consumer does not matter, as its outcomes are read."""
+
+    def alarmed(t, *checks):
+        made = frame(t, published=100, sent=100, settled=90, state="running")
+        sessions = tuple(replace(each, incoming_window=0) for each in made["sessions"])
+        return {**made, "sessions": sessions, "health": checks}
+
+    verdict = look(film(lambda t: alarmed(t, ALARM), until=60))
+    (finding,) = findings(verdict, "pub-blocked-by-alarm")
+
+    assert (["shop"], (SHOP,)) == (finding.facts["clients"], finding.involved.connections)
+    assert "'shop' (AMQP 1.0" in told(finding)
+    assert "shop" in findings(verdict, "memory-alarm")[0].involved.clients
+    assert [] == findings(look(film(lambda t: alarmed(t, OK), until=60)), "pub-blocked-by-alarm")
