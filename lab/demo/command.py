@@ -74,7 +74,7 @@ def _suited(spec: FaultSpec | None, args: argparse.Namespace) -> tuple[str, int]
         return args.broker or NAMES[0], args.nodes or 1
     broker = args.broker
     if broker is None:
-        broker = NAMES[0] if len(spec.versions) == len(SUITES) else spec.versions[-1]
+        broker = NAMES[0] if len(spec.brokers) == len(SUITES) else (spec.brokers or spec.versions)[0]
     asked = minor(find_broker(broker).version) if broker == NAMES[0] else broker
     if asked not in spec.versions:
         raise UsageError(
