@@ -32,6 +32,10 @@ SKEW_SECONDS = 6.0
 """Maximum difference in age between two statistics of one answer: the interval of 5 s, and some delay."""
 
 
+_OLDEST = 12.0
+"""Maximum age of a statistic: its queue refreshes it every 5 s, the management agent collects it every 5 s, and some
+delay. Source: https://www.rabbitmq.com/docs/management#statistics-interval; seen on 4.3.6.
+"""
 _REFRESHED = 4.5
 """Seconds after which a statistic is refreshed again: 5 s, and polls are not exactly 5 s apart."""
 
@@ -185,14 +189,15 @@ def ledger(history: Series[Queue], in_flight: int | None = None, skew: float = S
 def settled_after(history: Series[Queue], seconds: float) -> int:
     """Return how many messages clients may have settled in the seconds after the last reading, at the recent rate.
 
-    The delay between counters is added to the time. 0 if one reading only is known.
+    The age of that reading is added to the time, and half again to the number, because no rate is constant. 0 if one
+    reading only is known.
     """
     recent = last(history, 2 * SKEW_SECONDS)
     if not span(recent):
         return 0
     one, other = levels(recent[0].value), levels(recent[-1].value)
     discarded = 0 if one is None or other is None else max(0, other.discarded - one.discarded)
-    return math.ceil((delta(recent, *CONSUMED) + discarded) / span(recent) * (seconds + SKEW_SECONDS))
+    return math.ceil(1.5 * (delta(recent, *CONSUMED) + discarded) / span(recent) * (seconds + _OLDEST))
 
 
 def from_its_beginning(view: View, queue: Queue) -> Series[Queue]:

@@ -11,6 +11,7 @@ Source: https://www.rabbitmq.com/docs/connections#high-connection-churn
 from collections.abc import Iterator
 from dataclasses import replace
 
+from ackscope.clock import Instant
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Involved, Severity, Subject, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.churn import ChurnRate, churn_rate
@@ -31,6 +32,9 @@ from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
 
 NAME = "connection-churn"
 
+_LEAVES = 15.0
+"""Seconds within which a consumer that now reconnects in vain may still be listed, after the loop has begun."""
+
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every application whose connections come and go; the cluster where none of them is ever listed."""
@@ -41,19 +45,19 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     for closing in known:
         if closing.lasts >= view.thresholds.early and closing.rate >= limits.connection_churn_slow:
             waits = idle and not link_client(closing.connection)
-            starved = _starved(view, closing.connection.vhost) if waits else ()
+            starved = _starved(view, closing.connection.vhost, closing.since) if waits else ()
             yield _client_finding(view, closing, starved)
     total = churn_rate(view, "connection")
     if known or total is None:
         return
-    starved = _starved(view, None) if idle else ()
+    starved = _starved(view, None, total.since) if idle else ()
     slowest = limits.vain_rate if starved else limits.connection_churn_fast
     if total.lasts >= view.thresholds.early and total.rate >= slowest:
         yield _cluster_finding(view, total, starved)
 
 
-def _starved(view: View, vhost: str | None) -> tuple[Queue, ...]:
-    """Return the queues of a virtual host, or of all, that had no consumer lately and grow."""
+def _starved(view: View, vhost: str | None, since: Instant) -> tuple[Queue, ...]:
+    """Return the queues of a virtual host, or of all, that grow and had no consumer since a loop began."""
     return tuple(
         queue
         for queue in view.queues
@@ -69,6 +73,7 @@ def _starved(view: View, vhost: str | None) -> tuple[Queue, ...]:
         and queue.key not in dead_letter_targets(view)
         and queue.key not in alternate_places(view)
         and not had_consumer(view.history(queue)[-3:])
+        and not had_consumer(tuple(seen for seen in view.history(queue) if seen.at.since(since) > _LEAVES))
         and not (queue.stats.get or queue.stats.get_no_ack)
     )
 

@@ -120,6 +120,17 @@ def test_an_unlisted_application_explains_no_queues_of_several_virtual_hosts():
     assert {"bills", "render"} == {each.subject.name for each in verdict.findings if each.rule == "no-consumer"}
 
 
+def test_a_queue_whose_consumer_came_during_the_loop_is_not_that_of_the_loop():
+    """It is restarted now and then, while a health check connects all the time."""
+
+    def frame(t):
+        made = starving(t, brief=True, rate=1.0)
+        (render,) = made["queues"]
+        return {**made, "queues": (replace(render, consumers=int(60 < t < 90)),)}
+
+    assert [] == [each for each in look(film(frame, until=180)).findings if each.rule == "connection-churn"]
+
+
 @pytest.mark.parametrize(("declares", "said"), [(1, "406"), (0, "crashes at its start")])
 def test_declares_point_to_a_queue_with_other_properties(declares, said):
     """Without a declare it may be any error."""

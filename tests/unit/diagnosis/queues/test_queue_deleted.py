@@ -136,3 +136,16 @@ def test_it_explains_the_exchange_that_drops_messages_since():
     assert [("warning", "work")] == of(RULE, result)
     others = {each.rule for each in flat(result.findings)} - {RULE}
     assert {each.rule for each in result.findings}.isdisjoint(others)
+
+
+def test_a_queue_that_was_drained_and_then_deleted_lost_nothing():
+    """The last reading of a queue that is emptied at 20/s may be 12 s old, and 5 s passed until it was missed."""
+
+    def at(t):
+        drained_by = int(20 * max(0.0, t - 19))
+        if t >= 30:
+            return frame(t, queue("orders"))
+        drained = stats(publish=400, deliver_get=drained_by, get=drained_by, ack=drained_by)
+        return frame(t, queue("batch.1", messages_ready=400 - drained_by, stats=drained), queue("orders"))
+
+    assert [] == of(RULE, look(film(at, until=60)))
