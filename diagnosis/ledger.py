@@ -187,17 +187,16 @@ def ledger(history: Series[Queue], in_flight: int | None = None, skew: float = S
 
 
 def settled_after(history: Series[Queue], seconds: float) -> int:
-    """Return how many messages clients may have settled in the seconds after the last reading, at the recent rate.
+    """Return how many messages clients may have settled in the seconds after the last reading.
 
-    The age of that reading is added to the time, and half again to the number, because no rate is constant. 0 if one
-    reading only is known.
+    At their best recent rate; the age of that reading is added to the time. 0 if one reading only is known.
     """
-    recent = last(history, 2 * SKEW_SECONDS)
-    if not span(recent):
-        return 0
-    one, other = levels(recent[0].value), levels(recent[-1].value)
-    discarded = 0 if one is None or other is None else max(0, other.discarded - one.discarded)
-    return math.ceil(1.5 * (delta(recent, *CONSUMED) + discarded) / span(recent) * (seconds + _OLDEST))
+    best = 0.0
+    for older, newer in pairwise(last(history, 2 * SKEW_SECONDS)):
+        one, other = levels(older.value), levels(newer.value)
+        discarded = 0 if one is None or other is None else max(0, other.discarded - one.discarded)
+        best = max(best, (delta((older, newer), *CONSUMED) + discarded) / newer.at.since(older.at))
+    return math.ceil(best * (seconds + _OLDEST))
 
 
 def from_its_beginning(view: View, queue: Queue) -> Series[Queue]:
