@@ -102,6 +102,7 @@ class Node:
         churn: connections, channels and queues opened and closed at this node since it started, by the API's names.
         links: connections to the other running nodes.
         backlog: deleted objects that its statistics have not removed yet (`metrics_gc_queue_length`), total.
+        plugins: names of the enabled plugins; None if not reported.
     """
 
     name: str
@@ -150,6 +151,7 @@ class Node:
     churn: Mapping[str, int] = field(default_factory=dict)
     links: tuple[NodeLink, ...] = ()
     backlog: int | None = None
+    plugins: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,6 +292,9 @@ class Consumer:
             node and its peer are then those of its session. It has no prefetch.
         link_name, credit: of its AMQP 1.0 link. Credit is how many more messages it asked for.
         unsettled: messages that were delivered on its link and not settled; None if its session has other links too.
+        subscription: its number within its connection, if it uses the stream protocol and the broker lists it. It then
+            has no prefetch, and `credit` is how many more chunks of messages it asked for.
+        offset_lag: messages of the stream from its offset to the end; None if unknown, and for other protocols.
     """
 
     tag: str
@@ -311,6 +316,8 @@ class Consumer:
     link_name: str | None = None
     credit: int | None = None
     unsettled: int | None = None
+    subscription: int | None = None
+    offset_lag: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,8 +326,9 @@ class Connection:
 
     Attributes:
         client_name: the name that the application set: the `connection_name` client property, else the AMQP 1.0
-            container id, unless a library generated that.
+            container id or the MQTT client id, unless a library generated that.
         container_id: AMQP 1.0 only.
+        client_id: MQTT only.
         state: running, blocking, blocked, flow, ...
         heartbeat: seconds; 0 is off.
         recv_oct, send_oct: bytes; recv_cnt, send_cnt: packets; send_pend: bytes waiting to be sent
@@ -336,6 +344,7 @@ class Connection:
     client_name: str | None = None
     client_product: str | None = None
     container_id: str | None = None
+    client_id: str | None = None
     peer_host: str | None = None
     peer_port: int | None = None
     channels: int | None = None
@@ -403,6 +412,73 @@ class AmqpSession:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StreamConsumer:
+    """One consumer that uses the stream protocol (`/api/stream/consumers`).
+
+    Attributes:
+        subscription: its number within its connection.
+        credit: how many more chunks of messages it asked for.
+        consumed: messages sent to it since it subscribed.
+        offset: of what it was sent last: the last message, or up to 4.0 the first one of that chunk.
+        offset_lag: messages from there to the end of the stream.
+        active: False while another consumer of a group with a single active one is active.
+        filtered: it asked for some of the messages only, so that the broker skips others.
+    """
+
+    connection_name: str
+    subscription: int
+    vhost: str
+    queue: str
+    node: str | None = None
+    user: str | None = None
+    credit: int | None = None
+    consumed: int | None = None
+    offset: int | None = None
+    offset_lag: int | None = None
+    active: bool | None = None
+    filtered: bool = False
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """The identity of a consumer: its connection and number."""
+        return (self.connection_name, self.subscription)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamPublisher:
+    """One publisher that uses the stream protocol (`/api/stream/publishers`).
+
+    Attributes:
+        number: its number within its connection.
+        reference: its name, by which the broker leaves out duplicates.
+        published, confirmed, errored: messages since it was declared.
+    """
+
+    connection_name: str
+    number: int
+    vhost: str
+    queue: str
+    node: str | None = None
+    user: str | None = None
+    reference: str | None = None
+    published: int | None = None
+    confirmed: int | None = None
+    errored: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamClients:
+    """Publishers and consumers that use the stream protocol.
+
+    Attributes:
+        consumers, publishers: None if the broker does not list them: `rabbitmq_stream_management` is not enabled.
+    """
+
+    consumers: tuple[StreamConsumer, ...] | None = None
+    publishers: tuple[StreamPublisher, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Alarm:
     """A resource alarm in force: publishers of the whole cluster are blocked."""
 
@@ -447,6 +523,7 @@ class Snapshot:
     consumers: Part[tuple[Consumer, ...]] = field(default_factory=Part)
     connections: Part[tuple[Connection, ...]] = field(default_factory=Part)
     sessions: Part[tuple[AmqpSession, ...]] = field(default_factory=Part)
+    streams: Part[StreamClients] = field(default_factory=Part)
     health: Part[tuple[HealthCheck, ...]] = field(default_factory=Part)
     exchanges: Part[tuple[Exchange, ...]] = field(default_factory=Part)
     bindings: Part[Bindings] = field(default_factory=Part)
@@ -487,6 +564,7 @@ FAMILIES = (
     "consumers",
     "connections",
     "sessions",
+    "streams",
     "health",
     "exchanges",
     "bindings",

@@ -37,6 +37,7 @@ from exporter.broker.queue_reader import (
 )
 from exporter.broker.session import connection_pool
 from exporter.broker.settings import ManagementSettings
+from exporter.broker.stream_clients import PLUGIN as STREAM_PLUGIN
 
 _PREREQUISITE_WAIT_SECONDS = 1.0
 
@@ -142,6 +143,8 @@ class BrokerReader:
         """
         if family == METRICS:
             return self._scrape()
+        if family == "streams" and not any(STREAM_PLUGIN in (node.plugins or ()) for node in self._node_records):
+            return {}
         paths, mode, *_ = FAMILIES[family]
         client = self._clients[family]
         match mode:
@@ -275,7 +278,7 @@ class BrokerReader:
         metrics, overview = self.metrics, self._overview
         if family == "queues" and metrics is not None and overview is not None and metrics.wanted(overview):
             self._metrics_attempted.wait(self._timeout)
-        if POLLED[family].mode in {FetchMode.PER_NODE, FetchMode.METRICS}:
+        if family == "streams" or POLLED[family].mode in {FetchMode.PER_NODE, FetchMode.METRICS}:
             self._nodes_attempted.wait(max(0.0, self._prerequisites_deadline - time.monotonic()))
         if POLLED[family].mode is FetchMode.PER_CONNECTION:
             # The list of connections is long on some brokers. Without it, no session would be known.
