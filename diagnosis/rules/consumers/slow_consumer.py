@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from ackscope.findings import Suppressed
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.consumers._shared.consumer_capacity import network_bound, saturated_queues, saturation_finding
+from diagnosis.rules.consumers._shared.mqtt import uncounted
 from diagnosis.rules.consumers._shared.objects import queue_subject
 from diagnosis.rules.consumers._shared.sessions import unreported
+from diagnosis.rules.consumers._shared.stream_readers import lagging_finding, unlisted, worst_readers
 
 NAME = "slow-consumer"
 
@@ -18,6 +20,9 @@ NAME = "slow-consumer"
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that grows while its consumers work at capacity."""
     yield from unreported(view, NAME)
+    yield from unlisted(view, NAME)
+    yield from uncounted(view, NAME)
+    yield from (lagging_finding(view, NAME, found) for found in worst_readers(view))
     for found in saturated_queues(view):
         by_network = network_bound(view, found)
         if by_network:
@@ -26,5 +31,5 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             subject = queue_subject(found.queue)
             yield Suppressed(rule=NAME, subject=subject, reason="usual_backlog", facts=found.usual)
         else:
-            facts = {"compared": found.compared, "round_trip_needed": by_network is None}
+            facts = {"compared": found.compared, "round_trip_needed": by_network is None, "lag": None}
             yield saturation_finding(NAME, found, facts)

@@ -1,0 +1,93 @@
+"""Consumers that use MQTT: the queue counts nothing, the connection its bytes."""
+
+import pytest
+
+from diagnosis.text import render_inconclusive
+from tests.unit.diagnosis.consumers.results import found, only
+from tests.unit.diagnosis.pictures import PEER, WALL, connection, consumer, film, look, queue, stats, told
+
+NAME = "mqtt-subscription-meter-7qos1"
+
+
+def frame(ready, *, held=10, sent=0, received=0, consumers=1, **fields):
+    """The queue of a session, and its client if it is connected."""
+    client = connection(client_name="meter-7", client_id="meter-7", protocol="MQTT 3-1-1", channels=None, heartbeat=30,
+                        send_oct=sent, recv_oct=received, connected_at=WALL - 60, **fields)  # fmt: skip
+    own = consumer(NAME, tag="mqtt", channel_name=None, prefetch_count=10)
+    return {
+        "queues": (queue(NAME, messages_ready=ready, messages_unacked=held, consumers=consumers, stats=stats()),),
+        "consumers": (own,) * consumers,
+        "connections": (client,) * consumers,
+        "channels": (),
+    }
+
+
+def pings(t):
+    """Bytes of pings, one in 30 s."""
+    return 2 * int(t / 30)
+
+
+def stuck(t):
+    """It got ten and acknowledges none."""
+    return frame(5 * int(t), sent=500 + pings(t), received=100 + pings(t))
+
+
+def works(t):
+    """Its window is full, and it acknowledges two a second; five arrive."""
+    return frame(3 * int(t), sent=40 * int(t), received=8 * int(t))
+
+
+def test_a_client_that_never_acknowledges_is_stuck():
+    """It is told by the bytes, because no counter moves."""
+    finding = only(look(film(stuck, until=60)))
+
+    assert ("stuck-consumer", "critical", NAME) == (finding.rule, finding.severity.value, finding.subject.name)
+    assert (("meter-7",), (PEER,)) == (finding.involved.clients, finding.involved.connections)
+    assert {"mqtt": True, "full": True, "unacked": 10, "prefetch": 10} == {
+        key: finding.facts[key] for key in ("mqtt", "full", "unacked", "prefetch")
+    }
+    for words in ("sends no PUBACK", "'meter-7'", f"connection '{PEER}'", "prefetch 10"):
+        assert words in told(finding)
+
+
+@pytest.mark.parametrize(
+    "calm",
+    [
+        works,
+        # It holds all it may, and nothing waits.
+        lambda t: frame(0, sent=500, received=100),
+        # Nothing arrives any more.
+        lambda t: frame(50, sent=500, received=100),
+        # It publishes, and is sent acknowledgements: what it settles cannot be told.
+        lambda t: frame(5 * int(t), sent=40 * int(t), received=400 * int(t)),
+        lambda t: frame(5 * int(t), held=3, sent=500, received=100),
+        lambda t: frame(5 * int(t), sent=500, received=100, state="blocked"),
+    ],
+    ids=["works", "nothing waits", "nothing arrives", "publishes", "may hold more", "alarm"],
+)
+def test_clients_that_are_not_stuck(calm):
+    """No finding without evidence."""
+    assert [] == [each for each in found(look(film(calm, until=170))) if each[0] in {"stuck-consumer", "slow-consumer"}]
+
+
+def test_a_slow_client_is_not_passed_over():
+    """How fast it is cannot be told, because neither arrivals nor acknowledgements are counted."""
+    verdict = look(film(works, until=120))
+    (gap,) = [each for each in verdict.inconclusive if each.reason == "mqtt_not_counted"]
+    text = render_inconclusive(gap)
+
+    assert "slow-consumer" == gap.rule
+    assert NAME in text.because
+    assert "'meter-7'" in text.needs
+    assert [] == [each for each in look(film(stuck, until=60)).inconclusive if each.reason == "mqtt_not_counted"]
+
+
+def test_a_session_whose_client_went_away_is_named_by_its_client():
+    """The queue tells the client id, because its connection is gone."""
+    verdict = look(film(lambda t: frame(5 * int(t), held=0, consumers=0), until=240))
+    finding = only(verdict)
+
+    assert ("no-consumer", "warning", NAME) == (finding.rule, finding.severity.value, finding.subject.name)
+    assert ("meter-7",) == finding.involved.clients
+    for words in ("MQTT", "'meter-7'"):
+        assert words in told(finding)
