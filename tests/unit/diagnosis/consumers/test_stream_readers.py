@@ -107,7 +107,7 @@ def test_readers_that_are_not_listed_are_told():
     verdict = look(film(lambda t: frame(0, 10 * int(t), listed=False, age=60), until=60))
     gaps = [each for each in verdict.inconclusive if each.reason == "readers_not_listed"]
 
-    assert set(RULES) == {each.rule for each in gaps}
+    assert {*RULES, "stream-retention-loss"} == {each.rule for each in gaps}
     assert [] == mine(verdict)
     text = render_inconclusive(gaps[0])
     assert "'events' in vhost '/'" in text.because
