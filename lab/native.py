@@ -57,7 +57,7 @@ def _library(module: str, package: str) -> Any:
         ) from None
 
 
-class StreamClients:
+class StreamConnections:
     """Connections over the stream protocol, all served by one thread.
 
     Args:

@@ -5,7 +5,7 @@ from typing import Any
 
 from ackscope.findings import Subject
 from lab.faults.fault import Fault, FaultSpec
-from lab.native import CLIENTS, StreamClients, listener
+from lab.native import CLIENTS, StreamConnections, listener
 
 _BROKERS = ("4.0", "4.3")
 _RATE, _SLOW = 20.0, 4.0
@@ -16,8 +16,8 @@ _LEAKED, _MOST = 10, 300
 _CYCLES, _CONNECTIONS = 8, 2.0
 
 
-def _clients(fault: Fault) -> StreamClients:
-    clients = StreamClients(fault.address, listener(fault.ask, "stream"))
+def _clients(fault: Fault) -> StreamConnections:
+    clients = StreamConnections(fault.address, listener(fault.ask, "stream"))
     fault.later(clients.close)
     return clients
 
