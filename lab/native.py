@@ -29,6 +29,8 @@ _TIMEOUT = 10.0
 _FRAME = 1024 * 1024
 _HEARTBEAT = 60
 _SUBSCRIPTION = 0
+_AGAIN = 4
+"""Seconds until an MQTT client connects again. Much briefer connections are in no list of the broker."""
 
 
 def listener(ask: Callable[[str, str], Any], protocol: str) -> int:
@@ -212,7 +214,7 @@ class MqttClient:
             reconnect_on_failure=again,
         )
         self._client.username_pw_set(address.username, address.password)
-        self._client.reconnect_delay_set(min_delay=1, max_delay=1)
+        self._client.reconnect_delay_set(min_delay=_AGAIN, max_delay=_AGAIN)
         self._client.on_message = self._take
         self._handle = handle
         self.received = 0

@@ -258,7 +258,7 @@ def _writers(drawing: _Drawing, stream: str, rows: pd.DataFrame) -> None:
     """Add the clients that publish to a stream with the stream protocol, one box per client name."""
     groups = [(str(client), mine) for client, mine in rows.groupby("client", sort=True)]
     for client, mine in groups[:SHOWN]:
-        waiting, refused = mine["unconfirmed"].sum(min_count=1), mine["errored"].sum()
+        waiting, refused = mine["unconfirmed"].sum(min_count=1), float(mine["errored"].sum())
         details = [] if pd.isna(waiting) else [f"{waiting:,.0f} unconfirmed"]
         details += [f"{refused:,.0f} refused"] if refused else []
         details += [fmt.plural(len(mine), "publisher")] if len(mine) > 1 else []

@@ -11,7 +11,7 @@ from lab.native import CLIENTS, MqttClient, listener
 _BROKERS = ("4.0", "4.3")
 _RATE = 10.0
 _READY = 20
-_CYCLES = 6.0
+_CYCLES = 20.0
 
 
 def _queue(client_id: str) -> str:
@@ -65,7 +65,7 @@ def _slowly(_message: Any) -> bool:
 
 
 def _share_id(fault: Fault) -> None:
-    """Connect two clients with one id: each connection ends the other one, and both connect again after a second."""
+    """Connect two clients with one id: each connection ends the other one, and both connect again."""
     port = listener(fault.ask, "mqtt")
     for _ in range(2):
         _client(fault, port, "fault-mqtt-shared-id", again=True)

@@ -13,7 +13,8 @@ _AHEAD = 60
 """Messages that a reader is behind when the fault is in effect."""
 _SEGMENT, _RETAINED, _BYTES = 100_000, 300_000, 2_000
 _LEAKED, _MOST = 10, 300
-_CYCLES, _CONNECTIONS = 8, 2.0
+_CONNECTIONS = 2.0
+_WORKERS, _LIVES = 5, 8.0
 
 
 def _clients(fault: Fault) -> StreamConnections:
@@ -79,13 +80,14 @@ def _leak(fault: Fault) -> None:
 
 
 def _churn(fault: Fault) -> None:
-    """Connect and disconnect; each connection stays open until the next one is due."""
+    """Run five workers that end after eight seconds and start again: briefer connections are in no list."""
     clients = _clients(fault)
-    for times, _ in enumerate(fault.ticks(1 / _CONNECTIONS), start=1):
-        client = clients.connect("fault-stream-connection-churn")
-        fault.ending.wait(0.5 / _CONNECTIONS)
-        clients.disconnect(client)
-        if times == _CYCLES:
+    workers: list[Any] = []
+    for started, _ in enumerate(fault.ticks(_LIVES / _WORKERS), start=1):
+        workers.append(clients.connect("fault-stream-connection-churn"))
+        if len(workers) > _WORKERS:
+            clients.disconnect(workers.pop(0))
+        if started == 2 * _WORKERS:
             fault.announce()
 
 
@@ -151,7 +153,7 @@ SPECS = (
     _spec(
         "stream-connection-churn",
         "connection-churn",
-        "a client of the stream protocol connects and disconnects twice a second",
+        "five workers that use the stream protocol end after 8 s each, and start again",
         _churn,
         subject=Subject(kind="connection", name="fault-stream-connection-churn"),
         apart=True,
