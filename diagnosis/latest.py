@@ -19,8 +19,8 @@ from ackscope.snapshot import (
     Part,
     Queue,
     Snapshot,
-    StreamClients,
 )
+from ackscope.streams import StreamClients
 from ackscope.topology import (
     AuthAttempts,
     Binding,

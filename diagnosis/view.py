@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 from ackscope.baselines import Band, Baselines, NoBand, NotYet
 from ackscope.clock import Instant
 from ackscope.records import ProbeOutcome
-from ackscope.snapshot import AmqpSession, Channel, Connection, Consumer, Queue, StreamConsumer
+from ackscope.snapshot import AmqpSession, Channel, Connection, Consumer, Queue
+from ackscope.streams import StreamConsumer
 from diagnosis.differences import Readings
 from diagnosis.latest import LatestReadings
 from diagnosis.series import life

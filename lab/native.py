@@ -29,7 +29,7 @@ _TIMEOUT = 10.0
 _FRAME = 1024 * 1024
 _HEARTBEAT = 60
 _SUBSCRIPTION = 0
-_AGAIN = 4
+_AGAIN = 7
 """Seconds until an MQTT client connects again. Much briefer connections are in no list of the broker."""
 
 

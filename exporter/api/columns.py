@@ -8,7 +8,8 @@ from typing import Any
 
 from ackscope.clock import Instant
 from ackscope.counters import MessageStats
-from ackscope.snapshot import Channel, Connection, Consumer, Node, Queue, StreamPublisher
+from ackscope.snapshot import Channel, Connection, Consumer, Node, Queue
+from ackscope.streams import StreamPublisher
 from ackscope.topology import Binding, Exchange
 from diagnosis.series import last
 from diagnosis.window import Window

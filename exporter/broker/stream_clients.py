@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ackscope.snapshot import Consumer, Part, StreamConsumer
+from ackscope.snapshot import Consumer, Part
+from ackscope.streams import StreamConsumer
 
 PLUGIN = "rabbitmq_stream_management"
 """The plugin that lists them. Without it its paths are not requested: each request would be an error in a log."""

@@ -13,7 +13,8 @@ from itertools import pairwise
 
 from ackscope.clock import Instant
 from ackscope.findings import Certainty, Evidence, Finding, Severity, Unit, source
-from ackscope.snapshot import Queue, StreamConsumer
+from ackscope.snapshot import Queue
+from ackscope.streams import StreamConsumer
 from diagnosis.contract import ConsumerPath, RuleResult, View
 from diagnosis.facts import consumer_facts, queue_facts
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject

@@ -2,7 +2,7 @@
 
 from typing import Any, TypeVar
 
-from ackscope.snapshot import StreamClients, StreamConsumer, StreamPublisher
+from ackscope.streams import StreamClients, StreamConsumer, StreamPublisher
 from exporter.broker.fetch import is_error
 from exporter.broker.fields import (
     Field,

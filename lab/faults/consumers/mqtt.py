@@ -11,7 +11,7 @@ from lab.native import CLIENTS, MqttClient, listener
 _BROKERS = ("4.0", "4.3")
 _RATE = 10.0
 _READY = 20
-_CYCLES = 20.0
+_CYCLES = 30.0
 
 
 def _queue(client_id: str) -> str:

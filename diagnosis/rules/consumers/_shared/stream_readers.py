@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Inconclusive, Severity, Unit, source
-from ackscope.snapshot import Queue, StreamConsumer
+from ackscope.snapshot import Queue
+from ackscope.streams import StreamConsumer
 from diagnosis.contract import ConsumerPath, View
 from diagnosis.facts import consumer_facts, queue_facts
 from diagnosis.rules.clients._shared.connections import age_seconds
@@ -235,6 +236,7 @@ def lagging_finding(view: View, rule: str, found: LaggingReader) -> Finding:
             "compared": None,
             "round_trip_needed": False,
             "lag": found.lag,
+            "mqtt": False,
         },
         evidence=(
             reader_evidence(found.link),

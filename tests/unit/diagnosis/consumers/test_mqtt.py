@@ -53,29 +53,38 @@ def test_a_client_that_never_acknowledges_is_stuck():
 @pytest.mark.parametrize(
     "calm",
     [
-        works,
         # It holds all it may, and nothing waits.
         lambda t: frame(0, sent=500, received=100),
         # Nothing arrives any more.
         lambda t: frame(50, sent=500, received=100),
-        # It publishes, and is sent acknowledgements: what it settles cannot be told.
-        lambda t: frame(5 * int(t), sent=40 * int(t), received=400 * int(t)),
         lambda t: frame(5 * int(t), held=3, sent=500, received=100),
         lambda t: frame(5 * int(t), sent=500, received=100, state="blocked"),
     ],
-    ids=["works", "nothing waits", "nothing arrives", "publishes", "may hold more", "alarm"],
+    ids=["nothing waits", "nothing arrives", "may hold more", "alarm"],
 )
 def test_clients_that_are_not_stuck(calm):
     """No finding without evidence."""
     assert [] == [each for each in found(look(film(calm, until=170))) if each[0] in {"stuck-consumer", "slow-consumer"}]
 
 
-def test_a_slow_client_is_not_passed_over():
-    """How fast it is cannot be told, because neither arrivals nor acknowledgements are counted."""
-    verdict = look(film(works, until=120))
+def test_a_slow_client_is_named_without_a_pace():
+    """Neither arrivals nor acknowledgements are counted."""
+    finding = only(look(film(works, until=170)))
+
+    assert ("slow-consumer", "warning", NAME) == (finding.rule, finding.severity.value, finding.subject.name)
+    assert ("meter-7",) == finding.involved.clients
+    assert 3 == pytest.approx(finding.facts["growth_rate"], rel=0.1)
+    for words in ("MQTT client 'meter-7'", "3/s more arrive", "its pace is unknown"):
+        assert words in told(finding)
+
+
+def test_without_the_bytes_of_the_connection_it_is_unknown_which_it_is():
+    """Slow or stuck: the reason names queue and client."""
+    verdict = look(film(lambda t: frame(3 * int(t), sent=None, received=None), until=120))
     (gap,) = [each for each in verdict.inconclusive if each.reason == "mqtt_not_counted"]
     text = render_inconclusive(gap)
 
+    assert [] == found(verdict)
     assert "slow-consumer" == gap.rule
     assert NAME in text.because
     assert "'meter-7'" in text.needs

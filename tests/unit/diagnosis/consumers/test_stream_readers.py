@@ -2,7 +2,8 @@
 
 import pytest
 
-from ackscope.snapshot import Node, StreamClients, StreamConsumer
+from ackscope.snapshot import Node
+from ackscope.streams import StreamClients, StreamConsumer
 from diagnosis.text import render_inconclusive
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.consumers.results import found, only

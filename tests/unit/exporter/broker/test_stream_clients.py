@@ -2,7 +2,8 @@
 
 import pytest
 
-from ackscope.snapshot import Part, StreamClients
+from ackscope.snapshot import Part
+from ackscope.streams import StreamClients
 from exporter.broker.endpoints.connections import decode_connections
 from exporter.broker.endpoints.consumers import decode_consumers
 from exporter.broker.endpoints.streams import decode_streams
