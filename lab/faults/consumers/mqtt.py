@@ -119,5 +119,7 @@ SPECS = (
         _share_id,
         subject=Subject(kind="connection", name="fault-mqtt-shared-id"),
         apart=True,
+        # Each connection lives for 7 s, and three of them are a loop.
+        one_shot=False,
     ),
 )
