@@ -36,7 +36,6 @@ class Row:
         others: "severity rule subject" of unexpected findings.
         cleared: seconds from its end to the end of its finding; None if the finding did not end in time.
         failed: why it was not injected.
-        unsure: reasons of its rule for being inconclusive that name its subject, while it has no finding.
         peers: publisher of rules -> names of alerts whose condition began to hold during the fault.
         named_by: publishers with an alert whose name states the cause.
         peers_wait: publisher -> shortest waiting time (`for`) of its alerts, seconds.
@@ -52,7 +51,6 @@ class Row:
     others: list[str] = field(default_factory=list)
     cleared: float | None = None
     failed: str = ""
-    unsure: list[str] = field(default_factory=list)
     peers: dict[str, list[str]] = field(default_factory=dict)
     named_by: list[str] = field(default_factory=list)
     peers_wait: dict[str, float] = field(default_factory=dict)
@@ -193,10 +191,8 @@ def _watch(
             look = threading.Thread(target=_once, args=(stage, held, rows))
             look.start()
         found = flat(stage.findings())
-        unsure = stage.unsure()
         for item in tuple(held):
             _see(item, found, rows[item.spec.name])
-            _see_unsure(item, unsure, rows[item.spec.name])
         strange = [
             f"{each['severity']} {_name(each)}" for each, under in found if _is_strange(each, under, expected, before)
         ]
@@ -229,12 +225,6 @@ def _see(item: Held, found: Sequence[tuple[FindingDocument, FindingDocument | No
             row.seconds, row.severity = time.monotonic() - item.since, each["severity"]
             row.under = under["rule"] if under else ""
             return
-
-
-def _see_unsure(item: Held, unsure: Sequence[FindingDocument], row: Row) -> None:
-    about = repr(item.subject["name"])
-    reasons = {each["reason"] for each in unsure if each["rule"] == item.spec.rule and about in each["because"]}
-    row.unsure = sorted({*row.unsure, *reasons})
 
 
 def _once(stage: Scene, held: Sequence[Held], rows: dict[str, Row]) -> None:

@@ -57,12 +57,6 @@ def rows_table(rows: Sequence[Row], found: Sequence[Mapping[str, Any]]) -> list[
     text += ["", note]
     tried = [row for row in rows if not row["failed"]]
     text += ["", f"{sum(row['seconds'] is not None for row in tried)} of {len(tried)} named"]
-    silent = [row for row in tried if row["seconds"] is None]
-    text += [
-        f"not named, {row['fault']} ({row['broker']}): "
-        + (f"inconclusive ({', '.join(row['unsure'])})" if row.get("unsure") else "nothing was said")
-        for row in silent
-    ]
     text += [f"not injected: {row['fault']} ({row['broker']}): {row['failed']}" for row in rows if row["failed"]]
     text += [
         f"also said, {row['fault']} ({row['broker']}): {'; '.join(row['others'])}" for row in rows if row["others"]
