@@ -124,8 +124,8 @@ def slow_sessions(view: View) -> Iterator[SlowSession]:
             start = older.at
         growing = () if start is None else tuple(seen for seen in full if seen.at.mono >= start.mono)
         connection = link.connection
-        taken = last(view.connection_history(connection.name), limits.interval) if connection is not None else ()
-        if span(growing) >= limits.early and len(taken) > 1 and _known(taken) and not _quiet(taken[0], taken[-1]):
+        recent = last(view.connection_history(connection.name), limits.interval) if connection is not None else ()
+        if span(growing) >= limits.early and len(recent) > 1 and _known(recent) and not _quiet(recent[0], recent[-1]):
             yield SlowSession(queue=queue, link=link, growing=growing)
 
 
