@@ -108,7 +108,8 @@ def _served_for_nothing(view: View) -> dict[str, list[str]]:
     """Return the queues of each virtual host that are empty, have consumers and got nothing."""
     found: dict[str, list[str]] = defaultdict(list)
     for queue in view.queues:
-        if queue.consumers and not queue.messages and not _moves(view.history(queue)):
+        # Sessions of MQTT clients count nothing, and have names that differ in the client id.
+        if queue.consumers and not queue.messages and mqtt_client(queue) is None and not _moves(view.history(queue)):
             found[queue.vhost].append(queue.name)
     return found
 

@@ -1,5 +1,7 @@
 """Consumers that use MQTT: the queue counts nothing, the connection its bytes."""
 
+from dataclasses import replace
+
 import pytest
 
 from diagnosis.text import render_inconclusive
@@ -92,11 +94,17 @@ def test_without_the_bytes_of_the_connection_it_is_unknown_which_it_is():
 
 
 def test_a_session_whose_client_went_away_is_named_by_its_client():
-    """The queue tells the client id, because its connection is gone."""
-    verdict = look(film(lambda t: frame(5 * int(t), held=0, consumers=0), until=240))
-    finding = only(verdict)
+    """The queue tells the client id, because its connection is gone; another session is no misspelt name of it."""
+
+    def away(t):
+        made, other = frame(5 * int(t), held=0, consumers=0), frame(0, held=0)
+        session = replace(other["queues"][0], name=NAME.replace("meter", "meters"))
+        return {**other, "queues": (*made["queues"], session), "consumers": ()}
+
+    finding = only(look(film(away, until=240)))
 
     assert ("no-consumer", "warning", NAME) == (finding.rule, finding.severity.value, finding.subject.name)
     assert ("meter-7",) == finding.involved.clients
+    assert finding.facts["namesake"] is None
     for words in ("MQTT", "'meter-7'"):
         assert words in told(finding)
