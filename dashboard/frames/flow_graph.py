@@ -259,7 +259,7 @@ def _writers(drawing: _Drawing, stream: str, rows: pd.DataFrame) -> None:
     groups = [(str(client), mine) for client, mine in rows.groupby("client", sort=True)]
     for client, mine in groups[:SHOWN]:
         waiting, refused = mine["unconfirmed"].sum(min_count=1), float(mine["errored"].sum())
-        details = [] if pd.isna(waiting) else [f"{waiting:,.0f} unconfirmed"]
+        details = [] if math.isnan(waiting) else [f"{waiting:,.0f} unconfirmed"]
         details += [f"{refused:,.0f} refused"] if refused else []
         details += [fmt.plural(len(mine), "publisher")] if len(mine) > 1 else []
         box = FlowBox(PUBLISHER, client or "unknown client", (*details, STREAM))
