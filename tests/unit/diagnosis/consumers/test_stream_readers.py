@@ -113,3 +113,15 @@ def test_readers_that_are_not_listed_are_told():
     text = render_inconclusive(gaps[0])
     assert "'events' in vhost '/'" in text.because
     assert "rabbitmq-plugins enable rabbitmq_stream_management" in text.needs
+
+
+def test_a_connection_of_a_stream_is_not_idle_for_want_of_channels():
+    """It never has any, so it is not the former consumer of a queue that lost its own."""
+
+    def lost(t):
+        made = frame(10 * int(t), 10 * int(t))
+        return {**made, "queues": (*made["queues"], queue("orders", messages_ready=int(t), consumers=0))}
+
+    finding = next(each for each in look(film(lost, until=60)).findings if each.subject.name == "orders")
+
+    assert ("no-consumer", []) == (finding.rule, finding.facts["idle_connections"])
