@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from ackscope.clock import Clock
-from ackscope.errors import BrokerError
+from ackscope.errors import BrokerError, Unreachable
 from ackscope.failures import FailurePhrase
 from ackscope.snapshot import Node, Overview
 from exporter.broker.amqp_sessions import AmqpSessions
@@ -143,10 +143,14 @@ class BrokerReader:
         """
         if family == METRICS:
             return self._scrape()
-        if family == "streams" and not any(STREAM_PLUGIN in (node.plugins or ()) for node in self._node_records):
-            return {}
         paths, mode, *_ = FAMILIES[family]
         client = self._clients[family]
+        if family == "streams":
+            if not self._node_records:
+                where = f"{client.address.where}{client.address.path}"
+                raise Unreachable(f"{where}{paths[0]}: no node is known; see why /api/nodes cannot be read")
+            if not any(STREAM_PLUGIN in (node.plugins or ()) for node in self._node_records):
+                return {}
         match mode:
             case FetchMode.SINGLE:
                 return client.get(paths[0], adaptive=family not in _CONSTANT_SIZE)
