@@ -368,11 +368,10 @@ class AmqpLink:
 
     Attributes:
         handle: its number in the session; the consumer tag of a consuming link.
-        address: the source of a consuming link, the target of a publishing one.
-        queue: the queue that a consuming link consumes from.
+        address, queue: the source of a consuming link and its queue; the target of a publishing one.
         credit: how many more messages the receiver asked for.
         delivery_count: messages sent on it since it was attached.
-        settled_by_sender: whether deliveries count as settled at once, as with automatic acknowledgement.
+        settled_by_sender: whether messages are settled when they are sent; None also if each message says that.
         unconfirmed: messages of a publishing link that the broker has not settled yet.
     """
 
@@ -393,7 +392,7 @@ class AmqpSession:
     Attributes:
         number: its channel number.
         unsettled: messages delivered to the client and not settled, on all its links together.
-        remote_incoming_window: how many more transfers the client accepts on this session.
+        remote_incoming_window, incoming_window: how many more transfers the client and the broker accept.
         consuming, publishing: its links, by what the client does.
         read_at: when it was read; of many connections, each reading of the family reads some.
     """
@@ -402,6 +401,7 @@ class AmqpSession:
     number: int
     unsettled: int | None = None
     remote_incoming_window: int | None = None
+    incoming_window: int | None = None
     consuming: tuple[AmqpLink, ...] = ()
     publishing: tuple[AmqpLink, ...] = ()
     read_at: Instant | None = None

@@ -84,8 +84,8 @@ def fault(place: Place, spec: FaultSpec) -> dict[str, Any]:
 
 
 def _must_fit(spec: FaultSpec, state: State) -> None:
-    if minor(state.broker) not in spec.brokers:
-        others = " or ".join(spec.brokers)
+    if minor(state.broker) not in spec.versions:
+        others = " or ".join(spec.versions)
         raise UsageError(
             f"fault {spec.name} is not available for RabbitMQ {state.broker}; start a lab with --broker {others}"
         )

@@ -12,7 +12,7 @@ from bench.bench import Bench, Document, progress
 from bench.diagnosis.figures import goals, rows_table
 from bench.diagnosis.peers import Alert
 from bench.diagnosis.scene import SOURCES, FindingDocument, Held, Scene, flat, scene
-from lab.brokers import SUITES
+from lab.brokers import SUITES, minor
 from lab.faults import FAULTS
 from lab.faults.fault import FaultSpec
 
@@ -31,6 +31,9 @@ class Row:
     Attributes:
         seconds: from its being in effect to its finding; None without a finding.
         severity: of its first finding.
+        clients: those that its finding names, at the end of the fault.
+        open: whether this version does not tell enough, so that a reason is expected instead of a name.
+        unsure: reason for which its rule says that it cannot tell, if the fault was not named; "" without.
         under: rule of the cause whose consequence its finding was; "" for a finding of its own.
         once: whether `ackscope diagnose` named it; None if one run cannot show the fault.
         others: "severity rule subject" of unexpected findings.
@@ -46,6 +49,9 @@ class Row:
     fault: str
     seconds: float | None = None
     severity: str = ""
+    clients: list[str] = field(default_factory=list)
+    open: bool = False
+    unsure: str = ""
     under: str = ""
     once: bool | None = None
     others: list[str] = field(default_factory=list)
@@ -86,7 +92,9 @@ def _chosen(args: argparse.Namespace, broker: str) -> list[FaultSpec]:
     return [
         spec
         for spec in FAULTS.values()
-        if broker in spec.brokers and (not args.fault or spec.name in args.fault) and args.nodes in {0, spec.nodes}
+        if broker in (spec.brokers if args.compare else spec.versions)
+        and (not args.fault or spec.name in args.fault)
+        and args.nodes in {0, spec.nodes}
     ]
 
 
@@ -144,7 +152,10 @@ def hold(stage: Scene, nodes: int, batch: Sequence[FaultSpec]) -> tuple[list[Row
     """
     version = stage.lab.broker
     progress(f"{version}, {nodes} nodes: {', '.join(spec.name for spec in batch)}")
-    rows = {spec.name: Row(broker=version, nodes=nodes, fault=spec.name) for spec in batch}
+    rows = {
+        spec.name: Row(broker=version, nodes=nodes, fault=spec.name, open=minor(version) not in spec.brokers)
+        for spec in batch
+    }
     before = {_name(found) for found, _ in flat(stage.findings())}
     held_before = stage.peers.holding() if stage.peers else set()
     with ExitStack() as stack:
@@ -152,11 +163,13 @@ def hold(stage: Scene, nodes: int, batch: Sequence[FaultSpec]) -> tuple[list[Row
         injecting = threading.Thread(target=_inject, args=(stage, batch, stack, rows, held))
         injecting.start()
         _watch(stage, batch, held, rows, before, injecting)
+        _ask_why(stage, held, rows)
         if stage.peers:
             _compare(stage.peers.holding() - held_before, held, rows)
     well = _clear(stage, held, rows, before)
     for row in rows.values():
-        progress(f"  {row.fault}: {row.failed or row.seconds} {row.severity} once={row.once} {'; '.join(row.others)}")
+        said = row.failed or row.seconds or row.unsure
+        progress(f"  {row.fault}: {said} {row.severity} once={row.once} {'; '.join(row.others)}")
     return list(rows.values()), well
 
 
@@ -199,11 +212,20 @@ def _watch(
         for row in rows.values():
             row.others += [text for text in strange if text not in row.others]
         looked = look is not None and not look.is_alive()
-        if looked and all(rows[item.spec.name].seconds is not None for item in held):
+        if looked and all(rows[item.spec.name].seconds is not None or rows[item.spec.name].open for item in held):
             break
         time.sleep(_LOOK)
     if look is not None:
         look.join()
+
+
+def _ask_why(stage: Scene, held: Sequence[Held], rows: dict[str, Row]) -> None:
+    """Note for faults that were not named why their rules cannot tell."""
+    unsure = stage.unsure()
+    for item in held:
+        if rows[item.spec.name].seconds is None:
+            reasons = [each["because"] for each in unsure if item.is_left_open_by(each)]
+            rows[item.spec.name].unsure = reasons[0] if reasons else ""
 
 
 def _compare(alerts: set[Alert], held: Sequence[Held], rows: dict[str, Row]) -> None:
@@ -218,10 +240,11 @@ def _compare(alerts: set[Alert], held: Sequence[Held], rows: dict[str, Row]) -> 
 
 
 def _see(item: Held, found: Sequence[tuple[FindingDocument, FindingDocument | None]], row: Row) -> None:
-    if row.seconds is not None:
-        return
     for each, under in found:
         if item.is_named_by(each):
+            row.clients = each["involved"]["clients"] or row.clients
+            if row.seconds is not None:
+                return
             row.seconds, row.severity = time.monotonic() - item.since, each["severity"]
             row.under = under["rule"] if under else ""
             return
@@ -231,7 +254,7 @@ def _once(stage: Scene, held: Sequence[Held], rows: dict[str, Row]) -> None:
     time.sleep(_ONCE_AFTER)
     found = [each for each, _ in flat(stage.once())]
     for item in held:
-        if item.spec.one_shot:
+        if item.spec.one_shot and not rows[item.spec.name].open:
             rows[item.spec.name].once = any(item.is_named_by(each) for each in found)
 
 

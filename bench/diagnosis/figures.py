@@ -14,8 +14,10 @@ _MIDDLE, _WORST = 20.0, 60.0
 
 
 def goals(rows: Sequence[Row]) -> list[Goal]:
-    """Return the goals over the faults that were injected."""
-    tried = [row for row in rows if not row["failed"]]
+    """Return the goals over the faults that were injected, and that the version tells enough of to name them."""
+    injected = [row for row in rows if not row["failed"]]
+    tried = [row for row in injected if not row.get("open")]
+    silent = [row for row in injected if row.get("open") and row["seconds"] is None and not row["unsure"]]
     named = [row["seconds"] for row in tried if row["seconds"] is not None]
     asked = [row for row in tried if row["once"] is not None]
     return [
@@ -26,6 +28,11 @@ def goals(rows: Sequence[Row]) -> list[Goal]:
             "faults that one look of 15 s does not name, as a share",
             _share(sum(not row["once"] for row in asked), len(asked)),
             1 - _ONCE,
+        ),
+        *(
+            [Goal("faults neither named nor left open with a reason", len(silent), 0)]
+            if len(tried) < len(injected)
+            else []
         ),
     ]
 
@@ -41,7 +48,7 @@ def rows_table(rows: Sequence[Row], found: Sequence[Mapping[str, Any]]) -> list[
             row["fault"],
             minor(row["broker"]) + (f" x{row['nodes']}" if row["nodes"] > 1 else ""),
             "-" if row["seconds"] is None else f"{row['seconds']:.0f}",
-            row["severity"] or "-",
+            row["severity"] or ("open" if row.get("unsure") else "-"),
             {True: "yes", False: "NO", None: "-"}[row["once"]],
             "-" if row["cleared"] is None else f"{row['cleared']:.0f}",
             str(len(row["others"])),
@@ -52,11 +59,17 @@ def rows_table(rows: Sequence[Row], found: Sequence[Mapping[str, Any]]) -> list[
     text = table(("", "broker", "named s", "as", "once", "ends s", "more"), shown)
     note = (
         "named s: from being in effect to being named; once: by ackscope diagnose in one look; ends s: from its end to "
-        "the end of the finding; more: findings that were not expected."
+        "the end of the finding; more: findings that were not expected; open: the rule says why it cannot tell."
     )
     text += ["", note]
     tried = [row for row in rows if not row["failed"]]
     text += ["", f"{sum(row['seconds'] is not None for row in tried)} of {len(tried)} named"]
+    text += [
+        f"clients named, {row['fault']} ({row['broker']}): {', '.join(row['clients'])}"
+        for row in tried
+        if row.get("clients")
+    ]
+    text += [f"open, {row['fault']} ({row['broker']}): {row['unsure']}" for row in tried if row.get("unsure")]
     text += [f"not injected: {row['fault']} ({row['broker']}): {row['failed']}" for row in rows if row["failed"]]
     text += [
         f"also said, {row['fault']} ({row['broker']}): {'; '.join(row['others'])}" for row in rows if row["others"]

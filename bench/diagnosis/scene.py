@@ -64,6 +64,16 @@ class Held:
             and (not self.spec.client or self.spec.client in finding["involved"]["clients"])
         )
 
+    def is_left_open_by(self, unsure: FindingDocument) -> bool:
+        """Return whether the rule of this fault says that it cannot tell, and names its subject or its client.
+
+        Where no link is reported, no client is either (4.0), so the reason lists their connections.
+        """
+        said = f"{unsure['because']} {unsure.get('facts')}"
+        names = {self.subject["name"] or f"fault-{self.spec.name}", f"fault-{self.spec.name}"}
+        named = unsure["reason"] == "links_not_reported" or any(name in said for name in names)
+        return unsure["rule"] == self.spec.rule and named
+
 
 @dataclass(frozen=True, slots=True)
 class Scene:

@@ -74,11 +74,11 @@ def _suited(spec: FaultSpec | None, args: argparse.Namespace) -> tuple[str, int]
         return args.broker or NAMES[0], args.nodes or 1
     broker = args.broker
     if broker is None:
-        broker = NAMES[0] if len(spec.brokers) == len(SUITES) else spec.brokers[0]
+        broker = NAMES[0] if len(spec.brokers) == len(SUITES) else (spec.brokers or spec.versions)[0]
     asked = minor(find_broker(broker).version) if broker == NAMES[0] else broker
-    if asked not in spec.brokers:
+    if asked not in spec.versions:
         raise UsageError(
-            f"fault {spec.name} is not available for RabbitMQ {asked}; use --broker {' or '.join(spec.brokers)}"
+            f"fault {spec.name} is not available for RabbitMQ {asked}; use --broker {' or '.join(spec.versions)}"
         )
     if args.nodes is not None and args.nodes < spec.nodes:
         raise UsageError(f"fault {spec.name} needs {spec.nodes} nodes; omit --nodes or use --nodes {spec.nodes}")

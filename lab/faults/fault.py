@@ -176,7 +176,8 @@ class FaultSpec:
             known only after injection (of a connection or channel) is "": any subject of the kind matches.
         client: name of the client that the finding must involve; "" is not checked.
         inject: injects the fault, announces it, and keeps it in effect until `Fault.ending` is set.
-        brokers: versions that it is available for.
+        brokers: versions on which the rule can name it.
+        unsure: versions that do not tell enough, so that the rule must say that it cannot tell, and why.
         nodes: minimum number of nodes.
         extra: what the lab's nodes must be started with.
         alone: it disturbs the whole broker, so no other fault can be in effect.
@@ -194,6 +195,7 @@ class FaultSpec:
     inject: Callable[[Fault], None]
     client: str = ""
     brokers: tuple[str, ...] = tuple(SUITES)
+    unsure: tuple[str, ...] = ()
     nodes: int = 1
     extra: Extra = NOTHING
     alone: bool = False
@@ -201,6 +203,11 @@ class FaultSpec:
     wrecks: bool = False
     also: tuple[str, ...] = ()
     one_shot: bool = True
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """Versions into which it can be injected."""
+        return tuple(version for version in SUITES if version in (*self.brokers, *self.unsure))
 
 
 @contextmanager

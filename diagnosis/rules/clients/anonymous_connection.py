@@ -23,6 +23,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         for connection in view.connections
         if not connection.client_name
         and (connection.protocol or "").startswith("AMQP")
+        # 4.0 does not report the name of an AMQP 1.0 client.
+        and (connection.container_id or not (connection.protocol or "").startswith("AMQP 1"))
         and age_seconds(view, connection) >= view.thresholds.early
     ]
     if nameless:

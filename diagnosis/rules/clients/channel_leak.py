@@ -13,6 +13,7 @@ from diagnosis.contract import RuleResult, View
 from diagnosis.facts import client_name
 from diagnosis.relations import both
 from diagnosis.rules.clients._shared.connections import involved_connections
+from diagnosis.rules.publishers._shared.native_publishers import without_links
 from diagnosis.series import span, stretch
 from diagnosis.window import Series, Timestamped
 
@@ -24,6 +25,7 @@ CRITICAL_SHARE = 0.9
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every connection with many channels, or with more of them at each reading."""
+    yield from without_links(view, NAME)
     limits = view.thresholds.clients
     for connection in view.connections:
         channels = connection.channels or 0

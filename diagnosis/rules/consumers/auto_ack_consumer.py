@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Subject, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import ConsumerPath, RuleResult, View
+from diagnosis.purpose import MQTT_SESSIONS
 from diagnosis.rules.consumers._shared.comings import LASTING, comings, recent_clients
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
+from diagnosis.rules.consumers._shared.sessions import sent_settled
 from diagnosis.series import delta, span
 from diagnosis.window import Series
 
@@ -36,7 +38,12 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     """List the consumers of durable queues that acknowledge automatically."""
     found: dict[str, list[tuple[Queue, ConsumerPath]]] = defaultdict(list)
     for queue in view.queues:
-        if not queue.stats.deliver_no_ack or not queue.durable or queue.exclusive or queue.auto_delete:
+        native = [link for link in view.links(queue) if link.is_uncounted and link.consumer.ack_required is False]
+        if not queue.durable or queue.exclusive or queue.auto_delete or queue.type == "stream":
+            continue
+        if native and not queue.stats.deliver_no_ack and not queue.name.startswith(MQTT_SESSIONS):
+            found[queue.vhost] += [(queue, link) for link in native]
+        if not queue.stats.deliver_no_ack:
             continue
         ends = comings(view.history(queue))
         if ends >= LASTING:
@@ -154,6 +161,7 @@ def _finding(view: View, vhost: str, found: list[tuple[Queue, ConsumerPath]]) ->
     queues = {queue.key: queue for queue, _ in found}
     links = [link for _, link in found]
     delivered = sum(delta(view.history(queue), "deliver_no_ack") for queue in queues.values())
+    delivered += sum(sent_settled(view, link.session) for link in links if link.session)
     seconds = max(span(view.history(queue)) for queue in queues.values())
     listed: list[Fact] = [{"tag": link.consumer.tag, "queue": queue.name} for queue, link in found]
     return Finding(

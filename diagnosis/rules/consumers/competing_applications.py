@@ -55,7 +55,9 @@ def _delivered(path: ConsumerPath) -> int:
     return count(path.channel.stats, "deliver", "deliver_no_ack") if path.channel else 0
 
 
-def _finding(queue: Queue, groups: dict[_Application, list[ConsumerPath]], delivered: dict[_Application, int]) -> Finding:
+def _finding(
+    queue: Queue, groups: dict[_Application, list[ConsumerPath]], delivered: dict[_Application, int]
+) -> Finding:
     total = sum(delivered.values())
     applications: list[Fact] = [
         {

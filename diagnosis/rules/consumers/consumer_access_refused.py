@@ -14,6 +14,7 @@ from diagnosis.churn_loops import ChurnLoop, churn_loops, text_bytes
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.clients._shared.loops import FEW_MESSAGES, loop_evidence, loop_facts, loop_involved
 from diagnosis.rules.clients._shared.refusals import access_words, refusal
+from diagnosis.rules.publishers._shared.native_publishers import without_sessions
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
 
 NAME = "consumer-access-refused"
@@ -21,6 +22,7 @@ NAME = "consumer-access-refused"
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every loop in which the broker's error is as long as that about a queue that the user may not read."""
+    yield from without_sessions(view, NAME)
     for closing in churn_loops(view):
         if closing.whole or closing.error is None or closing.lasts < view.thresholds.early:
             continue

@@ -14,10 +14,12 @@ from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import consumer_facts, queue_facts
 from diagnosis.hold_time import may_hold
-from diagnosis.ledger import from_its_beginning, ledger, may_have_lost
+from diagnosis.ledger import SKEW_SECONDS, from_its_beginning, ledger, may_have_lost
 from diagnosis.purpose import CONSUMED
 from diagnosis.rules.consumers._shared.comings import LASTING, comings, recent_clients
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
+from diagnosis.rules.consumers._shared.sessions import unreported
+from diagnosis.rules.publishers._shared.native_balance import BALANCED, balance, unbalanced, with_returns
 from diagnosis.series import count, delta, last, span
 from diagnosis.window import Series
 
@@ -34,6 +36,14 @@ _ALL_RETURNS = 0.9
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every quorum queue with a delivery limit, redeliveries and no dead-letter exchange."""
+
+    def drops(queue: Queue) -> bool:
+        limited = delivery_limit(queue, view.version) is not None
+        return limited and queue.setting("dead-letter-exchange") is None
+
+    yield from unreported(view, NAME, drops)
+    yield from unbalanced(view, NAME, drops)
+    yield from _of_amqp10(view)
     for queue in view.queues:
         if queue.type != "quorum" or queue.messages is None or not count(queue.stats, "deliver", "get"):
             continue
@@ -48,6 +58,28 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         dropped = at_limit(dropped, delta(history, "redeliver"), limit, _ALL_RETURNS if shared else _RETURNS)
         if dropped > 0:
             yield _finding(view, queue, history, dropped, limit)
+
+
+def _of_amqp10(view: View) -> Iterator[Finding]:
+    """Judge the queues of AMQP 1.0 consumers by their balance: what left was returned as often as the limit says.
+
+    Messages that are accepted leave without so many returns, and so do those that expire or are dropped. In a loop far
+    fewer leave, or none; then the time at which the length is refreshed may look like a few.
+    """
+    for queue in view.queues:
+        if not any(link.session for link in view.links(queue)) or queue.stats.redeliver:
+            continue
+        limit = delivery_limit(queue, view.version)
+        if not limit or queue.setting("dead-letter-exchange") is not None or queue.messages is None:
+            continue
+        history = with_returns(balance(view, queue))
+        if span(history) < view.limits(queue).early:
+            continue
+        arrived, returned = delta(history, "publish"), delta(history, "redeliver")
+        left = arrived - (history[-1].value.messages or 0) + (history[0].value.messages or 0)
+        late = 2 * SKEW_SECONDS * arrived / span(history)
+        if left - late >= view.limits(queue).queues.loss_least and returned >= _ALL_RETURNS * limit * left:
+            yield _finding(view, queue, history, left, limit)
 
 
 def at_limit(missing: int, redelivered: int, limit: int, share: float = _RETURNS) -> int:
@@ -108,6 +140,10 @@ def _discarded(view: View, queue: Queue, history: Series[Queue]) -> int:
 
 def _finding(view: View, queue: Queue, history: Series[Queue], dropped: int, limit: int) -> Finding:
     redelivered, links = delta(history, "redeliver"), view.links(queue)
+    counters = source("/api/queues", "message_stats.publish", "message_stats.ack", "messages")
+    redelivers = source("/api/queues", "message_stats.redeliver")
+    if any(link.session for link in links):
+        counters = redelivers = BALANCED
     clients = client_names(links) or recent_clients(view, queue)
     return Finding(
         rule=NAME,
@@ -128,13 +164,13 @@ def _finding(view: View, queue: Queue, history: Series[Queue], dropped: int, lim
                 key="dropped",
                 value=dropped,
                 unit=Unit.MESSAGES,
-                source=source("/api/queues", "message_stats.publish", "message_stats.ack", "messages"),
+                source=counters,
             ),
             Evidence(
                 key="redelivered",
                 value=redelivered,
                 unit=Unit.MESSAGES,
-                source=source("/api/queues", "message_stats.redeliver"),
+                source=redelivers,
             ),
             Evidence(
                 key="delivery_limit",

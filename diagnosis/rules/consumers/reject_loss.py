@@ -8,13 +8,14 @@ Source: https://www.rabbitmq.com/docs/dlx; https://www.rabbitmq.com/docs/nack
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ackscope.findings import Certainty, Evidence, Finding, Severity, Unit, source
+from ackscope.findings import Certainty, Evidence, Fact, Finding, Inconclusive, Severity, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import ConsumerPath, RuleResult, View
 from diagnosis.facts import consumer_facts, queue_facts
 from diagnosis.hold_time import may_hold
 from diagnosis.ledger import Ledger, from_its_beginning, ledger, losing, may_have_lost, settles_unseen
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
+from diagnosis.rules.consumers._shared.sessions import settles_uncounted
 from diagnosis.rules.consumers.poison_drop import at_limit, delivery_limit
 from diagnosis.series import count, delta, last, span
 from diagnosis.window import Series
@@ -35,6 +36,7 @@ class _Rejecter:
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue without a dead-letter exchange whose deliveries are more than its settled messages."""
+    yield from _outcomes_unknown(view)
     for queue in view.queues:
         if queue.setting("dead-letter-exchange") is not None or not count(queue.stats, "deliver", "get"):
             continue
@@ -47,6 +49,20 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         lost = found.discarded - _at_delivery_limit(view, queue, found)
         if lost - found.discarded_error >= view.limits(queue).queues.loss_least:
             yield _finding(view, queue, history, found, lost)
+
+
+def _outcomes_unknown(view: View) -> Iterator[Inconclusive]:
+    """Yield of which queues nobody can tell whether AMQP 1.0 consumers accept or reject what they settle."""
+    names = sorted(
+        f"{queue.name!r} in vhost {queue.vhost!r}"
+        for queue in view.queues
+        if queue.type != "stream"
+        and any(settles_uncounted(view, link) for link in view.links(queue))
+        and queue.setting("dead-letter-exchange") is None
+    )
+    if names:
+        facts: dict[str, Fact] = {"queues": len(names), "names": list[Fact](names)}
+        yield Inconclusive(rule=NAME, reason="outcomes_not_reported", facts=facts, permanent=True)
 
 
 def _at_delivery_limit(view: View, queue: Queue, found: Ledger) -> int:

@@ -9,13 +9,15 @@ get through. A shovel or federation link that requeues is link-target-refuses.
 from collections.abc import Iterator
 
 from ackscope.baselines import Band
-from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Suppressed, Unit, source
+from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Source, Suppressed, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import ConsumerPath, RuleResult, View
 from diagnosis.facts import consumer_facts, queue_facts
 from diagnosis.rules.cluster._shared.link_flow import circulations
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.rules.consumers._shared.redelivery_rounds import REFRESH_SECONDS, deliveries, redelivery_rounds
+from diagnosis.rules.consumers._shared.sessions import session_evidence, unreported
+from diagnosis.rules.publishers._shared.native_balance import BALANCED, balance, unbalanced, with_returns
 from diagnosis.series import delta, span, steps
 from diagnosis.usual import SOURCE, band_facts, is_more, of_queue
 from diagnosis.window import Series, Timestamped
@@ -25,6 +27,9 @@ NAME = "requeue-loop"
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that redelivered recently."""
+    yield from unreported(view, NAME)
+    yield from unbalanced(view, NAME)
+    yield from _returned(view)
     for queue in view.queues:
         if not queue.stats.redeliver or not view.moved(queue, "redeliver"):
             continue
@@ -45,6 +50,19 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(view, queue, early, early=True)
         else:
             yield from _unusual(view, queue)
+
+
+def _returned(view: View) -> Iterator[Finding]:
+    """Judge every queue of AMQP 1.0 consumers, by the balance of what they were sent, settled and left."""
+    for queue in view.queues:
+        if not any(link.session for link in view.links(queue)) or queue.stats.redeliver:
+            continue
+        limits, history = view.limits(queue), with_returns(balance(view, queue))
+        # A message that a delivery limit drops has left the queue, too.
+        rounds = redelivery_rounds(view, history, limits.interval)
+        if span(rounds) >= limits.early:
+            late = len(rounds) > limits.consumers.requeue_intervals and span(rounds) >= limits.consumers.requeue_for
+            yield _finding(view, queue, rounds, early=not late)
 
 
 def _unusual(view: View, queue: Queue) -> Iterator[Finding]:
@@ -76,7 +94,8 @@ def _finding(
     seconds = span(rounds)
     redelivered, acked = delta(rounds, "redeliver"), delta(rounds, "ack")
     requeuing = _requeuing(view, queue)
-    links = [link for link, _ in requeuing]
+    native = [link for link in view.links(queue) if link.session]
+    links = [link for link, _ in requeuing] or native
     stopped = acked == 0 and delta(rounds[-2:], "publish") > 0
     severity = Severity.CRITICAL if stopped else Severity.WARNING
     usual: dict[str, Fact] | None = None if band is None else dict(band_facts(band, "redelivered"))
@@ -96,8 +115,12 @@ def _finding(
             "unacked": queue.messages_unacked or 0,
             "warning_after_seconds": view.limits(queue).consumers.requeue_for,
             "band_of": usual,
+            "amqp10": bool(native),
         },
-        evidence=tuple(_evidence(queue, redelivered / seconds, acked, requeuing, usual)),
+        evidence=(
+            *_evidence(queue, redelivered / seconds, acked, requeuing, usual, counted=BALANCED if native else None),
+            *(session_evidence(link) for link in native[:3]),
+        ),
         involved=involved_consumers((queue,), links),
         certainty=Certainty.EARLY if early else Certainty.LIKELY,
         seen_seconds=seconds,
@@ -105,16 +128,22 @@ def _finding(
 
 
 def _evidence(
-    queue: Queue, rate: float, acked: int, requeuing: list[tuple[ConsumerPath, int]], usual: dict[str, Fact] | None
+    queue: Queue,
+    rate: float,
+    acked: int,
+    requeuing: list[tuple[ConsumerPath, int]],
+    usual: dict[str, Fact] | None,
+    counted: Source | None,
 ) -> Iterator[Evidence]:
     yield Evidence(
         key="redelivered",
         value=rate,
         unit=Unit.PER_SECOND,
-        source=source("/api/queues", "message_stats.redeliver", "message_stats.deliver_get")
+        source=(counted or source("/api/queues", "message_stats.redeliver", "message_stats.deliver_get"))
         + (SOURCE if usual else ()),
     )
-    yield Evidence(key="acked", value=acked, unit=Unit.MESSAGES, source=source("/api/queues", "message_stats.ack"))
+    acks = counted or source("/api/queues", "message_stats.ack")
+    yield Evidence(key="acked", value=acked, unit=Unit.MESSAGES, source=acks)
     if usual is not None:
         return
     yield Evidence(

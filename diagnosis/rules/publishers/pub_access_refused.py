@@ -7,6 +7,7 @@ Source: https://www.rabbitmq.com/docs/access-control
 from collections.abc import Iterator
 
 from diagnosis.contract import RuleResult, View
+from diagnosis.rules.publishers._shared.native_publishers import without_sessions
 from diagnosis.rules.publishers._shared.refused_publish import refused_finding, refused_publishes
 
 NAME = "pub-access-refused"
@@ -14,6 +15,7 @@ NAME = "pub-access-refused"
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Yield one finding for each connection that is refused in a loop."""
+    yield from without_sessions(view, NAME)
     for each in refused_publishes(view):
         if each.is_forbidden:
             # The broker calls the default exchange, which has an empty name, amq.default.

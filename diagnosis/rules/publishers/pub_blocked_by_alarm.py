@@ -12,6 +12,7 @@ from ackscope.snapshot import Connection
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import client_name
 from diagnosis.rules.clients._shared.connections import involved_connections
+from diagnosis.rules.publishers._shared.native_publishers import SESSIONS, is_native, stopped_by_alarm
 from diagnosis.rules.publishers._shared.publishers import BLOCKED
 
 NAME = "pub-blocked-by-alarm"
@@ -24,7 +25,8 @@ _MAX_LAG_SECONDS = 15.0
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Yield one finding for the cluster: an alarm on one node blocks the publishers of all nodes."""
-    blocked = [connection for connection in view.connections if connection.state == BLOCKED]
+    stopped = stopped_by_alarm(view)
+    blocked = [each for each in view.connections if each.state == BLOCKED or each.name in stopped]
     if not blocked:
         return
     check = view.alarm_check
@@ -64,9 +66,9 @@ def _finding(view: View, blocked: list[Connection]) -> Finding:
     alarms = [f"{alarm.resource} on {alarm.node}" for alarm in view.alarms]
     evidence = [
         Evidence(
-            key="connection",
-            value=each.state,
-            source=source("/api/connections", "state"),
+            key="window" if is_native(each) else "connection",
+            value=0 if is_native(each) else each.state,
+            source=source(SESSIONS, "incoming_window") if is_native(each) else source("/api/connections", "state"),
             facts={"client": client_name(each), "connection": each.name},
         )
         for each in blocked[:5]

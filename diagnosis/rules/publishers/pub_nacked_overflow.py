@@ -27,6 +27,13 @@ from diagnosis.contract import RuleResult, View
 from diagnosis.facts import client_name, queue_facts, queue_ref
 from diagnosis.routes import dead_letters_to
 from diagnosis.rules.clients._shared.connections import involved_connections
+from diagnosis.rules.publishers._shared.native_balance import balance, publishers_to, refused_links
+from diagnosis.rules.publishers._shared.native_publishers import (
+    SESSIONS,
+    has_unreported_links,
+    is_native,
+    without_links,
+)
 from diagnosis.rules.publishers._shared.overflow import full_readings, held_dead_letters, level, refused
 from diagnosis.rules.publishers._shared.refused_by_queue import (
     NackedPublisher,
@@ -35,7 +42,7 @@ from diagnosis.rules.publishers._shared.refused_by_queue import (
     nacked_publishers,
     publishers_without_confirms,
 )
-from diagnosis.series import delta, span
+from diagnosis.series import delta, last, span
 from diagnosis.window import Series
 
 NAME = "pub-nacked-overflow"
@@ -56,6 +63,7 @@ class FullQueue:
         nacked: channels whose nacked publishes fit that.
         without_confirms: channels without confirms that may have published the rest.
         exchanges, others: exchanges that feed it together with other queues, and these.
+        uncounted: whether AMQP 1.0 clients may publish to it or consume from it, and nothing counts that.
     """
 
     queue: Queue
@@ -66,21 +74,24 @@ class FullQueue:
     without_confirms: tuple[Channel, ...]
     exchanges: tuple[str, ...]
     others: tuple[str, ...]
+    uncounted: bool
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that refuses publishes when it is full, and is full."""
     without_publishers: list[str] = []
+    full_queues = 0
     for queue in view.queues:
         recent = full_readings(view, queue)
         if not recent:
             continue
+        full_queues += 1
         full = _full(view, queue, recent)
         if (full.refused or 0) > 0 or (full.refused is None and full.nacked):
             severity = Severity.CRITICAL
         elif full.refused is None and full.without_confirms:
             severity = Severity.WARNING
-        elif min(level(seen.value) for seen in recent[-2:]) >= 1.0:
+        elif full.uncounted or min(level(seen.value) for seen in recent[-2:]) >= 1.0:
             severity = Severity.INFO
             full = replace(full, nacked=(), without_confirms=())
         else:
@@ -88,14 +99,23 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if not view.fresh("channels"):
             without_publishers.append(queue.name)
         yield _finding(view, severity, full)
+    if full_queues:
+        yield from without_links(view, NAME)
     if without_publishers:
         yield Inconclusive(rule=NAME, reason="channels_not_read", facts={"queues": sorted(without_publishers)})
 
 
 def _full(view: View, queue: Queue, recent: Series[Queue]) -> FullQueue:
+    native, balanced = publishers_to(view, queue), last(balance(view, queue), view.thresholds.interval)
+    # The counters of a queue are those of its AMQP 0-9-1 clients only.
+    uncounted = any(link.is_uncounted for link in view.links(queue)) or bool(native)
+    if uncounted and len(balanced) > 1:
+        recent, uncounted = balanced, False
     seconds = max(span(recent), 1.0)
-    number = refused(recent)
-    if number is None:
+    number = None if uncounted else refused(recent)
+    if native and number is not None:
+        nacked = refused_links(native, recent, number)
+    elif number is None:
         nacked = tuple(each for each in nacked_publishers(view) if each.channel.vhost == queue.vhost)
     else:
         nacked = fitting(view, queue) if number else ()
@@ -112,6 +132,7 @@ def _full(view: View, queue: Queue, recent: Series[Queue]) -> FullQueue:
         without_confirms=others,
         exchanges=exchanges,
         others=stored,
+        uncounted=uncounted or has_unreported_links(view, queue.vhost),
     )
 
 
@@ -150,6 +171,7 @@ def _finding(view: View, severity: Severity, full: FullQueue) -> Finding:
             "clients_without_confirms": _clients(view, full.without_confirms),
             "fan_out_exchanges": list(full.exchanges),
             "also_stored_by": list(full.others),
+            "uncounted": full.uncounted,
         },
         evidence=tuple(_evidence(full)),
         involved=replace(involved, queues=(queue_ref(queue),)),
@@ -185,7 +207,9 @@ def _evidence(full: FullQueue) -> Iterator[Evidence]:
             key="nacked",
             value=each.nacked,
             unit=Unit.MESSAGES,
-            source=source("/api/channels", "message_stats.publish", "message_stats.confirm", "messages_unconfirmed"),
+            source=source(SESSIONS, "incoming_links.delivery_count", "incoming_links.target_address")
+            if is_native(each.connection)
+            else source("/api/channels", "message_stats.publish", "message_stats.confirm", "messages_unconfirmed"),
             facts={"publisher": {"client": each.client, "channel": each.channel.name}},
         )
     if full.without_confirms:

@@ -10,6 +10,12 @@ from dataclasses import replace
 from ackscope.findings import Certainty, Evidence, Finding, Severity, Subject, Unit, source
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.publishers._shared.lossy_exchanges import DROPPED
+from diagnosis.rules.publishers._shared.native_publishers import (
+    SETTLED_WHEN_SENT,
+    is_native,
+    native_publishers,
+    without_links,
+)
 from diagnosis.rules.publishers._shared.publishers import (
     ActivePublisher,
     by_vhost,
@@ -26,11 +32,12 @@ NAME = "pub-no-confirms"
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Yield one finding for each virtual host that has durable queues and such publishers."""
+    yield from without_links(view, NAME)
     # The mode of a channel shows about 5 s after it was opened, so a single reading proves nothing.
     min_published = view.thresholds.publishers.no_confirms_least
     found = [
         each
-        for each in publishers(view)
+        for each in (*publishers(view), *(link.as_active() for link in native_publishers(view)))
         if each.channel.confirm is False
         and each.channel.transactional is False
         and (each.channel.stats.publish or 0) >= min_published
@@ -59,13 +66,16 @@ def _finding(vhost: str, group: list[ActivePublisher], nodes_down: list[str]) ->
             "publishers": listed(group),
             "publish_rate": sum(each.rate for each in group),
             "nodes_down": nodes_down,
+            "amqp10": [each.client for each in group if is_native(each.connection)],
         },
         evidence=tuple(
             Evidence(
                 key="publisher",
                 value=each.published,
                 unit=Unit.MESSAGES,
-                source=source("/api/channels", "confirm", "transactional", "message_stats.publish"),
+                source=SETTLED_WHEN_SENT
+                if is_native(each.connection)
+                else source("/api/channels", "confirm", "transactional", "message_stats.publish"),
                 facts={"publisher": each.facts()},
             )
             for each in sorted(group, key=lambda each: (-each.published, each.channel.name))[:3]

@@ -23,6 +23,7 @@ _SESSION = FieldTable(
     Field("number", "channel_number", count, required=True),
     Field("unsettled", "outgoing_unsettled_deliveries", count),
     Field("remote_incoming_window", "", if_defined(count)),
+    Field("incoming_window", "", if_defined(count)),
 )
 _LINK = (
     Field("handle", "", count, required=True),
@@ -37,10 +38,20 @@ _CONSUMING = FieldTable(
     Field("queue", "queue_name", interned(name)),
     Field("settled_by_sender", "send_settled", flag),
 )
+
+
+def _sender_settles(mode: object) -> bool | None:
+    """Whether a publisher settles what it sends; a mode of `mixed` leaves that open for each message."""
+    if mode not in {"settled", "unsettled", "mixed"}:
+        raise ValueError(mode)
+    return {"settled": True, "unsettled": False}.get(str(mode))
+
+
 _PUBLISHING = FieldTable(
     *_LINK,
     Field("address", "target_address", if_defined(interned(name))),
     Field("unconfirmed", "unconfirmed_messages", count),
+    Field("settled_by_sender", "snd_settle_mode", if_defined(_sender_settles)),
 )
 
 

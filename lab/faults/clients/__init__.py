@@ -1,6 +1,7 @@
 """Faults of connections and channels (X)."""
 
 from lab.faults.clients import (
+    amqp10,
     anonymous_connection,
     auth_failures,
     channel_churn,
@@ -27,4 +28,5 @@ FAULTS: tuple[FaultSpec, ...] = (
     heartbeat_extreme.SPEC,
     heartbeat_loss.SPEC,
     queue_limit_reached.SPEC,
+    *amqp10.SPECS,
 )

@@ -2,6 +2,7 @@
 
 from lab.faults.fault import FaultSpec
 from lab.faults.publishers import (
+    amqp10,
     mixed_connection,
     pub_access_refused,
     pub_blocked_by_alarm,
@@ -39,4 +40,5 @@ FAULTS: tuple[FaultSpec, ...] = (
     pub_access_refused.SPEC,
     pub_credit_flow.SPEC,
     pub_sync_confirm.SPEC,
+    *amqp10.SPECS,
 )

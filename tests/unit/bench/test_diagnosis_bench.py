@@ -37,6 +37,33 @@ def test_what_was_not_named_counts_and_what_could_not_be_injected_does_not():
     assert not missed.met
 
 
+def test_where_a_version_does_not_tell_enough_a_reason_is_expected_and_no_name():
+    """Silence is a failure; a reason that names the fault's queue or client is none."""
+    unnamed = {"seconds": None, "once": None, "severity": ""}
+    rows = [
+        row(clients=["shop"]),
+        row(open=True, unsure="no sessions", **unnamed),
+        row(open=True, unsure="", **unnamed),
+    ]
+    missed, *_, silent = goals(rows)
+    text = "\n".join(rows_table(rows, []))
+
+    assert (0.0, 1) == (missed.seen, silent.seen)
+    assert not silent.met
+    assert "open, stuck-consumer (4.3.6): no sessions" in text
+    assert "clients named, stuck-consumer (4.3.6): shop" in text
+
+    held = Held(FAULTS["amqp10-full-queue"], {"kind": "queue", "vhost": "/", "name": "fault.amqp10-full-queue"}, 0.0)
+    gap = {
+        "rule": "pub-nacked-overflow",
+        "reason": "sessions_end_at_once",
+        "because": "1 client uses AMQP 1.0: fault-amqp10-full-queue.",
+    }
+    assert held.is_left_open_by(gap)
+    assert not held.is_left_open_by({**gap, "because": "1 client uses AMQP 1.0: shop."})
+    assert not held.is_left_open_by({**gap, "rule": "pub-no-confirms"})
+
+
 def test_the_table_fits_a_terminal_and_tells_what_was_strange():
     """80 columns for the longest names."""
     rows = [row(name, broker="3.10.8", nodes=3, severity="critical", others=["warning x queue y"]) for name in FAULTS]

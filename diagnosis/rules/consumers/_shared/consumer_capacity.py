@@ -13,6 +13,7 @@ from diagnosis.hold_time import HoldTime, RoundTrip, hold_time, may_hold, prefet
 from diagnosis.memo import per_view
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.rules.consumers._shared.sessions import SETTLED_BY, counted_history, may_take, session_evidence
+from diagnosis.rules.publishers._shared.native_balance import balance, with_returns
 from diagnosis.series import delta, last, span, steps
 from diagnosis.usual import band_facts, is_less, is_more, of_queue, queue_baselines, usual_backlog
 from diagnosis.window import Series
@@ -81,6 +82,8 @@ def _find(view: View) -> Iterator[SaturatedQueue]:
         if links and all(link.session for link in links):
             history = counted_history(view, queue, links)
             total = may_take(links) if delta(last(history, view.thresholds.interval), "ack") else None
+            if _mostly_returned(view, queue):
+                continue
         else:
             total, history = may_hold(view, queue) if view.moved(queue, "ack") else None, view.history(queue)
         if total is None:
@@ -88,6 +91,12 @@ def _find(view: View) -> Iterator[SaturatedQueue]:
         found = _judge(view, queue, total, history)
         if found is not None:
             yield found
+
+
+def _mostly_returned(view: View, queue: Queue) -> bool:
+    """Return whether AMQP 1.0 consumers return most of what they are sent: a loop, which has its own rule."""
+    recent = last(with_returns(balance(view, queue)), view.limits(queue).consumers.slow_for)
+    return delta(recent, "redeliver") > view.limits(queue).consumers.requeue_share * delta(recent, "deliver")
 
 
 def _ready_before(view: View) -> dict[tuple[str, str], int]:

@@ -5,7 +5,7 @@ in one answer of the process that serves the session. So what a session has sett
 holds: an exact count, for which `standstill` has the law.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from ackscope.counters import MessageStats
@@ -13,6 +13,7 @@ from ackscope.findings import Evidence, Fact, Inconclusive, Unit, source
 from ackscope.snapshot import AmqpSession, Channel, Queue
 from diagnosis.contract import ConsumerPath, View
 from diagnosis.facts import consumer_facts
+from diagnosis.memo import per_view
 from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.consumers._shared.standstill import handling_time, held, most_held, unsettled
 from diagnosis.series import delta, life, span, stretch
@@ -196,13 +197,16 @@ def session_evidence(link: ConsumerPath) -> Evidence:
     )
 
 
-def unreported(view: View, rule: str) -> Iterator[Inconclusive]:
-    """Yield why consumers of a protocol other than AMQP 0-9-1 cannot be judged, if the broker tells nothing of them."""
-    queues = sorted(
-        f"{queue.name!r} in vhost {queue.vhost!r}"
-        for queue in view.queues
-        if queue.type != "stream" and any(_is_unreported(view, link) for link in view.links(queue))
-    )
+def unreported(view: View, rule: str, judged: Callable[[Queue], bool] | None = None) -> Iterator[Inconclusive]:
+    """Yield why consumers of a protocol other than AMQP 0-9-1 cannot be judged, if the broker tells nothing of them.
+
+    Args:
+        view: the view that is judged.
+        rule: its name.
+        judged: which queues it judges; all but streams without.
+    """
+    found = (queue for queue in per_view(view, _unreported) if judged is None or judged(queue))
+    queues = sorted(f"{queue.name!r} in vhost {queue.vhost!r}" for queue in found)
     if queues:
         version = view.version
         facts: dict[str, Fact] = {
@@ -212,6 +216,31 @@ def unreported(view: View, rule: str) -> Iterator[Inconclusive]:
             "error": view.error("sessions"),
         }
         yield Inconclusive(rule=rule, reason="sessions_not_reported", facts=facts)
+
+
+def _unreported(view: View) -> tuple[Queue, ...]:
+    return tuple(
+        queue
+        for queue in view.queues
+        if queue.type != "stream" and any(_is_unreported(view, link) for link in view.links(queue))
+    )
+
+
+def sent_settled(view: View, session: AmqpSession) -> int:
+    """Return how many messages a session was sent that count as settled at once, over its readings."""
+    history = stretch(view.session_history(session), lambda older, newer: _links(older.value) == _links(newer.value))
+    ends = [
+        sum(each.delivery_count or 0 for each in seen.value.consuming if each.settled_by_sender) for seen in history
+    ]
+    return max(0, ends[-1] - ends[0]) if ends else 0
+
+
+def settles_uncounted(view: View, link: ConsumerPath) -> bool:
+    """Return whether a consumer settles messages, and the broker does not count with which outcome."""
+    if link.session is None:
+        return link.consumer.ack_required is not False and _is_unreported(view, link)
+    flow = session_flow(view, link.session)
+    return bool(flow) and bool(flow[-1].value.stats.ack)
 
 
 def _is_unreported(view: View, link: ConsumerPath) -> bool:

@@ -12,6 +12,7 @@ from ackscope.snapshot import Connection, Node, Queue
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import client_name, queue_ref
 from diagnosis.rules.probing._shared.outcomes import stream_name
+from diagnosis.rules.publishers._shared.native_publishers import stopped_by_alarm
 
 BLOCKED_STATES = {"blocked", "blocking"}
 """Connection states under an alarm: `blocked` has tried to publish, `blocking` has not yet."""
@@ -101,7 +102,8 @@ def blocked_probes(view: View, reason: str) -> list[ProbeOutcome]:
 
 def blocked_connections(view: View) -> list[Connection]:
     """Connections that an alarm blocks now."""
-    return [connection for connection in view.connections if connection.state in BLOCKED_STATES]
+    stopped = stopped_by_alarm(view)
+    return [each for each in view.connections if each.state in BLOCKED_STATES or each.name in stopped]
 
 
 def alarm_facts(view: View, node: str | None, largest: list[Queue]) -> Facts:

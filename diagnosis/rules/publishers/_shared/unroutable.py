@@ -41,8 +41,8 @@ from diagnosis.rules.publishers._shared.publishers import (
 from diagnosis.series import span
 from diagnosis.thresholds.publishers import PublisherThresholds
 
-# Exchange types that need no subscriber; with the other types each routing key is meant for a queue.
-_SUBSCRIPTION_TYPES = ("fanout", "topic", "headers")
+SUBSCRIPTION_TYPES = ("fanout", "topic", "headers")
+"""Exchange types that need no subscriber; with the other types each routing key is meant for a queue."""
 
 _ALL = 0.9
 """Share of its messages that a publisher must lose so that none of them is meant for another route."""
@@ -164,7 +164,7 @@ def _shovels(view: View, lossy: LossyExchange, losers: Sequence[ActivePublisher]
 def _severity(view: View, worst: Severity, loss: Loss) -> Severity:
     """Return the severity by the exchange's earlier routing, its type, and the duration of the loss."""
     limits, lossy, seconds = view.thresholds.publishers, loss.lossy, span(loss.lossy.lossy)
-    subscription = lossy.exchange.type in _SUBSCRIPTION_TYPES
+    subscription = lossy.exchange.type in SUBSCRIPTION_TYPES
     if loss.shovels:
         return worst if seconds >= limits.unroutable_after else Severity.INFO
     if lossy.routing is Routing.STOPPED:
@@ -190,7 +190,7 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
     severity = _severity(view, worst, loss)
     stopped = lossy.routing is Routing.STOPPED
     warning_after = loss.warning_after(view.thresholds.publishers)
-    optional = exchange.type in _SUBSCRIPTION_TYPES and not (stopped or lossy.routed_before or loss.meant)
+    optional = exchange.type in SUBSCRIPTION_TYPES and not (stopped or lossy.routed_before or loss.meant)
     early = severity is Severity.INFO and not optional and seconds < warning_after
     interval = span(lossy.recent)
     return Finding(
@@ -214,6 +214,7 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
             "routing": lossy.routing.value,
             "routed_before": lossy.routed_before or stopped,
             "subscription_optional": optional,
+            "amqp10": False,
             "warning_after_seconds": warning_after,
         },
         evidence=(
@@ -248,6 +249,7 @@ def _unknown_exchange(view: View, rule: str, counter: str, group: UnroutablePubl
             **_publisher_facts(group.publishers),
             "vhost": group.vhost,
             "exchange": None,
+            "amqp10": False,
             "exchange_unknown": "several" if view.fresh("exchanges") else "not_read",
             "losers": [],
             "shovels": [],

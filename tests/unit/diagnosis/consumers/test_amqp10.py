@@ -11,7 +11,7 @@ from tests.unit.diagnosis.consumers.results import found, only
 from tests.unit.diagnosis.pictures import PEER, WALL, connection, consumer, film, look, moment, queue, stats, told
 
 NAMES = {"client_name": "worker", "container_id": "worker", "protocol": "AMQP 1-0", "connected_at": WALL}
-UNREAD = ("stuck-consumer", "consumer-without-credit", "slow-consumer")
+UNREAD = ("stuck-consumer", "consumer-without-credit", "slow-consumer", "requeue-loop")
 
 
 def native(**fields):
@@ -255,3 +255,25 @@ def test_a_slow_consumer_is_found_by_the_balance_of_its_queue():
 def test_a_consumer_that_keeps_up_is_not_slow():
     """As many are settled as arrive."""
     assert [] == found(look(film(lambda t: slow(t, settled=10), until=150)))
+
+
+def test_messages_that_are_settled_when_they_are_sent_are_listed():
+    """The same as automatic acknowledgement; on 4.0 the broker tells the mode, but not whose consumer it is."""
+
+    def takes(t, **fields):
+        count = int(10 * t)
+        made = frame(count, count)
+        link = AmqpLink(handle=0, name="in", queue="orders", credit=9, delivery_count=count, settled_by_sender=True)
+        session = AmqpSession(connection_name=PEER, number=0, unsettled=0, consuming=(link,))
+        return {**made, "sessions": (session,), "consumers": (native(ack_required=False),), **fields}
+
+    (finding,) = (each for each in look(film(takes, until=60)).findings if each.rule == "auto-ack-consumer")
+
+    assert (["worker"], ["orders"]) == (finding.facts["clients"], finding.facts["queues"])
+    assert finding.facts["delivered"] > 100
+    assert "'worker'" in told(finding)
+
+    bare = consumer(tag="0", channel_name=None, connection_name=None, prefetch_count=0, ack_required=False)
+    old = look(film(lambda t: takes(t, version="4.0.5", sessions=(), consumers=(bare,)), until=60))
+
+    assert [("auto-ack-consumer", "info", "/")] == [each for each in found(old) if each[0] == "auto-ack-consumer"]

@@ -180,3 +180,23 @@ def test_a_short_loss_of_a_new_queue_stays_named(until, lengths):
     losses = [each for each in flat(look(film(frame, until=until)).findings) if each.rule == RULE]
 
     assert [80] == [each.facts["lost"] for each in losses]
+
+
+def test_what_a_cancelled_consumer_holds_of_a_new_queue_is_not_lost():
+    """It took its prefetch of 20 and cancelled; the length of the queue is older than the counters of the channels."""
+
+    def frame(t):
+        if t < 10:
+            return {"queues": (), "consumers": (), "channels": (), "connections": (connection(),)}
+        held = 0 if t < 20 else 20
+        acked = int(5 * (t - 5))
+        counters = stats(publish=acked + 20, deliver=acked + 20, ack=acked)
+        return {
+            "queues": (queue(messages_ready=0, messages_unacked=held, stats=counters),),
+            "consumers": (consumer(prefetch_count=5),),
+            "channels": (channel(stats=stats(deliver=acked, ack=acked)),),
+            "connections": (connection(),),
+        }
+
+    for until in range(10, 61, 5):
+        assert [] == of_rule(look(film(frame, until=until)))

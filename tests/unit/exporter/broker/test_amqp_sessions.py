@@ -93,6 +93,19 @@ def named(*numbers, protocol="AMQP 1-0"):
     return [Connection(name=str(number), protocol=protocol) for number in numbers]
 
 
+def test_whether_a_publisher_settles_what_it_sends_is_decoded():
+    """A mixed mode leaves it open for each message, and an unknown one is a gap."""
+
+    def mode(text):
+        (session,), gaps = decode_sessions(
+            {"b": [{**PUBLISHING, "incoming_links": [{**PUBLISHING["incoming_links"][0], "snd_settle_mode": text}]}]},
+            (4, 3),
+        )
+        return session.publishing[0].settled_by_sender, sum(gaps.values())
+
+    assert [(True, 0), (False, 0), (None, 0), (None, 1)] == [mode(t) for t in ("settled", "unsettled", "mixed", "new")]
+
+
 def test_links_of_both_directions_are_decoded():
     """Links are named by what the client does, not by the direction at the broker."""
     (holder, sender), gaps = decode_sessions({HOLDER: [CONSUMING], "b": [PUBLISHING]}, (4, 3))
