@@ -6,12 +6,13 @@ Names follow the management API. Counts are messages, sizes are bytes, and times
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Generic, TypeVar
 
 from ackscope.clock import Instant
 from ackscope.counters import MessageStats
 from ackscope.second_source import MetricsReading, SettingsUnknown
+from ackscope.streams import StreamClients
 from ackscope.topology import (
     AuthAttempts,
     Bindings,
@@ -102,6 +103,7 @@ class Node:
         churn: connections, channels and queues opened and closed at this node since it started, by the API's names.
         links: connections to the other running nodes.
         backlog: deleted objects that its statistics have not removed yet (`metrics_gc_queue_length`), total.
+        plugins: names of the enabled plugins; None if not reported.
     """
 
     name: str
@@ -150,6 +152,7 @@ class Node:
     churn: Mapping[str, int] = field(default_factory=dict)
     links: tuple[NodeLink, ...] = ()
     backlog: int | None = None
+    plugins: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,6 +293,9 @@ class Consumer:
             node and its peer are then those of its session. It has no prefetch.
         link_name, credit: of its AMQP 1.0 link. Credit is how many more messages it asked for.
         unsettled: messages that were delivered on its link and not settled; None if its session has other links too.
+        subscription: its number within its connection, if it uses the stream protocol and the broker lists it. It then
+            has no prefetch, and `credit` is how many more chunks of messages it asked for.
+        offset_lag: messages of the stream from its offset to the end; None if unknown, and for other protocols.
     """
 
     tag: str
@@ -311,6 +317,8 @@ class Consumer:
     link_name: str | None = None
     credit: int | None = None
     unsettled: int | None = None
+    subscription: int | None = None
+    offset_lag: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,8 +327,9 @@ class Connection:
 
     Attributes:
         client_name: the name that the application set: the `connection_name` client property, else the AMQP 1.0
-            container id, unless a library generated that.
+            container id or the MQTT client id, unless a library generated that.
         container_id: AMQP 1.0 only.
+        client_id: MQTT only.
         state: running, blocking, blocked, flow, ...
         heartbeat: seconds; 0 is off.
         recv_oct, send_oct: bytes; recv_cnt, send_cnt: packets; send_pend: bytes waiting to be sent
@@ -336,6 +345,7 @@ class Connection:
     client_name: str | None = None
     client_product: str | None = None
     container_id: str | None = None
+    client_id: str | None = None
     peer_host: str | None = None
     peer_port: int | None = None
     channels: int | None = None
@@ -447,6 +457,7 @@ class Snapshot:
     consumers: Part[tuple[Consumer, ...]] = field(default_factory=Part)
     connections: Part[tuple[Connection, ...]] = field(default_factory=Part)
     sessions: Part[tuple[AmqpSession, ...]] = field(default_factory=Part)
+    streams: Part[StreamClients] = field(default_factory=Part)
     health: Part[tuple[HealthCheck, ...]] = field(default_factory=Part)
     exchanges: Part[tuple[Exchange, ...]] = field(default_factory=Part)
     bindings: Part[Bindings] = field(default_factory=Part)
@@ -479,22 +490,7 @@ class Snapshot:
         return (int(pieces[0]), int(pieces[1]))
 
 
-FAMILIES = (
-    "overview",
-    "nodes",
-    "queues",
-    "channels",
-    "consumers",
-    "connections",
-    "sessions",
-    "health",
-    "exchanges",
-    "bindings",
-    "vhosts",
-    "policies",
-    "limits",
-    "links",
-    "features",
-    "auth",
-    "memory",
-)
+_NO_FAMILY = {"cluster", "taken", "prometheus", "hidden_queues"}
+
+FAMILIES = tuple(each.name for each in fields(Snapshot) if each.name not in _NO_FAMILY)
+"""The parts that are read from the management API, in a fixed order."""

@@ -20,6 +20,7 @@ from ackscope.snapshot import (
     Queue,
     Snapshot,
 )
+from ackscope.streams import StreamClients
 from ackscope.topology import (
     AuthAttempts,
     Binding,
@@ -127,6 +128,11 @@ class LatestReadings:
     def sessions(self) -> tuple[AmqpSession, ...]:
         """AMQP 1.0 sessions of all connections."""
         return self._value("sessions", lambda each: each.sessions) or ()
+
+    @property
+    def streams(self) -> StreamClients | None:
+        """Clients that use the stream protocol; None if they were not read."""
+        return self._value("streams", lambda each: each.streams)
 
     @cached_property
     def every_consumer(self) -> tuple[Consumer, ...]:

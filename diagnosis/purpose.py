@@ -17,11 +17,21 @@ CONSUMED = ("ack", "deliver_no_ack", "get_no_ack")
 MQTT_SESSIONS = "mqtt-subscription-"
 """Prefix of the queues of MQTT sessions, which the broker deletes when the session ends."""
 
+_MQTT_QUALITIES = ("qos0", "qos1")
+
 _REFRESH = 5.0
 """Seconds by which a counter may be newer than the number of messages."""
 
 _POLLED = 0.1
 """Minimum share of the published messages that clients polled: a person who looks at a few of them is no consumer."""
+
+
+def mqtt_client(queue: Queue) -> str | None:
+    """Return the client id of the MQTT session that a queue belongs to; None if it belongs to none."""
+    name = queue.name.removeprefix(MQTT_SESSIONS)
+    if name == queue.name or not name.endswith(_MQTT_QUALITIES):
+        return None
+    return name[: -len(_MQTT_QUALITIES[0])]
 
 
 def was_consumed(queue: Queue) -> bool:

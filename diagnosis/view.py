@@ -9,6 +9,7 @@ from ackscope.baselines import Band, Baselines, NoBand, NotYet
 from ackscope.clock import Instant
 from ackscope.records import ProbeOutcome
 from ackscope.snapshot import AmqpSession, Channel, Connection, Consumer, Queue
+from ackscope.streams import StreamConsumer
 from diagnosis.differences import Readings
 from diagnosis.latest import LatestReadings
 from diagnosis.series import life
@@ -30,12 +31,14 @@ class ConsumerPath:
 
     Attributes:
         session: its AMQP 1.0 session, if the broker reports one.
+        stream: what the broker tells of it if it uses the stream protocol.
     """
 
     consumer: Consumer
     channel: Channel | None
     connection: Connection | None
     session: AmqpSession | None = None
+    stream: StreamConsumer | None = None
 
     @property
     def is_uncounted(self) -> bool:
@@ -195,6 +198,11 @@ class View(LatestReadings):
         series = _unbroken([(at, known.get(session.key)) for at, known in self._session_readings])
         return _distinct(series, lambda it: it.read_at)
 
+    def stream_history(self, reader: StreamConsumer) -> Series[StreamConsumer]:
+        """Return a consumer that uses the stream protocol at each of its consecutive readings, oldest first."""
+        series = _unbroken([(at, known.get(reader.key)) for at, known in self._reader_readings])
+        return tuple(seen for seen in series if seen.value.queue == reader.queue)
+
     def links(self, queue: Queue) -> tuple[ConsumerPath, ...]:
         """Return the consumers of a queue, each with its channel and connection, in a fixed order."""
         return self._links.get(queue.key, ())
@@ -244,12 +252,15 @@ class View(LatestReadings):
     def _links(self) -> dict[tuple[str, str], tuple[ConsumerPath, ...]]:
         channels = {channel.name: channel for channel in self.channels}
         sessions: dict[Any, AmqpSession] = {session.key: session for session in self.sessions}
+        streams = self.streams.consumers if self.streams else None
+        readers: dict[Any, StreamConsumer] = {reader.key: reader for reader in streams or ()}
         grouped: dict[tuple[str, str], list[ConsumerPath]] = {}
         for consumer in sorted(self.every_consumer, key=lambda c: (c.channel_name or "", c.tag)):
             channel = channels.get(consumer.channel_name or "")
             name = consumer.connection_name or (channel.connection_name if channel else None)
             session = sessions.get((name, consumer.session_number)) if consumer.session_number is not None else None
-            link = ConsumerPath(consumer, channel, self.connection(name), session)
+            reader = readers.get((name, consumer.subscription)) if consumer.subscription is not None else None
+            link = ConsumerPath(consumer, channel, self.connection(name), session, reader)
             grouped.setdefault((consumer.vhost, consumer.queue), []).append(link)
         return {key: tuple(links) for key, links in grouped.items()}
 
@@ -271,6 +282,11 @@ class View(LatestReadings):
     def _session_readings(self) -> list[tuple[Instant, dict[tuple[str, int], AmqpSession]]]:
         readings = self.window.readings("sessions")
         return [(seen.at, {session.key: session for session in seen.value}) for seen in readings]
+
+    @cached_property
+    def _reader_readings(self) -> list[tuple[Instant, dict[tuple[str, int], StreamConsumer]]]:
+        readings = self.window.readings("streams")
+        return [(seen.at, {reader.key: reader for reader in seen.value.consumers or ()}) for seen in readings]
 
     def _is_unread(self, queue: Queue) -> bool:
         if queue.details_at is not None:

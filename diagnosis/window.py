@@ -170,6 +170,7 @@ def _slim(snapshot: Snapshot, clients: dict[str, Part[Any]]) -> Snapshot:
         auth=snapshot.auth,
         links=snapshot.links,
         sessions=snapshot.sessions,
+        streams=snapshot.streams,
         hidden_queues=snapshot.hidden_queues,
     )
 

@@ -39,7 +39,8 @@ class Extra:
 
     Attributes:
         plugins: names of additional plugins to enable.
-        config: lines for its `rabbitmq.conf`; `{folder}` is replaced by the path of the node's own folder.
+        config: lines for its `rabbitmq.conf`; `{folder}` is replaced by the path of the node's own folder, and each
+            `{port}` by another free port.
         files: name -> content of additional files in that folder, such as `advanced.config`.
         prefix: a program with arguments that starts the node by exec, such as `prlimit --nofile=300`.
     """
@@ -109,6 +110,8 @@ class NodeRunner:
         folder.mkdir()
         inside = self._broker.inside(self._lab) / self._short
         extra = self._extra.config.replace("{folder}", str(inside))
+        for port in free_ports(extra.count("{port}")):
+            extra = extra.replace("{port}", str(port), 1)
         (folder / "rabbitmq.conf").write_text(_CONFIG.format(**asdict(self.ports)) + extra)
         (folder / "enabled_plugins").write_text(f"[{','.join((*_PLUGINS, *self._extra.plugins))}].\n")
         # Empty files, so that the node does not read those of another broker on this host.

@@ -29,7 +29,8 @@ def measure(args: argparse.Namespace) -> Document:
     for broker in args.broker:
         fitting = [spec for spec in DECOYS.values() if broker in spec.brokers and spec.nodes <= args.nodes]
         plugins = tuple(sorted({plugin for spec in fitting for plugin in spec.extra.plugins}))
-        with scene(broker, args.nodes, Extra(plugins=plugins)) as stage, ExitStack() as stack:
+        config = "".join(dict.fromkeys(spec.extra.config for spec in fitting))
+        with scene(broker, args.nodes, Extra(plugins=plugins, config=config)) as stage, ExitStack() as stack:
             progress(f"{stage.lab.broker}, {args.nodes} nodes: the shop alone for {args.healthy:g} minutes")
             results.append(_watched(stage, args, "healthy shop", args.healthy))
             progress(f"{stage.lab.broker}: {len(fitting)} decoys for {args.minutes:g} minutes")

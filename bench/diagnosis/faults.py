@@ -289,7 +289,8 @@ def _is_strange(each: FindingDocument, under: FindingDocument | None, expected: 
 def _is_cleanup(each: FindingDocument) -> bool:
     """Return whether a finding is about queues of faults that ended: they are deleted with what is in them."""
     queues = each["involved"]["queues"]
-    return each["rule"] == "queue-deleted" and all(queue["name"].startswith("fault.") for queue in queues)
+    own = ("fault.", "mqtt-subscription-fault-")
+    return each["rule"] == "queue-deleted" and all(queue["name"].startswith(own) for queue in queues)
 
 
 def lines(document: Document) -> list[str]:

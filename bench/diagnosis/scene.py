@@ -54,13 +54,14 @@ class Held:
     since: float
 
     def is_named_by(self, finding: FindingDocument) -> bool:
-        """Return whether a finding names this fault, with the right rule and subject."""
+        """Return whether a finding names this fault, with the right rule, subject and client."""
         subject = finding["subject"]
         return (
             finding["rule"] == self.spec.rule
             and subject["kind"] == self.subject["kind"]
             and self.subject["name"] in {"", subject["name"]}
             and (subject["vhost"] is None or self.subject["vhost"] in {None, subject["vhost"]})
+            and (not self.spec.client or self.spec.client in finding["involved"]["clients"])
         )
 
     def is_left_open_by(self, unsure: FindingDocument) -> bool:

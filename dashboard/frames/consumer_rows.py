@@ -17,12 +17,13 @@ CONSUMER_COLUMNS = (
     "session_number",
     "credit",
     "unsettled",
+    "offset_lag",
 )
 CHANNEL_COLUMNS = ("name", "consumer_count", "messages_unacked")
-CONNECTION_COLUMNS = ("name", "client_name", "client_product", "peer_host")
+CONNECTION_COLUMNS = ("name", "client_name", "client_product", "peer_host", "protocol")
 
 UNLIMITED, AUTOMATIC = "no limit", "automatic ack"
-AMQP_10 = "AMQP 1.0"
+AMQP_10, MQTT, STREAM = "AMQP 1.0", "MQTT", "stream"
 
 
 def consumer_rows(consumers: pd.DataFrame, channels: pd.DataFrame, connections: pd.DataFrame) -> pd.DataFrame:
@@ -31,9 +32,11 @@ def consumer_rows(consumers: pd.DataFrame, channels: pd.DataFrame, connections: 
     Columns: `vhost`, `queue`, `tag`, `client`, `host`, `user`, `node`, `channel`, `prefetch` (NaN if unknown, 0 means
     no limit), `unacked` of its channel, `beside` (consumers on that channel, which share `unacked`), `held` (unacked
     messages in percent of the prefetch; NaN without a limit), `acks` (manual, automatic, "" if unknown), `hazard`
-    (`UNLIMITED`, `AUTOMATIC` or ""), `active` (yes, no, ""), `protocol` (`AMQP_10` or ""), `credit` (messages that an
-    AMQP 1.0 consumer asked for; NaN for others). Such a consumer has no channel and no prefetch; its `unacked` is what
-    it has not settled.
+    (`UNLIMITED`, `AUTOMATIC` or ""), `active` (yes, no, ""), `protocol` (`AMQP_10`, `MQTT`, `STREAM`, or "" for AMQP
+    0-9-1), `credit` (messages that an AMQP 1.0 consumer asked for, or chunks of a `STREAM` consumer; NaN for others),
+    `lag` (messages from the offset of a `STREAM` consumer to the end; NaN for others). Consumers of these protocols
+    have no channel. With AMQP 1.0 there is no prefetch, and `unacked` is what is not settled; a reader of a stream
+    settles nothing.
     """
     joined = consumers.merge(
         channels.add_prefix("channel."), how="left", left_on="channel_name", right_on="channel.name"
@@ -43,12 +46,13 @@ def consumer_rows(consumers: pd.DataFrame, channels: pd.DataFrame, connections: 
         values: pd.Series = pd.to_numeric(joined[name], errors="coerce")
         return values
 
-    native = number("session_number").notna()
-    prefetch = number("prefetch_count").mask(native)
+    protocol = _protocols(joined["connection.protocol"]).mask(number("session_number").notna(), AMQP_10)
+    reads = protocol.eq(STREAM)
+    prefetch = number("prefetch_count").mask(protocol.eq(AMQP_10) | reads)
     unacked = number("channel.messages_unacked").fillna(number("unsettled"))
     on_channel = number("channel.consumer_count")
     limit = prefetch.where(prefetch > 0) * on_channel.fillna(1).clip(lower=1)
-    automatic = joined["ack_required"].eq(False)
+    automatic = joined["ack_required"].eq(False) & ~reads
     rows = pd.DataFrame(
         {
             "vhost": joined["vhost"],
@@ -63,17 +67,28 @@ def consumer_rows(consumers: pd.DataFrame, channels: pd.DataFrame, connections: 
             "unacked": unacked,
             "beside": on_channel,
             "held": (100 * unacked / limit).where(~automatic),
-            "acks": joined["ack_required"].map({True: "manual", False: "automatic"}).fillna(""),
+            "acks": joined["ack_required"].map({True: "manual", False: "automatic"}).fillna("").mask(reads, ""),
             "active": joined["active"].map({True: "yes", False: "no"}).fillna(""),
-            "protocol": native.map({True: AMQP_10, False: ""}),
+            "protocol": protocol,
             "credit": number("credit"),
+            "lag": number("offset_lag"),
         }
     )
     unlimited = prefetch.eq(0) & ~automatic
     rows["hazard"] = ""
     rows.loc[unlimited, "hazard"] = UNLIMITED
     rows.loc[automatic, "hazard"] = AUTOMATIC
-    return rows.sort_values(["held", "unacked", "queue", "tag"], ascending=[False, False, True, True])
+    order = ["held", "unacked", "lag", "queue", "tag"]
+    return rows.sort_values(order, ascending=[False, False, False, True, True])
+
+
+def _protocols(names: pd.Series) -> pd.Series:
+    """The protocols of connections, as the broker names them, without versions; "" for AMQP 0-9-1 and unknown ones."""
+    known = names.fillna("").astype(str)
+    found = pd.Series("", index=known.index, dtype=object)
+    for begin, protocol in (("AMQP 1", AMQP_10), ("MQTT", MQTT), ("Web MQTT", MQTT), ("stream", STREAM)):
+        found = found.mask(known.str.startswith(begin), protocol)
+    return found
 
 
 def none() -> pd.DataFrame:

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from ackscope import format as fmt
+from dashboard.frames.consumer_rows import STREAM
 from dashboard.frames.dead_letters import DeadLetterRoute
 from dashboard.frames.queue_rows import is_own
 from dashboard.frames.vhost_traffic import RouteCertainty, VhostTraffic
@@ -206,6 +207,7 @@ def of_queue(
     *,
     published: float | None = None,
     details: tuple[str, ...] = (),
+    writers: pd.DataFrame | None = None,
 ) -> FlowGraph:
     """What flows into and out of one queue.
 
@@ -218,6 +220,7 @@ def of_queue(
         traffic: of its virtual host.
         published: messages per second that the queue receives; None if unknown.
         details: lines in the box of the queue.
+        writers: rows of `stream_writers`: clients that publish to streams without an exchange.
     """
     drawing = _Drawing(6)
     here = bindings[bindings["vhost"] == vhost]
@@ -243,10 +246,27 @@ def of_queue(
             drawing.add(1, _exchange_key(source), box)
         drawing.lines.append(FlowLine(_exchange_key(source), _exchange_key(target), None, _keys([text])))
     _publishers(drawing, 0, traffic, drawing.exchanges())
+    if writers is not None:
+        _writers(drawing, mine, writers[(writers["vhost"] == vhost) & (writers["queue"] == queue)])
     _consumers(drawing, mine, consumers[(consumers["vhost"] == vhost) & (consumers["queue"] == queue)], traffic)
     _dead_letters(drawing, mine, vhost, queue, dead)
     _notes(drawing, traffic)
     return drawing.graph()
+
+
+def _writers(drawing: _Drawing, stream: str, rows: pd.DataFrame) -> None:
+    """Add the clients that publish to a stream with the stream protocol, one box per client name."""
+    groups = [(str(client), mine) for client, mine in rows.groupby("client", sort=True)]
+    for client, mine in groups[:SHOWN]:
+        waiting, refused = mine["unconfirmed"].sum(min_count=1), float(mine["errored"].sum())
+        details = [] if math.isnan(waiting) else [f"{waiting:,.0f} unconfirmed"]
+        details += [f"{refused:,.0f} refused"] if refused else []
+        details += [fmt.plural(len(mine), "publisher")] if len(mine) > 1 else []
+        box = FlowBox(PUBLISHER, client or "unknown client", (*details, STREAM))
+        drawing.lines.append(FlowLine(drawing.add(2, f"{PUBLISHER}:{STREAM}:{client}", box), stream))
+    if len(groups) > SHOWN:
+        box = FlowBox(REST, f"{len(groups) - SHOWN} more publishing clients", (STREAM,))
+        drawing.lines.append(FlowLine(drawing.add(2, f"{REST}:writers", box), stream))
 
 
 def _pairs(rows: pd.DataFrame) -> list[tuple[str, str, str]]:
@@ -272,7 +292,11 @@ def _consumers(drawing: _Drawing, queue: str, rows: pd.DataFrame, traffic: Vhost
             else ""
         )
         details = [per_second(sent, f"delivered{more}")]
-        details += [per_second(acked, f"acked{more}")] if (mine["acks"] != "automatic").any() else ["automatic ack"]
+        if (mine["protocol"] != STREAM).any():
+            details += [per_second(acked, f"acked{more}")] if (mine["acks"] != "automatic").any() else ["automatic ack"]
+        lag = mine["lag"].max()
+        details += [] if pd.isna(lag) else [f"{lag:,.0f} behind the end"]
+        details += [name for name in dict.fromkeys(mine["protocol"]) if name]
         details += [fmt.plural(len(mine), "consumer")] if len(mine) > 1 else []
         hosts = sorted({host for host in mine["host"] if host} - {client})
         details += [hosts[0] if len(hosts) == 1 else f"{len(hosts)} hosts"] if hosts else []

@@ -14,6 +14,7 @@ import pandas as pd
 CHANNEL_COLUMNS = ("name", "vhost", "connection_name", "lately.publish", "lately.deliver_get", "lately.ack")
 CONNECTION_COLUMNS = ("name", "client_name", "client_product", "peer_host")
 EXCHANGE_COLUMNS = ("vhost", "name", "type", "stats.publish_in", "lately.publish_in")
+STREAM_PUBLISHER_COLUMNS = ("vhost", "queue", "connection_name", "published", "confirmed", "errored")
 
 _LEAST = 0.01
 """Messages per second below which nothing is published."""
@@ -108,6 +109,30 @@ class VhostTraffic:
     def _fits(self, client: PublishingClient, exchange: str) -> bool:
         rate = self.received[exchange]
         return rate is not None and rate >= _FITS_LEAST and abs(client.rate - rate) <= _FITS * rate
+
+
+def stream_writers(publishers: pd.DataFrame, connections: pd.DataFrame) -> pd.DataFrame:
+    """Publishers that use the stream protocol, from lists with the columns above.
+
+    Columns: `vhost`, `queue`, `client`, `unconfirmed` (messages; NaN if unknown), `errored`.
+    """
+    named = {row["name"]: row for row in connections.to_dict("records")}
+    clients = [
+        str((row := named.get(name, {})).get("client_name") or row.get("client_product") or name)
+        for name in publishers["connection_name"]
+    ]
+    published, confirmed, errored = (
+        pd.to_numeric(publishers[name], errors="coerce") for name in ("published", "confirmed", "errored")
+    )
+    return pd.DataFrame(
+        {
+            "vhost": publishers["vhost"],
+            "queue": publishers["queue"],
+            "client": pd.Series(clients, index=publishers.index, dtype=object),
+            "unconfirmed": (published - confirmed - errored.fillna(0)).clip(lower=0),
+            "errored": errored,
+        }
+    )
 
 
 def traffic(vhost: str, channels: pd.DataFrame, connections: pd.DataFrame, exchanges: pd.DataFrame) -> VhostTraffic:

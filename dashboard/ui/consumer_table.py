@@ -38,9 +38,14 @@ _COLUMNS = {
         "Unacked", help="unacknowledged messages of its channel; AMQP 1.0: not settled", format="localized"
     ),
     "prefetch": st.column_config.NumberColumn("Prefetch", help="0: no limit", format="localized"),
-    "protocol": st.column_config.TextColumn("Protocol", help="empty: AMQP 0-9-1 or MQTT", width="small"),
+    "protocol": st.column_config.TextColumn("Protocol", help="empty: AMQP 0-9-1", width="small"),
     "credit": st.column_config.NumberColumn(
-        "Credit", help="AMQP 1.0: how many more messages it asked for; at 0 it gets none", format="localized"
+        "Credit",
+        help="how many more messages (AMQP 1.0) or chunks of messages (stream) it asked for; at 0 it gets none",
+        format="localized",
+    ),
+    "lag": st.column_config.NumberColumn(
+        "Lag", help="stream: messages from its offset to the end of the stream", format="localized"
     ),
     "beside": st.column_config.NumberColumn("On channel", help="consumers on its channel, which share its unacked"),
     "acks": st.column_config.TextColumn("Acks", width="small"),
@@ -72,8 +77,9 @@ def show(
     """The first rows, with hidden characters made visible; `key` is unique on the page."""
     first = rows.head(shown)
     first = first.assign(**_trends(context, first), **{name: first[name].map(visible) for name in _FOREIGN_TEXT})
-    # Columns of AMQP 1.0 only where a client speaks it.
+    # Columns of other protocols only where a client speaks them.
     without += () if first["protocol"].any() else ("protocol", "credit")
+    without += () if first["lag"].notna().any() else ("lag",)
     st.dataframe(
         first,
         column_order=[name for name in _COLUMNS if name not in without],

@@ -57,3 +57,12 @@ def traffic(context: PageContext, vhost: str) -> VhostTraffic:
         listed("connections", vhost_traffic.CONNECTION_COLUMNS),
         listed("exchanges", vhost_traffic.EXCHANGE_COLUMNS),
     )
+
+
+def writers(context: PageContext) -> pd.DataFrame:
+    """The publishers that use the stream protocol."""
+    url, cluster = context.settings.exporter, context.cluster or ""
+    return vhost_traffic.stream_writers(
+        cache.object_list(url, cluster, "stream_publishers", vhost_traffic.STREAM_PUBLISHER_COLUMNS).rows,
+        cache.object_list(url, cluster, "connections", vhost_traffic.CONNECTION_COLUMNS).rows,
+    )

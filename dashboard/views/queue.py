@@ -262,6 +262,7 @@ def queue_graph(context: PageContext, vhost: str, name: str, row: pd.Series) -> 
         flow_picture.traffic(context, vhost),
         published=published,
         details=details,
+        writers=flow_picture.writers(context) if row["type"] == "stream" else None,
     )
     if bindings.known:
         return graph

@@ -9,6 +9,7 @@ from typing import Any
 from ackscope.clock import Instant
 from ackscope.counters import MessageStats
 from ackscope.snapshot import Channel, Connection, Consumer, Node, Queue
+from ackscope.streams import StreamPublisher
 from ackscope.topology import Binding, Exchange
 from diagnosis.series import last
 from diagnosis.window import Window
@@ -65,6 +66,7 @@ LISTS: Mapping[str, _List] = {
     "consumers": _List("consumers", Consumer),
     "channels": _List("channels", Channel, key=attrgetter("name")),
     "connections": _List("connections", Connection),
+    "stream_publishers": _List("streams", StreamPublisher, lambda value: value.publishers),
     "nodes": _List("nodes", Node),
     "exchanges": _List("exchanges", Exchange, key=attrgetter("vhost", "name")),
     "bindings": _List("bindings", Binding, lambda value: value.listed),

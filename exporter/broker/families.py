@@ -22,6 +22,7 @@ from exporter.broker.endpoints.overview import decode_overview
 from exporter.broker.endpoints.policies import decode_policies
 from exporter.broker.endpoints.queues import decode_queues
 from exporter.broker.endpoints.sessions import decode_sessions
+from exporter.broker.endpoints.streams import decode_streams
 from exporter.broker.endpoints.vhosts import decode_vhosts
 from exporter.broker.fields import Gaps, Version
 
@@ -114,6 +115,10 @@ FAMILIES = {
     # Read after the connections, which name those that have sessions; without AMQP 1.0 clients it requests nothing.
     "sessions": EndpointFamily(
         ("/api/connections/{name}/sessions",), FetchMode.PER_CONNECTION, decode_sessions, _5_S, weight=4.0
+    ),
+    # Requested only if a node has the plugin enabled, see `BrokerReader.payload`.
+    "streams": EndpointFamily(
+        ("/api/stream/consumers", "/api/stream/publishers"), FetchMode.MULTIPLE, decode_streams, _15_S
     ),
     "health": EndpointFamily(("/api/health/checks",), FetchMode.HEALTH_CHECKS, decode_health),
     "exchanges": EndpointFamily(("/api/exchanges",), FetchMode.SINGLE, decode_exchanges, _15_S, idle_interval=_30_S),

@@ -108,7 +108,7 @@ def fetch_queue(client: ManagementClient, vhost: str, name: str) -> dict[str, An
     return answer.body
 
 
-PLUGIN_PATHS = frozenset({"/api/shovels", "/api/federation-links"})
+PLUGIN_PATHS = frozenset({"/api/shovels", "/api/federation-links", "/api/stream/consumers", "/api/stream/publishers"})
 """Endpoints that only exist with a plugin enabled, so all of them may be absent."""
 
 

@@ -18,6 +18,7 @@ from exporter.broker.families import FAMILIES, FAST, METRICS, POLLED, FamilyRead
 from exporter.broker.prometheus.reader import MetricsReader
 from exporter.broker.reader import BrokerReader
 from exporter.broker.settings import ManagementSettings
+from exporter.broker.stream_clients import with_streams
 from exporter.broker.visibility import hidden_queues, without_misleading_lists
 
 _SUSPECTS_TIME_SHARE = 0.2
@@ -103,10 +104,10 @@ def assemble(
 ) -> Snapshot:
     """Build a snapshot of these parts, without lists that mislead for lack of permissions or statistics.
 
-    Consumers of AMQP 1.0 get what their sessions tell about them.
+    Consumers of AMQP 1.0 get what their sessions tell about them, those of the stream protocol what its plugin lists.
     """
     complete = {family: parts.get(family, Part()) for family in FAMILIES}
-    joined = with_sessions(without_misleading_lists(complete))
+    joined = with_streams(with_sessions(without_misleading_lists(complete)))
     snapshot = replace(Snapshot(cluster=cluster, taken=at, prometheus=prometheus or Part()), **dict[str, Any](joined))
     return replace(snapshot, hidden_queues=hidden_queues(snapshot))
 
@@ -118,8 +119,8 @@ def raise_if_unreadable(snapshot: Snapshot) -> None:
         BrokerError: no family could be read; the message is that of the overview.
     """
     # Links do not count: a server that is not a broker answers 404, like a broker without shovels and federation.
-    # Sessions do not either: without known AMQP 1.0 connections they are read without a request.
-    if all(part.value is None for name, part in snapshot.parts.items() if name not in ("links", "sessions")):
+    # Sessions and streams do not either: without known AMQP 1.0 connections or plugins they are read without a request.
+    if all(part.value is None for name, part in snapshot.parts.items() if name not in ("links", "sessions", "streams")):
         errors = [part.error for part in (*snapshot.parts.values(), snapshot.prometheus) if part.error]
         raise BrokerError(errors[0] if errors else f"cluster {snapshot.cluster!r}: nothing could be read")
 

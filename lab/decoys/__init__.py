@@ -16,6 +16,7 @@ from lab.decoys import (
     idle_quorum,
     leader_moves,
     long_jobs,
+    native_clients,
     or_else,
     own_next_step,
     polling,
@@ -52,5 +53,6 @@ DECOYS: Mapping[str, FaultSpec] = {
         stream_with_retention,
         subscriptions,
         two_shovels,
+        native_clients,
     )
 }

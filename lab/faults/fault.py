@@ -174,6 +174,7 @@ class FaultSpec:
         summary: what goes wrong, in one sentence.
         subject: subject of the finding; a virtual host of None is that of the broker's address. A name that is
             known only after injection (of a connection or channel) is "": any subject of the kind matches.
+        client: name of the client that the finding must involve; "" is not checked.
         inject: injects the fault, announces it, and keeps it in effect until `Fault.ending` is set.
         brokers: versions on which the rule can name it.
         unsure: versions that do not tell enough, so that the rule must say that it cannot tell, and why.
@@ -192,6 +193,7 @@ class FaultSpec:
     summary: str
     subject: Subject
     inject: Callable[[Fault], None]
+    client: str = ""
     brokers: tuple[str, ...] = tuple(SUITES)
     unsure: tuple[str, ...] = ()
     nodes: int = 1

@@ -251,6 +251,7 @@ def graph(number: int = 1, name: str = "orders") -> flow_graph.FlowGraph:
                 "host": "10.0.0.1",
                 "channel": f"c{each}",
                 "beside": 1,
+                "protocol": "",
                 "acks": "manual",
             }
             for each in range(number)
@@ -342,12 +343,12 @@ def test_prefetch_bars_have_their_ceiling() -> None:
     """A channel without a limit has none, and says why."""
     consumers = pd.DataFrame(
         [
-            ("/", "q", "a", "c1", "k1", "u", "n", "h", 10, True, True, None, None, None),
-            ("/", "q", "b", "c1", "k1", "u", "n", "h", 10, True, True, None, None, None),
-            ("/", "q", "c", "c2", "k2", "u", "n", "h", 0, True, True, None, None, None),
+            ("/", "q", "a", "c1", "k1", "u", "n", "h", 10, True, True, None, None, None, None),
+            ("/", "q", "b", "c1", "k1", "u", "n", "h", 10, True, True, None, None, None, None),
+            ("/", "q", "c", "c2", "k2", "u", "n", "h", 0, True, True, None, None, None, None),
             # AMQP 1.0: two connections, and the same tag in each.
-            ("/", "q", "0", None, "k3", "u", "n", "h", 0, True, True, 0, 9, 128),
-            ("/", "q", "0", None, "k4", "u", "n", "h", 0, True, True, 0, 0, 3),
+            ("/", "q", "0", None, "k3", "u", "n", "h", 0, True, True, 0, 9, 128, None),
+            ("/", "q", "0", None, "k4", "u", "n", "h", 0, True, True, 0, 0, 3, None),
         ],
         columns=list(consumer_rows.CONSUMER_COLUMNS),
     )
@@ -360,6 +361,70 @@ def test_prefetch_bars_have_their_ceiling() -> None:
         (it["unacked"], it["ceiling"] if it["ceiling"] > 0 else None) for it in rows.to_dict("records")
     ]
     assert ("20 of 20", "128, AMQP 1.0", "7, no limit", "3, AMQP 1.0") == figure.data[0].text
+
+
+READS = consumer_rows.consumer_rows(
+    pd.DataFrame(
+        [
+            ("/", "events", "stream.subid-0", None, "k1", "u", "n", "h", 0, False, True, None, 2, None, 907),
+            # Without the plugin that lists it.
+            ("/", "events", "stream.subid-1", None, "k2", "u", "n", "h", 0, False, True, None, None, None, None),
+            (
+                "/",
+                "mqtt-subscription-meter-7qos1",
+                "mqtt",
+                None,
+                "k3",
+                "u",
+                "n",
+                "h",
+                10,
+                True,
+                True,
+                None,
+                None,
+                None,
+                None,
+            ),
+        ],
+        columns=list(consumer_rows.CONSUMER_COLUMNS),
+    ),
+    pd.DataFrame(columns=list(consumer_rows.CHANNEL_COLUMNS)),
+    pd.DataFrame(
+        [
+            ("k1", "billing", None, "h", "stream"),
+            ("k2", None, "RabbitMQ Stream", "h", "stream"),
+            ("k3", "meter-7", None, "h", "MQTT 3-1-1"),
+        ],
+        columns=list(consumer_rows.CONNECTION_COLUMNS),
+    ),
+)
+
+
+def test_consumers_of_other_protocols_have_their_names_and_no_false_risk() -> None:
+    """A reader of a stream acknowledges nothing and has no prefetch: neither is a risk."""
+    found = {row["client"]: row for row in READS.to_dict("records")}
+
+    assert {"billing": "stream", "RabbitMQ Stream": "stream", "meter-7": "MQTT"} == {
+        client: row["protocol"] for client, row in found.items()
+    }
+    assert ("", "", 907, 2) == tuple(found["billing"][name] for name in ("hazard", "acks", "lag", "credit"))
+    assert ("", 10, "manual") == tuple(found["meter-7"][name] for name in ("hazard", "prefetch", "acks"))
+
+
+def test_clients_of_a_stream_are_in_its_picture() -> None:
+    """Publishers reach it without an exchange; readers are so far behind."""
+    columns = list(vhost_traffic.STREAM_PUBLISHER_COLUMNS)
+    writers = vhost_traffic.stream_writers(
+        pd.DataFrame([("/", "events", "k9", 960, 950, 3), ("/", "other", "k9", 1, 1, 0)], columns=columns),
+        pd.DataFrame([("k9", "shop", None, "h")], columns=list(vhost_traffic.CONNECTION_COLUMNS)),
+    )
+    bindings = pd.DataFrame(columns=["vhost", "source", "destination", "destination_type", "routing_key"])
+    found = flow_graph.of_queue("/", "events", bindings, READS, (), traffic({"": 0.0}), writers=writers)
+
+    assert ("7 unconfirmed", "3 refused", "stream") == found.boxes["publisher:stream:shop"].details
+    assert ("publisher:stream:shop", "queue:events") in {(line.start, line.end) for line in found.lines}
+    assert ("rate unknown", "907 behind the end", "stream", "h") == found.boxes["consumer:billing"].details
 
 
 def test_a_node_is_shown_against_its_limits() -> None:

@@ -125,7 +125,11 @@ def _client_finding(view: View, closing: ChurnLoop, starved: tuple[Queue, ...]) 
         severity=_severity(closing.lasts, after),
         subject=closing.subject,
         since=closing.since.iso(),
-        facts={**loop_facts(closing), **_limit_facts(view, closing.rate, starved)},
+        facts={
+            **loop_facts(closing),
+            "mqtt": closing.connection.client_id is not None,
+            **_limit_facts(view, closing.rate, starved),
+        },
         evidence=tuple(loop_evidence(closing, "connection")),
         involved=replace(loop_involved(closing), queues=queue_refs(starved)),
         certainty=_certainty(closing.lasts, after),
@@ -140,7 +144,13 @@ def _cluster_finding(view: View, total: ChurnRate, starved: tuple[Queue, ...]) -
         severity=_severity(total.lasts, after),
         subject=Subject(kind="cluster", name=view.window.cluster),
         since=total.since.iso(),
-        facts={"client": None, "cycle_rate": total.rate, "activities": [], **_limit_facts(view, total.rate, starved)},
+        facts={
+            "client": None,
+            "cycle_rate": total.rate,
+            "activities": [],
+            "mqtt": False,
+            **_limit_facts(view, total.rate, starved),
+        },
         evidence=(
             Evidence(
                 key="loop_rate",

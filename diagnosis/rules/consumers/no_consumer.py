@@ -14,8 +14,9 @@ from ackscope.snapshot import Channel, Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import client_name, queue_facts, queue_ref
 from diagnosis.memo import per_view
-from diagnosis.purpose import dead_letters_received, had_consumer, left_unconsumed, was_consumed
+from diagnosis.purpose import dead_letters_received, had_consumer, left_unconsumed, mqtt_client, was_consumed
 from diagnosis.routes import dead_letter_targets, is_delay
+from diagnosis.rules.clients._shared.connections import has_channels
 from diagnosis.rules.consumers._shared.objects import queue_subject
 from diagnosis.series import count, delta, last, piled_up_seconds, span, stretch
 from diagnosis.usual import queue_baselines
@@ -107,7 +108,8 @@ def _served_for_nothing(view: View) -> dict[str, list[str]]:
     """Return the queues of each virtual host that are empty, have consumers and got nothing."""
     found: dict[str, list[str]] = defaultdict(list)
     for queue in view.queues:
-        if queue.consumers and not queue.messages and not _moves(view.history(queue)):
+        # Sessions of MQTT clients count nothing, and have names that differ in the client id.
+        if queue.consumers and not queue.messages and mqtt_client(queue) is None and not _moves(view.history(queue)):
             found[queue.vhost].append(queue.name)
     return found
 
@@ -182,8 +184,9 @@ def _finding(view: View, queue: Queue, unconsumed: Series[Queue], severity: Seve
     ready, published, seconds = _ready(unconsumed[-1]), delta(recent, "publish"), span(unconsumed)
     history = view.history(queue)
     grows = _grows(recent)
+    absent = mqtt_client(queue)
     idle = sorted(
-        (each for each in view.connections if each.vhost == queue.vhost and each.channels == 0),
+        (each for each in view.connections if each.vhost == queue.vhost and each.channels == 0 and has_channels(each)),
         key=lambda each: each.client_name or each.name,
     )
     cancelled = _cancelled(view, queue) if grows else []
@@ -242,6 +245,7 @@ def _finding(view: View, queue: Queue, unconsumed: Series[Queue], severity: Seve
             "piled_up_seconds": piled_up if severity is Severity.WARNING and piled_up > seconds else None,
             "idle_connections": idle_names,
             "cancelled": left,
+            "mqtt_client": absent,
             "warning_after_seconds": warning_after,
         },
         evidence=tuple(evidence),
@@ -250,7 +254,12 @@ def _finding(view: View, queue: Queue, unconsumed: Series[Queue], severity: Seve
             channels=tuple(each.name for each in cancelled),
             connections=tuple(each.name for each in (*idle, *connections) if each is not None),
             clients=tuple(
-                dict.fromkeys(each.client_name for each in (*idle, *connections) if each and each.client_name)
+                dict.fromkeys(
+                    [
+                        *([absent] if absent else []),
+                        *(each.client_name for each in (*idle, *connections) if each and each.client_name),
+                    ]
+                )
             ),
         ),
         certainty=Certainty.EARLY if early else Certainty.CERTAIN,

@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from ackscope.findings import Suppressed
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.consumers._shared.consumer_capacity import network_bound, saturated_queues, saturation_finding
+from diagnosis.rules.consumers._shared.mqtt import slow_finding, slow_sessions, uncounted
 from diagnosis.rules.consumers._shared.objects import queue_subject
 from diagnosis.rules.consumers._shared.sessions import unreported
+from diagnosis.rules.consumers._shared.stream_readers import lagging_finding, unlisted, worst_readers
 
 NAME = "slow-consumer"
 
@@ -18,6 +20,10 @@ NAME = "slow-consumer"
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that grows while its consumers work at capacity."""
     yield from unreported(view, NAME)
+    yield from unlisted(view, NAME)
+    yield from uncounted(view, NAME)
+    yield from (slow_finding(view, NAME, found) for found in slow_sessions(view))
+    yield from (lagging_finding(view, NAME, found) for found in worst_readers(view))
     for found in saturated_queues(view):
         by_network = network_bound(view, found)
         if by_network:
@@ -26,5 +32,5 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             subject = queue_subject(found.queue)
             yield Suppressed(rule=NAME, subject=subject, reason="usual_backlog", facts=found.usual)
         else:
-            facts = {"compared": found.compared, "round_trip_needed": by_network is None}
+            facts = {"compared": found.compared, "round_trip_needed": by_network is None, "lag": None, "mqtt": False}
             yield saturation_finding(NAME, found, facts)

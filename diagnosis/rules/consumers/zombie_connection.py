@@ -15,6 +15,7 @@ from ackscope.snapshot import Connection, Queue
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import client_name, queue_ref
 from diagnosis.memo import per_view
+from diagnosis.rules.clients._shared.connections import has_channels
 from diagnosis.rules.consumers._shared.consequences import queue_key
 from diagnosis.rules.consumers._shared.objects import connection_peer, connection_subject
 from diagnosis.series import span, stretch
@@ -63,7 +64,7 @@ QUEUES_WITHOUT_THEIR_CONSUMER = Relation(_queues_left, queue_key)
 
 
 def _find(view: View) -> Iterator[Zombie]:
-    idle = [each for each in view.connections if each.channels == 0]
+    idle = [each for each in view.connections if each.channels == 0 and has_channels(each)]
     if not idle:
         return
     lost = _lost_consumer(view)

@@ -7,11 +7,12 @@ Source: https://www.rabbitmq.com/docs/streams#retention
 """
 
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ackscope.findings import Certainty, Evidence, Finding, Severity, Unit, source
+from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Unit, source
 from ackscope.snapshot import Node, Queue
 from diagnosis.contract import Relation, RuleResult, View
+from diagnosis.facts import client_name
 from diagnosis.rules.nodes.disk_trending_full import disk_trend
 from diagnosis.rules.queues._shared.queue import certainty, involved_queue, queue_subject, queue_with_policy
 from diagnosis.series import delta, last, span, stretch
@@ -132,6 +133,7 @@ def _fills(view: View, queue: Queue, node: Node, rate: float) -> bool:
 def _finding(view: View, queue: Queue, growth: StreamGrowth, *, soon: bool) -> Finding:
     limit, seconds = view.limits(queue).queues.stream_for, span(growth.run)
     severity = Severity.WARNING if soon and seconds >= limit else Severity.INFO
+    writers, involved = _writers(view, queue), involved_queue(queue, view.links(queue))
     free = growth.node.disk_free if growth.node is not None else None
     evidence = [
         Evidence(
@@ -175,14 +177,24 @@ def _finding(view: View, queue: Queue, growth: StreamGrowth, *, soon: bool) -> F
             "eta_seconds": growth.eta_seconds,
             "soon": soon,
             "members": len(queue.members or ()),
+            "writers": list[Fact](writers),
             "suggested_bytes": None if free is None else max(1_000_000_000, round(free // 10, -9)),
             "warning_after_seconds": limit,
         },
         certainty=certainty(severity, seconds, limit) if soon else Certainty.CERTAIN,
         seen_seconds=seconds,
         evidence=tuple(evidence),
-        involved=involved_queue(queue, view.links(queue)),
+        involved=replace(involved, clients=tuple(dict.fromkeys((*writers, *involved.clients)))),
     )
+
+
+def _writers(view: View, queue: Queue) -> tuple[str, ...]:
+    """Return the names of the clients that publish to a stream over its own protocol; others are not known."""
+    publishers = (view.streams.publishers if view.streams else None) or ()
+    connections = (
+        view.connection(each.connection_name) for each in publishers if (each.vhost, each.queue) == queue.key
+    )
+    return tuple(sorted({name for each in connections if (name := client_name(each)) is not None}))
 
 
 def _nodes_it_fills(view: View, finding: Finding) -> Iterable[Hashable]:

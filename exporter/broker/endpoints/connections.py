@@ -28,6 +28,7 @@ _FIELDS = FieldTable(
     Field("client_name", "client_properties.connection_name", if_set(name)),
     Field("client_product", "client_properties.product", if_set(name)),
     Field("container_id", "", if_set(name)),
+    Field("client_id", "client_properties.client_id", if_set(name)),
     Field("peer_host", "", text),
     Field("peer_port", "", count),
     Field("channels", "", count),
@@ -46,7 +47,7 @@ _FIELDS = FieldTable(
 
 
 _GENERATED = re.compile(r"(ID:)?[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}(:\d+)?", re.IGNORECASE)
-"""A container id that no person chose: libraries use a UUID unless the application sets one."""
+"""A container id or client id that no person chose: libraries use a UUID unless the application sets one."""
 
 
 def decode_connections(payload: object, version: Version | None) -> tuple[tuple[Connection, ...], Gaps]:
@@ -57,9 +58,9 @@ def decode_connections(payload: object, version: Version | None) -> tuple[tuple[
         # A client without client properties: Erlang sends an empty object as [].
         cleaned = {**item, "client_properties": {}} if item.get("client_properties") == [] else item
         values = read(_FIELDS, cleaned, version, gaps)
-        container = values["container_id"]
-        if values["client_name"] is None and container is not None and not _GENERATED.fullmatch(container):
-            values["client_name"] = container
+        own_id = values["container_id"] or values["client_id"]
+        if values["client_name"] is None and own_id is not None and not _GENERATED.fullmatch(own_id):
+            values["client_name"] = own_id
         if values["name"] is not None:
             connections.append(Connection(**values))
     return tuple(connections), gaps

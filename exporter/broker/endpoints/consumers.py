@@ -7,7 +7,8 @@ _FIELDS = FieldTable(
     Field("tag", "consumer_tag", name, required=True),
     Field("vhost", "queue.vhost", name, required=True),
     Field("queue", "queue.name", name, required=True),
-    Field("channel_name", "channel_details.name", name),
+    # Empty for clients of MQTT (from 3.12 on) and of the stream protocol, which have no channels.
+    Field("channel_name", "channel_details.name", if_set(name)),
     Field("connection_name", "channel_details.connection_name", name),
     Field("user", "channel_details.user", name),
     Field("node", "channel_details.node", text),

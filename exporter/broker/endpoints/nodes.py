@@ -47,6 +47,7 @@ _FIELDS = FieldTable(
     Field("gc_num", "", count),
     Field("gc_bytes_reclaimed", "", count),
     Field("context_switches", "", count),
+    Field("plugins", "enabled_plugins", names),
     # Always empty since 4.3, which removed Mnesia and its partition handling (release notes of 4.3.0).
     Field("partitions", "", names, until=(4, 3)),
     # "All these stats are zeroes" since 4.0 (`rabbit_mgmt_external_stats`).

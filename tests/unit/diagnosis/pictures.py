@@ -22,6 +22,7 @@ from ackscope.snapshot import (
     Queue,
     Snapshot,
 )
+from ackscope.streams import StreamClients
 from ackscope.topology import Bindings
 from diagnosis.contract import Rule
 from diagnosis.engine import diagnose
@@ -144,6 +145,7 @@ def snapshot(seconds: float, *, version: str = "4.3.6", **parts: Any) -> Snapsho
     node = Node(name=NODE, running=True, mem_used=200, mem_limit=1000, mem_alarm=False)
     values: dict[str, Any] = dict.fromkeys(FAMILIES, ())
     values |= {"overview": overview, "nodes": (node,), "health": (OK,), "bindings": Bindings(listed=())}
+    values |= {"streams": StreamClients()}
     hidden = parts.pop("hidden_queues", 0)
     values |= parts
     read = {

@@ -31,3 +31,13 @@ def test_what_a_test_wants_beyond_comes_on_top(tmp_path):
     assert files["enabled_plugins"] == "[rabbitmq_management,rabbitmq_prometheus,rabbitmq_shovel].\n"
     assert files["rabbitmq.conf"].endswith(f"\nssl_options.certfile = {tmp_path}/lab1/cert.pem\n")
     assert ("PEM", "[{rabbit, []}].\n") == (files["cert.pem"], files["advanced.config"])
+
+
+def test_each_port_that_a_plugin_asks_for_is_another_one(tmp_path):
+    """Listeners of plugins have fixed ports by default, which two labs at once cannot share."""
+    conf = files_of(tmp_path, Extra(config="mqtt.listeners.tcp.1 = {port}\nstream.listeners.tcp.1 = {port}\n"))[
+        "rabbitmq.conf"
+    ]
+    ports = [int(line.split()[-1]) for line in conf.splitlines() if line.startswith(("mqtt", "stream"))]
+
+    assert 2 == len(set(ports))

@@ -19,6 +19,11 @@ def age_seconds(view: View, connection: Connection) -> float:
     return max(observed, view.now.wall - connection.connected_at)
 
 
+def has_channels(connection: Connection) -> bool:
+    """Return whether a connection may have channels: those of streams never do, and count as having 0."""
+    return connection.protocol != "stream"
+
+
 def involved_connections(connections: Iterable[Connection | None], channels: Iterable[str] = ()) -> Involved:
     """Return connections, their client names, and channels as the identifiers that a finding involves."""
     known = [each for each in connections if each is not None]

@@ -9,7 +9,7 @@ fast consumers, not stuck from slow ones.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby, pairwise
 
@@ -18,6 +18,7 @@ from diagnosis.contract import ConsumerPath, View
 from diagnosis.hold_time import QUORUM_MOST, prefetch
 from diagnosis.memo import per_view
 from diagnosis.rules.clients._shared.connections import age_seconds
+from diagnosis.rules.consumers._shared.mqtt import is_mqtt, mqtt_at_standstill
 from diagnosis.rules.consumers._shared.sessions import (
     BLOCKED,
     StuckConsumer,
@@ -33,6 +34,13 @@ from diagnosis.rules.consumers._shared.standstill import (
     never_falls,
     unmoved,
     unsettled,
+)
+from diagnosis.rules.consumers._shared.stream_readers import (
+    flow,
+    lag,
+    readers,
+    readers_at_standstill,
+    standstill,
 )
 from diagnosis.series import delta, last, piled_up_seconds, span, stretch
 from diagnosis.window import Series, Timestamped
@@ -59,6 +67,9 @@ class Stall:
         warning_after_seconds: from this duration on it is more than information.
         since: wall clock, seconds since 1970.
         amqp10: the stuck consumers use AMQP 1.0. `prefetches` is then what each holds if it is full, else 0.
+        mqtt: the stuck consumer uses MQTT.
+        lag: messages from the stuck reader of a stream that is furthest behind to the end, if readers are judged by
+            their offsets; else None.
     """
 
     queue: Queue
@@ -78,6 +89,8 @@ class Stall:
     warning_after_seconds: float
     since: float
     amqp10: bool = False
+    mqtt: bool = False
+    lag: int | None = None
 
     @property
     def one_at_a_time(self) -> bool:
@@ -98,6 +111,15 @@ def _find(view: View) -> Iterator[Stall]:
     """Judge every queue with consumers and unacknowledged messages: as a whole, else consumer by consumer."""
     for queue in view.queues:
         if not queue.consumers or (not queue.messages_unacked and queue.type != "stream"):
+            continue
+        if queue.type == "stream" and (behind := _behind(view, queue)) is not None:
+            yield behind
+            continue
+        if any(is_mqtt(link) for link in view.links(queue)):
+            # No counter of the queue moves, whatever the client does.
+            session = _session(view, queue)
+            if session is not None:
+                yield session
             continue
         links = _judged(view, queue)
         if queue.type != "stream" and any(link.is_uncounted for link in view.links(queue)):
@@ -266,6 +288,57 @@ def _amqp10(view: View, queue: Queue) -> Stall | None:
         warning_after_seconds=max(each.warning_after_seconds for each in found),
         since=first,
         amqp10=True,
+    )
+
+
+def _behind(view: View, queue: Queue) -> Stall | None:
+    """Return the stall of the readers of a stream that use its protocol; each is judged by its own offset."""
+    found = readers_at_standstill(view, queue)
+    if not found:
+        return None
+    grown = [_grown(view, each) for each in found]
+    return replace(
+        _uncounted_stall(queue, readers(view, queue), found, max(grown)),
+        lag=max((each.link.stream.offset_lag or 0) for each in found if each.link.stream is not None),
+    )
+
+
+def _grown(view: View, stuck: StuckConsumer) -> int:
+    """Return how many messages were published to a stream while its reader stood still."""
+    stalled = standstill(flow(view, stuck.link.stream)) if stuck.link.stream is not None else ()
+    return lag(stalled[-1]) - lag(stalled[0]) if stalled else 0
+
+
+def _session(view: View, queue: Queue) -> Stall | None:
+    """Return the stall of the MQTT client of a session."""
+    stuck = mqtt_at_standstill(view, queue)
+    if stuck is None:
+        return None
+    arrived = arrivals(from_before(view.history(queue), stuck.since))
+    return replace(_uncounted_stall(queue, (stuck.link,), [stuck], arrived), full=True, mqtt=True)
+
+
+def _uncounted_stall(
+    queue: Queue, links: tuple[ConsumerPath, ...], found: list[StuckConsumer], published: int
+) -> Stall:
+    """Return the stall of consumers of which the queue counts nothing."""
+    return Stall(
+        queue=queue,
+        early=all(each.early for each in found),
+        stuck=tuple(each.link for each in found),
+        prefetches=tuple(each.prefetch for each in found),
+        full=False,
+        never_acked=all(each.never_settled for each in found),
+        gathered=False,
+        consumers=len(links),
+        standbys=0,
+        whole_queue=len(found) == len(links),
+        growing=published > 0,
+        published=published,
+        seen_seconds=min(each.seen_seconds for each in found),
+        held_seconds=min(each.held_seconds for each in found),
+        warning_after_seconds=max(each.warning_after_seconds for each in found),
+        since=min(each.since for each in found),
     )
 
 

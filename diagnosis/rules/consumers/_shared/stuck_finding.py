@@ -10,6 +10,7 @@ from diagnosis.facts import consumer_facts, queue_facts
 from diagnosis.rules.consumers._shared.objects import involved_consumers, process_facts, queue_subject
 from diagnosis.rules.consumers._shared.sessions import SETTLED_BY, session_evidence
 from diagnosis.rules.consumers._shared.stalled_consumers import Stall
+from diagnosis.rules.consumers._shared.stream_readers import reader_evidence
 
 
 def stuck_findings(rule: str, stalls: Iterable[Stall]) -> Iterator[Finding]:
@@ -26,7 +27,8 @@ def stuck_findings(rule: str, stalls: Iterable[Stall]) -> Iterator[Finding]:
 
 def _finding(rule: str, stall: Stall, other_queues: list[str]) -> Finding:
     queue = stall.queue
-    stopped = stall.whole_queue and stall.growing and not stall.one_at_a_time
+    # A stream keeps what its reader has not read, and what that does with its last chunk is not known.
+    stopped = stall.whole_queue and stall.growing and not stall.one_at_a_time and stall.lag is None
     severity = Severity.CRITICAL if stopped else Severity.WARNING
     unacked = sum({_key(link): _unacked(link) for link in stall.stuck}.values())
     return Finding(
@@ -49,6 +51,8 @@ def _finding(rule: str, stall: Stall, other_queues: list[str]) -> Finding:
             "unlimited": 0 in stall.prefetches,
             "full": stall.full,
             "amqp10": stall.amqp10,
+            "mqtt": stall.mqtt,
+            "lag": stall.lag,
             "never_acked": stall.never_acked,
             "gathered": stall.gathered,
             "prefetch": max(stall.prefetches),
@@ -76,7 +80,12 @@ def _unacked(link: ConsumerPath) -> int:
 
 def _evidence(stall: Stall, unacked: int) -> Iterator[Evidence]:
     queue = stall.queue
+    if stall.lag is not None:
+        yield from (reader_evidence(link) for link in stall.stuck[:5])
+        return
     counted = source("/api/queues" if stall.whole_queue else "/api/channels", "message_stats.ack")
+    if stall.mqtt:
+        counted = source("/api/connections", "send_oct", "recv_oct")
     yield Evidence(key="acked", value=0, source=SETTLED_BY if stall.amqp10 else counted)
     yield Evidence(
         key="unacked",
@@ -88,7 +97,9 @@ def _evidence(stall: Stall, unacked: int) -> Iterator[Evidence]:
         key="ready",
         value=queue.messages_ready or 0,
         unit=Unit.MESSAGES,
-        source=source("/api/queues", "messages_ready", "messages" if stall.amqp10 else "message_stats.publish"),
+        source=source(
+            "/api/queues", "messages_ready", "messages" if stall.amqp10 or stall.mqtt else "message_stats.publish"
+        ),
     )
     for link, prefetch in list(zip(stall.stuck, stall.prefetches, strict=True))[:5]:
         idle = link.channel.idle_since if link.channel else None
@@ -97,7 +108,7 @@ def _evidence(stall: Stall, unacked: int) -> Iterator[Evidence]:
             continue
         yield Evidence(
             key="consumer",
-            value=_unacked(link),
+            value=queue.messages_unacked if stall.mqtt else _unacked(link),
             unit=Unit.MESSAGES,
             source=source("/api/consumers") + source("/api/channels", "messages_unacknowledged", "idle_since"),
             facts={

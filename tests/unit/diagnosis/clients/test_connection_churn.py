@@ -27,6 +27,21 @@ def test_an_application_that_reconnects_is_named():
     assert (("billing",), ()) == (finding.involved.clients, finding.involved.connections)
 
 
+def test_two_mqtt_clients_with_one_id_are_a_likely_cause():
+    """Each connection ends the other one."""
+
+    def frame(t):
+        made = reconnecting(t)
+        known = tuple(replace(each, client_id=each.client_name, protocol="MQTT 5-0") for each in made["connections"])
+        return {**made, "connections": known}
+
+    finding = only(look(film(frame, until=40)))
+
+    assert ("billing", True) == (finding.facts["client"], finding.facts["mqtt"])
+    assert "same client id" in text(finding).cause
+    assert any("duplicate" in (step.command or "") for step in text(finding).steps)
+
+
 def test_it_is_a_warning_after_five_minutes():
     """The limit is one connection per second."""
     fast = film(lambda t: reconnecting(t, every=0.8), until=330)

@@ -94,10 +94,10 @@ NOT_SET = {"operator_policy", "mirrors", "synchronised_mirrors"}
 """No recorded queue has one; mirrored queues of 3.10 would list their mirrors."""
 
 
-NATIVE = {"session_number", "link_name", "credit", "unsettled"}
-"""Of consumers that use AMQP 1.0; no recorded client does. `test_amqp_sessions` has recorded ones."""
+NATIVE = {"session_number", "link_name", "credit", "unsettled", "subscription", "offset_lag"}
+"""Of consumers that use AMQP 1.0 or the stream protocol; no recorded client does. Tests of each have some."""
 
-CONTAINER = {"connections": {"container_id"}}
+CONTAINER = {"connections": {"container_id", "client_id"}}
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,8 @@ def received(value, family):
     """Number of decoded objects."""
     if family == "bindings":
         return sum(value.counts.values())
+    if family == "streams":
+        return len(value.consumers or ()) + len(value.publishers or ())
     return 1 if family == "overview" else len(value)
 
 

@@ -12,6 +12,7 @@ from exporter.broker.families import FAMILIES
 from exporter.broker.fields import count, number, version_of, whole
 from tests.unit.exporter.broker.server import VERSIONS, fixture
 from tests.unit.exporter.broker.test_amqp_sessions import CONSUMING, HOLDER, PUBLISHING
+from tests.unit.exporter.broker.test_stream_clients import LISTS
 
 
 def without_zeros(value):
@@ -37,12 +38,12 @@ RICHEST_SHAPE = {
         ("exchanges", "bindings", "vhosts", "policies", "limits", "links", "features", "auth", "memory"), "linked"
     ),
 }
-SESSIONS = {HOLDER: [CONSUMING], "another": [PUBLISHING]}
-"""No recorded workload uses AMQP 1.0."""
+UNRECORDED = {"sessions": {HOLDER: [CONSUMING], "another": [PUBLISHING]}, "streams": LISTS}
+"""No recorded workload uses AMQP 1.0 or the stream protocol."""
 
 PAYLOADS = {
     (version, family): without_zeros(
-        SESSIONS if family == "sessions" else fixture(version, family, RICHEST_SHAPE.get(family, ""))
+        UNRECORDED[family] if family in UNRECORDED else fixture(version, family, RICHEST_SHAPE.get(family, ""))
     )
     for version in VERSIONS
     for family in FAMILIES

@@ -1,0 +1,123 @@
+"""stream-retention-loss: retention deleted messages of a stream before one of its readers got them.
+
+A reader is sent what follows its offset. If that is deleted, it goes on with the oldest message that is left: its
+offset then rises by more than the number of messages that it was sent. Both are known for readers that use the stream
+protocol. Such a jump lands at the begin of the stream, so jumps of readers elsewhere do not count. Chunks of the
+broker's own take an offset each, which is why few missing ones prove nothing.
+Source: https://www.rabbitmq.com/docs/streams#retention; seen on 4.0.5 and 4.3.6
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from ackscope.clock import Instant
+from ackscope.findings import Certainty, Evidence, Finding, Severity, Unit, source
+from ackscope.snapshot import Queue
+from ackscope.streams import StreamConsumer
+from diagnosis.contract import ConsumerPath, RuleResult, View
+from diagnosis.facts import consumer_facts, queue_facts
+from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
+from diagnosis.rules.consumers._shared.stream_readers import (
+    CONSUMERS,
+    flow,
+    lag,
+    reader_evidence,
+    readers,
+    sent,
+    unlisted,
+)
+from diagnosis.window import Timestamped
+
+NAME = "stream-retention-loss"
+
+_LEAST = 100
+_SHARE = 0.2
+"""Minimum share of the offsets passed that were not sent."""
+_NEAR = 0.5
+"""Minimum distance from the end, as a share of the stream, of a reader that is near its begin."""
+_RECENT = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Miss:
+    """A reader that missed messages within the window, and when it missed the last of them."""
+
+    link: ConsumerPath
+    missed: int
+    first: Instant
+    last: Instant
+
+
+def evaluate(view: View) -> Iterator[RuleResult]:
+    """Judge the readers of every stream that has retention."""
+    yield from unlisted(view, NAME)
+    for queue in view.queues:
+        if queue.type != "stream" or all(queue.setting(name) is None for name in ("max-age", "max-length-bytes")):
+            continue
+        found = [miss for link in readers(view, queue) if (miss := _missed(view, queue, link)) is not None]
+        if found:
+            yield _finding(view, queue, found)
+
+
+def _missed(view: View, queue: Queue, link: ConsumerPath) -> _Miss | None:
+    # A reader with a filter is not sent what does not match.
+    if link.stream is None or link.stream.filtered or not queue.messages:
+        return None
+    jumps = [
+        (older.at, newer.at, jump)
+        for older, newer in pairwise(flow(view, link.stream))
+        if (jump := _jump(older, newer, queue.messages))
+    ]
+    if not jumps:
+        return None
+    return _Miss(link, sum(jump for _, _, jump in jumps), jumps[0][0], jumps[-1][1])
+
+
+def _jump(older: Timestamped[StreamConsumer], newer: Timestamped[StreamConsumer], messages: int) -> int:
+    """Return how many offsets a reader passed without being sent their messages; 0 if that is not proven."""
+    before, after = older.value.offset, newer.value.offset
+    # Its first message may be anywhere.
+    if before is None or after is None or not sent(older) or min(lag(older), lag(newer)) < _NEAR * messages:
+        return 0
+    jump = after - before - (sent(newer) - sent(older))
+    return jump if jump >= max(_LEAST, _SHARE * (after - before)) else 0
+
+
+def _finding(view: View, queue: Queue, found: list[_Miss]) -> Finding:
+    worst = max(found, key=lambda miss: miss.missed)
+    last = max(miss.last.mono for miss in found)
+    links = tuple(miss.link for miss in found)
+    return Finding(
+        rule=NAME,
+        severity=Severity.CRITICAL if view.now.mono - last <= _RECENT else Severity.WARNING,
+        subject=queue_subject(queue),
+        since=min((miss.first for miss in found), key=lambda at: at.mono).iso(),
+        facts={
+            "queue": queue_facts(queue),
+            "clients": client_names(links),
+            "missed": worst.missed,
+            "lag": worst.link.stream.offset_lag if worst.link.stream else None,
+            "messages": queue.messages,
+            "max_age": queue.setting("max-age"),
+            "max_bytes": queue.setting("max-length-bytes"),
+            "recently": view.now.mono - last <= _RECENT,
+            "ago_seconds": view.now.mono - last,
+        },
+        evidence=(
+            *(
+                Evidence(
+                    key="missed",
+                    value=miss.missed,
+                    unit=Unit.MESSAGES,
+                    source=source(CONSUMERS, "offset", "consumed"),
+                    facts={"held_by": consumer_facts(miss.link)},
+                )
+                for miss in found[:5]
+            ),
+            reader_evidence(worst.link),
+            Evidence(key="retention", source=source("/api/queues", "arguments", "effective_policy_definition")),
+        ),
+        involved=involved_consumers((queue,), links),
+        certainty=Certainty.LIKELY,
+    )
