@@ -9,6 +9,7 @@ from exporter.broker.fields import (
     Gaps,
     Version,
     count,
+    each_once,
     flag,
     if_set,
     milliseconds,
@@ -62,4 +63,4 @@ def decode_connections(payload: object, version: Version | None) -> tuple[tuple[
             values["client_name"] = container
         if values["name"] is not None:
             connections.append(Connection(**values))
-    return tuple(connections), gaps
+    return each_once(connections, lambda it: it.name), gaps
