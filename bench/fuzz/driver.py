@@ -150,8 +150,7 @@ def _worker(words: list[str], run: _Run) -> tuple[str, str]:
         )
         hung = False
         try:
-            assert process.stdout is not None
-            hung = not _followed(process.stdout, run)
+            hung = process.stdout is not None and not _followed(process.stdout, run)
             if hung:
                 # It prints where it is.
                 process.send_signal(signal.SIGUSR1)

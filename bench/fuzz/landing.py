@@ -67,7 +67,9 @@ class LandingFolders:
         for _ in range(rng.choice((1, 1, 2, 4))):
             rows = rng.choice(_CHANGES)(rows, rng)
         try:
-            return FuzzCase(name, {_FILE: _written(rows, rng)})
+            content = _written(rows, rng)
+            # Without compression damage is in the values, and not in a block that cannot be decompressed.
+            return FuzzCase(name, {_FILE: mutator.bytes(content) if rng.random() < 0.3 else content})
         except (pa.ArrowException, ValueError, TypeError):
             # Not every table can be written.
             return FuzzCase(name, {_FILE: mutator.bytes(self._files[name])})
@@ -107,8 +109,7 @@ class LandingFolders:
 
     def _bands(self, content: bytes, document: bytes | None) -> None:
         file, catalog = self._folder / _BANDS, manifest.manifest_path(self._folder, CLUSTER)
-        assert isinstance(catalog, Path)
-        for path, written in ((file, content), (catalog, document or orjson.dumps(self._document))):
+        for path, written in ((file, content), (Path(str(catalog)), document or orjson.dumps(self._document))):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(written)
         read_bands(self._folder, CLUSTER, _HOUR)
@@ -118,7 +119,7 @@ def _rows(table: Table) -> Any:
     """Rows of one minute."""
     at = int(BEGAN.wall * 1e6)
     values: dict[Kind, Callable[[int], Any]] = {
-        Kind.STRING: lambda number: ("queue", "orders", "бücher", "hour-of-week")[number % 4],
+        Kind.STRING: lambda number: ("queue", "orders", "b\u00fccher", "hour-of-week")[number % 4],
         Kind.INT: lambda number: number,
         Kind.FLOAT: lambda number: number / 7,
         Kind.BOOL: lambda number: number % 2 == 0,
@@ -191,8 +192,7 @@ def _fresh(kind: Any, rng: Random) -> Any:
     if pa.types.is_floating(kind):
         return float(rng.choice((*NUMBERS[:30], float("nan"), float("inf"))))
     if pa.types.is_integer(kind) or pa.types.is_timestamp(kind):
-        chosen = rng.choice([it for it in NUMBERS if isinstance(it, int) and -(2**63) <= it < 2**63])
-        return chosen
+        return rng.choice([it for it in NUMBERS if isinstance(it, int) and -(2**63) <= it < 2**63])
     return rng.choice((True, False))
 
 

@@ -1,4 +1,4 @@
-"""Damages recorded input: JSON by its structure, text and bytes by their form. The same random numbers, the same damage.
+"""Damages recorded input: JSON by its structure, text and bytes by their form. Equal random numbers, equal damage.
 
 Why no library does it: Atheris mutates bytes, of which nearly all damage ends in the JSON parser, so its structured
 form needs a mutator like this one anyway, and its instrumentation makes each case several times slower; HypoFuzz and

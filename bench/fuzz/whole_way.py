@@ -1,4 +1,4 @@
-"""The whole way of what was read: through state, diagnosis and landing to `/metrics`, the API, a report and a bundle."""
+"""The whole way of what was read: state, diagnosis and landing, then `/metrics`, the API, a report and a bundle."""
 
 import shutil
 import tempfile
