@@ -26,6 +26,8 @@ from bench.tables import table
 
 HANG_SECONDS = 30.0
 """A case that takes longer is interrupted."""
+_START_SECONDS = 300.0
+"""A target reads its corpus before its first case."""
 _CASES = 1000
 _REPORT_SECONDS = 60.0
 _PRINTED = 20
@@ -120,7 +122,8 @@ def _measure(name: str, args: argparse.Namespace, what: str, goal: int) -> Docum
         if run.ended:
             break
         if run.at is None:
-            raise UsageError(f"the undamaged input shows a fault already:\n{output}")
+            progress(output)
+            raise UsageError("the undamaged input shows a fault already; its traceback is above")
         run.add({"number": run.at, "what": trouble, "where": trouble, "trace": output})
         first, run.at = run.at + 1, None
     spent = time.monotonic() - began
@@ -145,9 +148,8 @@ def _measure(name: str, args: argparse.Namespace, what: str, goal: int) -> Docum
 def _worker(words: list[str], run: _Run) -> tuple[str, str]:
     """Run cases in a process until it ends. Returns why it ended early, and the end of what it printed."""
     with tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "bench.fuzz.worker", *words], stdout=subprocess.PIPE, stderr=errors, text=True
-        )
+        command = [sys.executable, "-m", "bench.fuzz.worker", *words]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
         hung = False
         try:
             hung = process.stdout is not None and not _followed(process.stdout, run)
@@ -157,10 +159,12 @@ def _worker(words: list[str], run: _Run) -> tuple[str, str]:
                 time.sleep(0.5)
             else:
                 # Its last line is behind it; what follows is why it ends.
-                process.wait(HANG_SECONDS)
+                process.wait(_START_SECONDS)
         finally:
             process.kill()
             code = process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
         errors.seek(0)
         output = errors.read()[-4000:]
     name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
@@ -175,7 +179,7 @@ def _followed(lines: IO[str], run: _Run) -> bool:
         os.set_blocking(lines.fileno(), False)
         text = ""
         while True:
-            if not selector.select(HANG_SECONDS if run.at is not None else 4 * HANG_SECONDS):
+            if not selector.select(HANG_SECONDS if run.at is not None else _START_SECONDS):
                 return False
             piece = os.read(lines.fileno(), 65536).decode()
             if not piece:

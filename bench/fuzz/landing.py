@@ -64,14 +64,14 @@ class LandingFolders:
         if rng.random() < 0.45:
             return FuzzCase(name, {_FILE: mutator.bytes(self._files[name])})
         rows = self._tables[name]
-        for _ in range(rng.choice((1, 1, 2, 4))):
-            rows = rng.choice(_CHANGES)(rows, rng)
         try:
+            for _ in range(rng.choice((1, 1, 2, 4))):
+                rows = rng.choice(_CHANGES)(rows, rng)
             content = _written(rows, rng)
             # Without compression damage is in the values, and not in a block that cannot be decompressed.
             return FuzzCase(name, {_FILE: mutator.bytes(content) if rng.random() < 0.3 else content})
         except (pa.ArrowException, ValueError, TypeError):
-            # Not every table can be written.
+            # Not every table can be made or written.
             return FuzzCase(name, {_FILE: mutator.bytes(self._files[name])})
 
     def check(self, case: FuzzCase) -> None:

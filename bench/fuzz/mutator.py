@@ -171,7 +171,7 @@ def _other_sign(value: float, _: Random) -> float:
 
 
 def _much_more(value: float, rng: Random) -> float:
-    return value * rng.choice((2, 1000, 2**20, 2**40, 10.0**300 if isinstance(value, float) else 10**30))
+    return value * rng.choice((2, 1000, 2**20, 2**40, 10.0**300 if type(value) is float else 10**30))
 
 
 def _a_little(value: float, rng: Random) -> float:

@@ -1,6 +1,7 @@
 """`python -m bench.fuzz.worker TARGET SEED FIRST LAST SECONDS DIR`: runs cases and prints a line of JSON about each.
 
-It is started by `bench.fuzz.driver`, which watches it. LAST and SECONDS may be 0, DIR empty.
+It is started by `bench.fuzz.driver`, which watches it. TARGET is a module of this package, or one with dots; LAST and
+SECONDS may be 0, DIR empty.
 """
 
 import faulthandler
@@ -29,7 +30,7 @@ def main(name: str, seed: int, first: int, last: int, seconds: float, folder: Pa
     lines = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     tune()
-    target: FuzzTarget = importlib.import_module(f"bench.fuzz.{name}").TARGET()
+    target: FuzzTarget = importlib.import_module(name if "." in name else f"bench.fuzz.{name}").TARGET()
     with CaseRunner(target, seed) as runner:
         _check_undamaged(runner)
         runner.begin()
