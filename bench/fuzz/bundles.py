@@ -37,7 +37,7 @@ class Bundles:
             return FuzzCase(base, {_INPUT: mutator.bytes(packed)})
         text = gzip.decompress(packed)
         if rng.random() < 0.1:
-            return FuzzCase(base, {_INPUT: gzip.compress(mutator.bytes(text), 1)})
+            return FuzzCase(base, {_INPUT: gzip.compress(mutator.bytes(text), 1, mtime=0)})
         document: Any = orjson.loads(text)
         # The latest snapshot is diagnosed; the others are its past.
         part = rng.choice(("snapshots", "snapshots", "snapshots", "trail", "thresholds", "now", "outcomes", ""))
@@ -48,7 +48,7 @@ class Bundles:
         elif part:
             document[part] = mutator.structure(document[part])
         changed = mutator.text_of(document if part else mutator.structure(document))
-        return FuzzCase(base, {_INPUT: gzip.compress(changed.encode("utf-8", "surrogatepass"), 1)})
+        return FuzzCase(base, {_INPUT: gzip.compress(changed.encode("utf-8", "surrogatepass"), 1, mtime=0)})
 
     def check(self, case: FuzzCase) -> None:
         """It is refused in one line, or diagnosed."""

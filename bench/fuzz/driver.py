@@ -113,7 +113,7 @@ def _measure(name: str, args: argparse.Namespace, what: str, goal: int) -> Docum
     last = None if seconds is not None else args.first + (_CASES if args.cases is None else args.cases)
     run, began = _Run(), time.monotonic()
     first = args.first
-    while not run.ended and (last is None or first < last):
+    while last is None or first < last:
         left = None if seconds is None else seconds - (time.monotonic() - began)
         if left is not None and left <= 0:
             break

@@ -170,8 +170,8 @@ def _other_sign(value: float, _: Random) -> float:
     return -value
 
 
-def _much_more(value: float, rng: Random) -> float:
-    return value * rng.choice((2, 1000, 2**20, 2**40, 10.0**300 if type(value) is float else 10**30))
+def _much_more(value: Any, rng: Random) -> Any:
+    return value * rng.choice((2, 1000, 2**20, 2**40, 10.0**300 if isinstance(value, float) else 10**30))
 
 
 def _a_little(value: float, rng: Random) -> float:

@@ -201,7 +201,7 @@ class WholeWay:
             twice = next(name for number, name in enumerate(series) if name in series[:number])
             raise PromiseBroken(f"/metrics has a series twice: {twice[:200]}")
         if parsed:
-            for family in text_string_to_metric_families(page.text(Format.OPENMETRICS)):
+            for family in text_string_to_metric_families(page.text(Format.OPENMETRICS)):  # type: ignore[no-untyped-call]
                 if not family.name:
                     raise PromiseBroken("/metrics has a family without a name")
 
