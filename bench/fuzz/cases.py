@@ -64,7 +64,7 @@ class PromiseBroken(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class FoundFault:
     """A case that showed a fault of the product.
 
     Attributes:
@@ -137,7 +137,7 @@ class CaseRunner:
         """Return the input of a case."""
         return self._target.make(Random(f"{self._seed}:{number}"))  # noqa: S311  repeatable on purpose
 
-    def run(self, number: int) -> Fault | None:
+    def run(self, number: int) -> FoundFault | None:
         """Run a case; return the fault that it showed."""
         case = self.made(number)
         self.inputs += len(case.inputs)
@@ -147,13 +147,13 @@ class CaseRunner:
                 seconds = min(seconds, self._timed(number, case)[1])
         self.longest = max(self.longest, (seconds, number))
         if fault is None and seconds > SLOWEST:
-            fault = Fault(number, f"took {seconds:.1f} s", "slow", case=case)
+            fault = FoundFault(number, f"took {seconds:.1f} s", "slow", case=case)
         if fault is None and not self._grown and self.growth > MOST_GROWTH:
             self._grown = True
-            fault = Fault(number, f"the process has grown by {self.growth:.0f} MB", "growth", case=case)
+            fault = FoundFault(number, f"the process has grown by {self.growth:.0f} MB", "growth", case=case)
         return fault
 
-    def checked(self, number: int, case: FuzzCase) -> Fault | None:
+    def checked(self, number: int, case: FuzzCase) -> FoundFault | None:
         """Give input to the target; return the fault that it showed."""
         self._trap.errors.clear()
         with _trapped(self._trap):
@@ -163,7 +163,7 @@ class CaseRunner:
                 return _fault(number, error, case)
         return _fault(number, self._trap.errors[0], case) if self._trap.errors else None
 
-    def reduced(self, fault: Fault) -> Fault:
+    def reduced(self, fault: FoundFault) -> FoundFault:
         """Return the fault with only the inputs that it needs."""
         case = fault.case
         if case is None or fault.where in {"slow", "growth"}:
@@ -175,7 +175,7 @@ class CaseRunner:
                 fault, case = again, fewer
         return fault
 
-    def _timed(self, number: int, case: FuzzCase) -> tuple[Fault | None, float]:
+    def _timed(self, number: int, case: FuzzCase) -> tuple[FoundFault | None, float]:
         began = time.process_time()
         fault = self.checked(number, case)
         return fault, time.process_time() - began
@@ -221,14 +221,14 @@ def _trapped(trap: _LogTrap) -> Iterator[None]:
         root.handlers = before
 
 
-def _fault(number: int, error: BaseException, case: FuzzCase) -> Fault:
+def _fault(number: int, error: BaseException, case: FuzzCase) -> FoundFault:
     ours = [frame for frame in traceback.extract_tb(error.__traceback__) if "site-packages" not in frame.filename]
     place = ours[-1] if ours else None
     where = "" if place is None else f" at {Path(place.filename).name}:{place.name}"
-    told_apart = f": {str(error)[:60]}" if isinstance(error, PromiseBroken) else ""
+    detail = f": {str(error)[:60]}" if isinstance(error, PromiseBroken) else ""
     what = printable(f"{type(error).__name__}: {str(error)[:300]}").replace("\n", " ")
     trace = "".join(traceback.format_exception(error))[-6000:]
-    return Fault(number, what, f"{type(error).__name__}{where}{told_apart}", trace, case)
+    return FoundFault(number, what, f"{type(error).__name__}{where}{detail}", trace, case)
 
 
 def _peak() -> float:

@@ -39,7 +39,7 @@ class _Run:
 
     Attributes:
         at: number of the case that runs; None between processes.
-        faults: one of each kind, as in `bench.fuzz.cases.Fault`, without input.
+        faults: one of each kind, as in `bench.fuzz.cases.FoundFault`, without input.
         counts: place of a fault -> cases that showed it.
     """
 

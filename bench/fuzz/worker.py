@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ackscope.tuning import tune
-from bench.fuzz.cases import CaseRunner, Fault, FuzzCase, FuzzTarget, saved
+from bench.fuzz.cases import CaseRunner, FoundFault, FuzzCase, FuzzTarget, saved
 
 _SO_FAR_EVERY = 50
 
@@ -60,7 +60,7 @@ def _check_undamaged(runner: CaseRunner) -> None:
         sys.exit(fault.trace)
 
 
-def _save(folder: Path, fault: Fault) -> None:
+def _save(folder: Path, fault: FoundFault) -> None:
     if fault.case is not None:
         name = re.sub(r"[^A-Za-z0-9]+", "-", fault.where)[:80].strip("-").lower()
         saved(fault.case, fault.what, folder / f"{name}-{fault.number}.json")
