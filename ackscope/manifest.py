@@ -118,10 +118,10 @@ def read(root: Place, cluster: str) -> Manifest:
 
 
 def _data_file(document: Mapping[str, Any]) -> DataFile:
-    found = DataFile(**document)
-    if not isinstance(found.path, str) or not all(isinstance(it, int) for it in (found.start, found.end, found.rows)):
+    numbers = (document["start"], document["end"], document["rows"])
+    if not isinstance(document["path"], str) or not all(isinstance(number, int) for number in numbers):
         raise TypeError(document)
-    return found
+    return DataFile(**document)
 
 
 class ManifestCache:
