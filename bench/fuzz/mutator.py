@@ -1,9 +1,9 @@
 """Damages recorded input: JSON by its structure, text and bytes by their form. Equal random numbers, equal damage.
 
-Why no library does it: Atheris and HypoFuzz have builds for this Python, and were looked at, not measured. Atheris mutates
-bytes, of which most damage ends in the JSON parser, so its structured form needs a mutator like this one anyway; it takes
-over its process, and its cases are files. HypoFuzz keeps what it found in a database, where a case has no number.
-Hypothesis stays in the unit tests, where small inputs are shrunk.
+Why no library does it: Atheris and HypoFuzz have builds for this Python, and were looked at, not measured. Atheris
+mutates bytes, of which most damage ends in the JSON parser, so its structured form needs a mutator like this one
+anyway; it takes over its process, and its cases are files. HypoFuzz keeps what it found in a database, where a case has
+no number. Hypothesis stays in the unit tests, where small inputs are shrunk.
 """
 
 import json
