@@ -4,7 +4,7 @@ PYTEST := .venv/bin/python -m pytest
 JOBS ?= 2
 PLATFORMS ?= linux/amd64,linux/arm64
 DEMO = $(if $(FOR),--for $(FOR)) $(if $(FAULT),--fault $(FAULT)) $(if $(BROKER),--broker $(BROKER)) $(if $(JSON),--json)
-.PHONY: help setup setup-test demo test lint format test-unit test-spark test-dashboard test-integration bench-probes bench-exporter bench-diagnosis bench-pipeline bench-dashboard docs lock screenshots dist release images ship-test
+.PHONY: help setup setup-test demo test lint format test-unit test-spark test-dashboard test-integration bench-probes bench-exporter bench-diagnosis bench-pipeline bench-dashboard bench-fuzz docs lock screenshots dist release images ship-test
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -53,6 +53,9 @@ bench-pipeline: setup ## made-up history through the pipeline: beside DuckDB, Po
 
 bench-dashboard: setup-test ## the page at 10,000 queues: first look, reruns, twenty viewers, beside RabbitMQ's own; half an hour or so, needs Chromium
 	@.venv/bin/python -m bench.dashboard
+
+bench-fuzz: setup-test ## damaged input of every kind, 200 cases of each; for hours: python -m bench.fuzz.broker --minutes 60
+	@.venv/bin/python -m bench.fuzz
 
 docs: setup-test ## the documentation as a site, in build/site
 	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet && echo build/site/index.html

@@ -24,7 +24,10 @@ def parquet_file(path: Place) -> pq.ParquetFile:
     Raises:
         OSError, pyarrow.ArrowException: it cannot be opened.
     """
-    return pq.ParquetFile(_open(path) if isinstance(path, ObjectPath) else path)
+    try:
+        return pq.ParquetFile(_open(path) if isinstance(path, ObjectPath) else path)
+    except UnicodeDecodeError:
+        raise pa.ArrowInvalid("the name of a column is not text") from None
 
 
 def footer(path: Place) -> pq.FileMetaData:

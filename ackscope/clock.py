@@ -28,7 +28,7 @@ class Instant:
     @property
     def utc(self) -> datetime:
         """The wall time, in UTC."""
-        return datetime.fromtimestamp(self.wall, UTC)
+        return _utc(self.wall)
 
     def iso(self) -> str:
         """The wall time as ISO 8601 in UTC, to the second."""
@@ -36,8 +36,21 @@ class Instant:
 
 
 def iso(wall: float) -> str:
-    """Seconds since 1970 as ISO 8601 in UTC, to the second."""
-    return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """Seconds since 1970 as ISO 8601 in UTC, to the second.
+
+    A time before 1970 or after 9999, which only a damaged number of a broker or a bundle gives, is the first or the
+    last of them.
+    """
+    return _utc(wall).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+_LAST = 253_402_300_799.0
+"""The last second of 9999, which is the last year that has a date."""
+
+
+def _utc(wall: float) -> datetime:
+    # In this order, what is not a number is the first second.
+    return datetime.fromtimestamp(max(0.0, min(wall, _LAST)), UTC)
 
 
 def stamp(moment: datetime) -> float:

@@ -24,6 +24,10 @@ class AckscopeError(Exception):
 
     exit_code = EXIT_COULD_NOT
 
+    def __str__(self) -> str:
+        """Return the message as one line, even if it quotes a name or a value that has several."""
+        return super().__str__().replace("\r", "\\r").replace("\n", "\\n")
+
 
 class UsageError(AckscopeError):
     """The command line asks for something that does not exist."""

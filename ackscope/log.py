@@ -140,5 +140,7 @@ def setup_logging(level: str = "info", style: str = "logfmt") -> None:
     root.setLevel(logging.WARNING)
     for room in ROOMS:
         logging.getLogger(room).setLevel(level.upper())
+    # urllib3 logs with a traceback what servers send wrong in headers; the client reports what matters of it.
+    logging.getLogger("urllib3.connection").setLevel(logging.ERROR)
     # pika logs every step of a refused connection as an error; the probe reports the outcome itself.
     logging.getLogger("pika").setLevel(logging.CRITICAL)

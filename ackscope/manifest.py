@@ -9,6 +9,7 @@ Layout: `<rollups>/_catalog/<cluster>.json` (cluster percent-encoded), and `Data
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import quote, unquote
 
 import orjson
@@ -102,18 +103,25 @@ def read(root: Place, cluster: str) -> Manifest:
             raise DataError(
                 f"{path}: manifest has version {document['version']}, this ackscope reads {VERSION}; use the newer one"
             )
-        tables = {name: tuple(DataFile(**it) for it in files) for name, files in document["tables"].items()}
+        tables = {name: tuple(map(_data_file, files)) for name, files in document["tables"].items()}
         versions = {str(name): int(version) for name, version in document.get("versions", {}).items()}
         replaced = {str(name): float(at) for name, at in document.get("replaced", {}).items()}
-        return Manifest(cluster, document["number"], document["made_at"], tables, versions, replaced, stored)
+        return Manifest(cluster, int(document["number"]), str(document["made_at"]), tables, versions, replaced, stored)
     except FileNotFoundError:
         return Manifest(cluster)
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); check its disk and owner") from None
-    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError):
         raise DataError(
             f"{path}: not a valid manifest; remove it and `ackscope pipeline run` writes a new one"
         ) from None
+
+
+def _data_file(document: Mapping[str, Any]) -> DataFile:
+    numbers = (document["start"], document["end"], document["rows"])
+    if not isinstance(document["path"], str) or not all(isinstance(number, int) for number in numbers):
+        raise TypeError(document)
+    return DataFile(**document)
 
 
 class ManifestCache:

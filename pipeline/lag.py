@@ -10,8 +10,9 @@ from operator import itemgetter
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from ackscope.arrow_files import footer as read_footer
+from ackscope.arrow_files import parquet_file
 from ackscope.object_path import ObjectPath, Place
 from ackscope.tables import LANDING, Table
 from pipeline.shard import ALL, Shard
@@ -139,12 +140,14 @@ def _modified(path: Place) -> float:
 
 
 def _span(path: Place, table: Table) -> tuple[float, float] | None:
-    """Times of the first and the last row, from the footer; None without statistics."""
+    """Times of the first and the last row; None without rows, or if they cannot be read.
+
+    Not from the statistics of the footer: where these are damaged, Arrow ends the process.
+    """
     try:
-        footer = read_footer(path)
-        index = footer.schema.to_arrow_schema().get_field_index(table.time)
-        found = [footer.row_group(group).column(index).statistics for group in range(footer.num_row_groups)]
-        low, high = (min(it.min_raw for it in found), max(it.max_raw for it in found))
-    except (OSError, pa.ArrowException, AttributeError, IndexError, ValueError):
+        with parquet_file(path) as file:
+            times = file.read(columns=[table.time], use_threads=False)[table.time].cast(pa.int64())
+    except (OSError, pa.ArrowException, KeyError):
         return None
-    return low / 1e6, high / 1e6
+    found = pc.min_max(times).as_py()
+    return None if found["min"] is None else (found["min"] / 1e6, found["max"] / 1e6)

@@ -74,8 +74,8 @@ class Thresholds(Settings):
     """
 
     data_age: Seconds = 60.0
-    interval: Seconds = 8.0
-    early: Seconds = 12.0
+    interval: Seconds = Field(default=8.0, gt=0)
+    early: Seconds = Field(default=12.0, gt=0)
     hold: Seconds = 20.0
     own_prefixes: tuple[str, ...] = ("ackscope.probe.",)
     benign_queue_patterns: tuple[str, ...] = (r"(?i)(dlq|dlx|dead(?!line)|parking|delay|retry)",)
@@ -94,6 +94,15 @@ class Thresholds(Settings):
     @classmethod
     def _patterns(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(expression(pattern) for pattern in patterns)
+
+    @model_validator(mode="after")
+    def _not_negative(self) -> Self:
+        groups: dict[str, Settings] = {"": self, **{f"{name}.": getattr(self, name) for name in GROUPS}}
+        for prefix, group in groups.items():
+            for name, value in group:
+                if isinstance(value, int | float) and value < 0:
+                    raise ValueError(f"{prefix}{name} is {value:g}; must be at least 0")
+        return self
 
     @model_validator(mode="after")
     def _overrides_fit(self) -> Self:

@@ -7,7 +7,7 @@ snapshots hold no credentials, and anything that looks like one in a name or set
 import gzip
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from diagnosis.brief import diagnose_briefly
 from diagnosis.engine import diagnose
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Window
+from exporter.api.documents import as_json
 from exporter.history.used_baselines import from_json, record_lookups, to_json
 
 _KIND, _FORMAT = "ackscope-bundle", 1
@@ -40,6 +41,7 @@ Real ones have 212 and 20. A denser file would need gigabytes of memory once it 
 """
 
 _SNAPSHOT, _OUTCOMES = TypeAdapter(Snapshot), TypeAdapter(tuple[ProbeOutcome, ...])
+_INSTANT, _TEXT = TypeAdapter(Instant), TypeAdapter(str)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,17 +83,13 @@ def pack_bundle(bundle: DiagnosisBundle) -> bytes:
         "now": bundle.now,
         "thresholds": bundle.thresholds.model_dump(mode="json"),
         # One by one, because no other thread runs while one call serialises or searches.
-        "snapshots": [orjson.Fragment(_dumped(_listed(snapshot))) for snapshot in bundle.window.snapshots],
+        "snapshots": [orjson.Fragment(as_json(_listed(snapshot))) for snapshot in bundle.window.snapshots],
         "trail": bundle.window.trail,
         "outcomes": bundle.outcomes,
         "baselines": to_json(_usual(bundle)),
     }
-    text = "".join(_clean(piece) for piece in _pieces(_dumped(document).decode()))
+    text = "".join(_clean(piece) for piece in _pieces(as_json(document).decode()))
     return gzip.compress(text.encode(), 6, mtime=int(bundle.now.wall))
-
-
-def _dumped(value: object) -> bytes:
-    return orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS)
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -129,11 +127,11 @@ def unpack_bundle(content: bytes) -> DiagnosisBundle:
     try:
         snapshots, trail = (tuple(map(_snapshot, document[name])) for name in ("snapshots", "trail"))
         return DiagnosisBundle(
-            window=Window(document["cluster"], snapshots, trail),
+            window=Window(_TEXT.validate_python(document["cluster"]), snapshots, trail),
             outcomes=_OUTCOMES.validate_python(document["outcomes"]),
-            now=Instant(**document["now"]),
+            now=_INSTANT.validate_python(document["now"]),
             thresholds=Thresholds.model_validate(document["thresholds"]),
-            version=document["ackscope"],
+            version=_TEXT.validate_python(document["ackscope"]),
             baselines=from_json(document.get("baselines")),
         )
     except (ValidationError, KeyError, TypeError, ValueError) as error:
@@ -188,9 +186,3 @@ _SECRET = re.compile(r'("[^"\\]*(?:password|passwd|secret|token|credential)[^"\\
 def _clean(text: str) -> str:
     """Remove what looks like a secret. Works string by string: one regex over all would match across strings."""
     return _SECRET.sub(r'\1"***"', _ADDRESS.sub(lambda found: redact(found[0]), text))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"{type(value).__name__} has no JSON form")

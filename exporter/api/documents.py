@@ -1,7 +1,7 @@
 """The documents of the HTTP API, made from memory. Pure: plain values in, JSON-ready values out."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -146,9 +146,31 @@ def _bindings(part: Part[Bindings]) -> Document:
     return {**{field.name: getattr(part, field.name) for field in fields(part)}, "value": value_document}
 
 
-def as_json(document: Document) -> bytes:
-    """Encode as JSON; dataclasses become objects."""
+def as_json(document: object) -> bytes:
+    """Encode as JSON; dataclasses become objects.
+
+    A number beyond 64 bits, which only the sum of damaged figures is, is null, as such a figure itself.
+    """
+    try:
+        return _dumped(document)
+    except TypeError:
+        return _dumped(_without_giants(document))
+
+
+def _dumped(document: object) -> bytes:
     return orjson.dumps(document, default=_mapping, option=orjson.OPT_NON_STR_KEYS)
+
+
+def _without_giants(value: Any) -> Any:
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        return None
+    if is_dataclass(value):
+        return {field.name: _without_giants(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _without_giants(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_giants(inner) for inner in value]
+    return value
 
 
 def _mapping(value: Any) -> Any:

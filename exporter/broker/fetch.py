@@ -45,9 +45,15 @@ def fetch_pages(client: ManagementClient, path: str, columns: str = "") -> list[
         BrokerError: as the client does; BadAnswer if an answer is not a page.
     """
     found: list[Any] = []
+    previous: list[Any] = []
     for number in range(1, MAX_PAGES + 1):
         items, page_count = fetch_page(client, path, number, columns)
+        if items and items == previous:
+            # It would go on for all pages: the broker would get thousands of requests in each poll.
+            where = f"{client.address.where}{client.address.path}{path}"
+            raise BadAnswer(f"{where}: page {number} is page {number - 1} again; check what a proxy in between returns")
         found += items
+        previous = items
         if not items or number >= page_count:
             return found
     raise BadAnswer(f"{client.address.where}{client.address.path}{path}: more than {MAX_PAGES} pages; stopped reading")

@@ -6,9 +6,11 @@ that is present but unusable is None too and is counted as a gap, so that an API
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+
+T = TypeVar("T")
 
 Version = tuple[int, int]
 """Major and minor version of RabbitMQ."""
@@ -131,6 +133,15 @@ def objects(payload: object, gap: str, gaps: Gaps) -> Iterator[dict[str, Any]]:
             gaps[gap] += 1
 
 
+def each_once(found: Iterable[T], key: Callable[[T], Hashable]) -> tuple[T, ...]:
+    """Return the objects, each key once; of duplicates the last.
+
+    A list that changes while the broker makes it, or a proxy in between, may name an object twice. Twice the same
+    series would make Prometheus refuse one of them.
+    """
+    return tuple({key(each): each for each in found}.values())
+
+
 def by_key(payload: object, gap: str, gaps: Gaps) -> Iterator[tuple[str, Any]]:
     """Yield the answers of several endpoints or nodes by key; anything else is counted as a gap named `gap`."""
     if not isinstance(payload, dict):
@@ -168,7 +179,7 @@ def _at(item: Mapping[str, Any], path: tuple[str, ...]) -> Any:
 
 # ---------------------------------------------------------------- casts
 
-_LARGEST = 2**63 - 1
+LARGEST = 2**63 - 1
 """The largest number: what a column of a Parquet file can hold. No counter and no size of a broker is larger."""
 
 _NO_VALUE = ("undefined", "unknown")
@@ -178,7 +189,7 @@ _NO_VALUE = ("undefined", "unknown")
 def count(value: Any) -> int:
     """A whole number of 0 or more, of at most 63 bits."""
     # Fast path: the checks below are for a JSON number such as 3.0 and for invalid values.
-    if type(value) is int and 0 <= value <= _LARGEST:
+    if type(value) is int and 0 <= value <= LARGEST:
         return value
     whole_number = number(value)
     if whole_number != int(whole_number):
@@ -188,14 +199,14 @@ def count(value: Any) -> int:
 
 def whole(value: Any) -> int:
     """A whole number of either sign, of at most 63 bits."""
-    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > _LARGEST:
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > LARGEST:
         raise ValueError(value)
     return value
 
 
 def number(value: Any) -> float:
     """A number of 0 or more; one that no broker can have is refused, because it would spoil each sum with it."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < _LARGEST:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < LARGEST:
         raise ValueError(value)
     return float(value)
 

@@ -16,12 +16,14 @@ from ackscope.errors import DataError
 from ackscope.log import get_logger
 from ackscope.object_path import Place
 from ackscope.tables import BASELINES
+from ackscope.tables.arrow import arrow_schema
 
 log = get_logger(__name__)
 
 MAX_BANDS = 500_000
 """Upper bound of bands read per cluster: about 150 MB."""
 
+_REPAIR = "repair it with `ackscope pipeline run`"
 _AGAIN = 3
 """Attempts before giving up: a file may be replaced between reading the manifest and opening it."""
 _COLUMNS = ("kind", "vhost", "name", "measure", "scope", "values", "low", "middle", "high")
@@ -43,7 +45,7 @@ def read_bands(root: Place, cluster: str, hour: int) -> tuple[Baselines, tuple[s
             return _read(root, paths, hour), paths
         except FileNotFoundError as error:
             missing = error.filename
-    raise DataError(f"{missing}: listed in the manifest but missing; repair it with `ackscope pipeline run`")
+    raise DataError(f"{missing}: listed in the manifest but missing; {_REPAIR}")
 
 
 def band_files(root: Place, cluster: str, hour: int) -> tuple[str, ...]:
@@ -60,9 +62,12 @@ def _read(root: Place, paths: Sequence[str], hour: int) -> Baselines:
     made: list[float] = []
     for path in paths:
         table = _table(root / path, hour, MAX_BANDS - len(bands))
-        if table.num_rows:
+        if table.num_rows and not table[BASELINES.time].null_count:
             made.append(pc.max(table[BASELINES.time]).cast(pa.timestamp("us", tz="UTC")).value / 1e6)
-        bands.update(_rows(table))
+        try:
+            bands.update(_rows(table))
+        except UnicodeDecodeError:
+            raise DataError(f"{root / path}: has a name that is not text; {_REPAIR}") from None
     return Baselines(hour_of_week=hour, made_at=max(made, default=None), bands=bands)
 
 
@@ -71,13 +76,18 @@ def _table(path: Place, hour: int, most: int) -> pa.Table:
         with parquet_file(path) as file:
             lacking = sorted(set(BASELINES.names) - set(file.schema_arrow.names))
             if lacking:
-                raise DataError(f"{path}: column {lacking[0]!r} is missing; repair it with `ackscope pipeline run`")
+                raise DataError(f"{path}: column {lacking[0]!r} is missing; {_REPAIR}")
+            wrong = sorted(
+                it.name for it in arrow_schema(BASELINES) if file.schema_arrow.field(it.name).type != it.type
+            )
+            if wrong:
+                raise DataError(f"{path}: column {wrong[0]!r} is of another type; {_REPAIR}")
             table = file.read(columns=list(BASELINES.names), use_threads=False)
     except FileNotFoundError as error:
         raise FileNotFoundError(error.errno, error.strerror, str(path)) from None
     except (OSError, pa.ArrowException) as error:
         why = getattr(error, "strerror", None) or "corrupt file"
-        raise DataError(f"{path}: cannot be read ({why}); repair it with `ackscope pipeline run`") from None
+        raise DataError(f"{path}: cannot be read ({why}); {_REPAIR}") from None
     ours = table.filter(pc.equal(table["hour_of_week"], hour))
     if ours.num_rows > most:
         log.warning("too many bands; the rest is ignored", file=str(path), count=ours.num_rows, limit=most)

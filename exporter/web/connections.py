@@ -114,7 +114,10 @@ class HttpConnection(H11Protocol):
         text = f"{status.phrase.lower()}\n".encode()
         headers = {**SAFE, "Content-Type": "text/plain", "Content-Length": str(len(text)), "Connection": "close"}
         start = h11.Response(status_code=status, headers=list(headers.items()), reason=status.phrase)
-        for event in (start, h11.Data(data=text), h11.EndOfMessage()):
+        # What is no request may be the body of a HEAD request, whose response has none.
+        is_head = self.conn.our_state is h11.SEND_RESPONSE and self.scope["method"] == "HEAD"
+        body = () if is_head else (h11.Data(data=text),)
+        for event in (start, *body, h11.EndOfMessage()):
             self.transport.write(self.conn.send(event) or b"")
         # Read what the client still sends for a moment: after a TCP reset it could not read the response.
         if self.transport.can_write_eof():

@@ -1,4 +1,9 @@
-"""Read statistics of a landing file from its footer, and check that it is intact and fits its table."""
+"""Read statistics of a landing file, and check that it is intact and fits its table.
+
+Where the statistics in the footer of a file are damaged, Arrow ends the process instead of raising an exception
+(26.0: `RowGroupMetaData.column`). So the footer counts only if the pipeline wrote the file itself, when it compacted
+others; of every other file the time column is read.
+"""
 
 import sys
 from dataclasses import dataclass, replace
@@ -70,16 +75,15 @@ def valid_window(day: date, now: float) -> tuple[int, int]:
     return start, max(start, min(end, int((now + MAX_AHEAD_SECONDS) * 1_000_000)))
 
 
-def read_stats(path: Place, table: Table, day: date, now: float) -> FileStats:
+def read_stats(path: Place, table: Table, day: date, now: float, *, is_ours: bool = False) -> FileStats:
     """Read the statistics of one landing file.
-
-    Most files lie within one hour according to their footer; only for the others is the time column read.
 
     Args:
         path: the file.
         table: the table that it should belong to.
         day: the date of its folder.
         now: seconds since 1970.
+        is_ours: whether the pipeline wrote it, so that its footer counts.
 
     Raises:
         ForeignFileError: it is damaged or does not fit the table.
@@ -92,9 +96,9 @@ def read_stats(path: Place, table: Table, day: date, now: float) -> FileStats:
             if reason is not None:
                 raise ForeignFileError(reason)
             for column in table.columns:
-                if not column.nullable and _nulls(file, column.name):
+                if not column.nullable and _nulls(file, column.name, is_ours=is_ours):
                     raise ForeignFileError(f"column {column.name!r} has rows without a value")
-            return _hours(file, table, day, now)
+            return _hours(file, table, day, now, is_ours=is_ours)
     except (FileNotFoundError, PermissionError, ObjectStorageError):
         raise
     except (pa.ArrowException, OSError) as error:
@@ -118,12 +122,12 @@ def verify_pages(path: Place, table: Table) -> None:
         raise ForeignFileError(_first_line(error)) from None
 
 
-def _hours(file: pq.ParquetFile, table: Table, day: date, now: float) -> FileStats:
+def _hours(file: pq.ParquetFile, table: Table, day: date, now: float, *, is_ours: bool) -> FileStats:
     start, end = valid_window(day, now)
     latest = (first_hour(day) + 48) * _HOUR_MICROS
     rows, early, first, last, hours = 0, 0, end, start, set[int]()
     for group in range(file.metadata.num_row_groups):
-        low, high = _time_range(file, group, table.time)
+        low, high = _time_range(file, group, table.time) if is_ours else (-sys.maxsize, sys.maxsize)
         if start <= low and high < end and low // _HOUR_MICROS == high // _HOUR_MICROS:
             rows += file.metadata.row_group(group).num_rows
             hours.add(low // _HOUR_MICROS)
@@ -151,9 +155,11 @@ def _time_range(file: pq.ParquetFile, group: int, name: str) -> tuple[int, int]:
     return statistics.min_raw, statistics.max_raw
 
 
-def _nulls(file: pq.ParquetFile, name: str) -> bool:
+def _nulls(file: pq.ParquetFile, name: str, *, is_ours: bool) -> bool:
+    if not file.schema_arrow.field(name).nullable:
+        return False
     for group in range(file.metadata.num_row_groups):
-        statistics = _column(file, group, name).statistics
+        statistics = _column(file, group, name).statistics if is_ours else None
         if statistics is not None and statistics.has_null_count:
             if statistics.null_count:
                 return True

@@ -217,7 +217,7 @@ class Landing:
     def _inspect(self, path: Place, partition: Partition) -> FileStats | None:
         now = self._clock.now().wall
         try:
-            stats = read_stats(path, partition.table, partition.day, now)
+            stats = read_stats(path, partition.table, partition.day, now, is_ours=self.is_compacted(path))
         except ForeignFileError as error:
             with self._lock:
                 self.quarantined += 1

@@ -1,7 +1,7 @@
 """`/api/auth/attempts/<node>`: login attempts since the node started."""
 
 from ackscope.topology import AuthAttempts
-from exporter.broker.fields import Field, FieldTable, Gaps, Version, by_key, count, name, objects, read
+from exporter.broker.fields import Field, FieldTable, Gaps, Version, by_key, count, each_once, name, objects, read
 
 _FIELDS = FieldTable(
     Field("protocol", "", name, required=True),
@@ -25,4 +25,4 @@ def decode_auth(payload: object, version: Version | None) -> tuple[tuple[AuthAtt
             values = read(_FIELDS, item, version, gaps)
             if values["protocol"] is not None:
                 attempts.append(AuthAttempts(node=node, **values))
-    return tuple(attempts), gaps
+    return each_once(attempts, lambda it: (it.node, it.protocol)), gaps

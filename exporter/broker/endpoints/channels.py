@@ -8,6 +8,7 @@ from exporter.broker.fields import (
     Gaps,
     Version,
     count,
+    each_once,
     flag,
     if_set,
     moment,
@@ -48,4 +49,4 @@ def decode_channels(payload: object, version: Version | None) -> tuple[tuple[Cha
         values = read(_FIELDS, item, version, gaps)
         if values["name"] is not None:
             channels.append(Channel(**values, stats=read_stats(item, gaps)))
-    return tuple(channels), gaps
+    return each_once(channels, lambda it: it.name), gaps

@@ -9,6 +9,7 @@ from exporter.broker.fields import (
     Gaps,
     Version,
     count,
+    each_once,
     flag,
     if_set,
     milliseconds,
@@ -63,4 +64,4 @@ def decode_connections(payload: object, version: Version | None) -> tuple[tuple[
             values["client_name"] = own_id
         if values["name"] is not None:
             connections.append(Connection(**values))
-    return tuple(connections), gaps
+    return each_once(connections, lambda it: it.name), gaps

@@ -7,6 +7,7 @@ from exporter.broker.fields import (
     FieldTable,
     Gaps,
     Version,
+    each_once,
     flag,
     if_set,
     mapping,
@@ -39,4 +40,4 @@ def decode_exchanges(payload: object, version: Version | None) -> tuple[tuple[Ex
         if values["name"] is not None and values["vhost"] is not None:
             values["arguments"] = values["arguments"] or {}
             exchanges.append(Exchange(**values, stats=read_stats(item, gaps)))
-    return tuple(exchanges), gaps
+    return each_once(exchanges, lambda it: (it.vhost, it.name)), gaps

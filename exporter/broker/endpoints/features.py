@@ -3,7 +3,7 @@
 from typing import Any
 
 from ackscope.topology import Feature
-from exporter.broker.fields import Field, FieldTable, Gaps, Version, by_key, name, objects, read, text
+from exporter.broker.fields import Field, FieldTable, Gaps, Version, by_key, each_once, name, objects, read, text
 
 _FLAG = FieldTable(
     Field("name", "", name, required=True),
@@ -37,7 +37,7 @@ def decode_features(payload: object, version: Version | None) -> tuple[tuple[Fea
     for values in _read(lists.get("/api/deprecated-features", []), _DEPRECATED, "deprecated-features", version, gaps):
         in_use = None if used is None else values["name"] in used
         features.append(Feature(**values, deprecated=True, in_use=in_use))
-    return tuple(features), gaps
+    return each_once(features, lambda it: (it.deprecated, it.name)), gaps
 
 
 def _used(lists: dict[str, Any], version: Version | None, gaps: Gaps) -> frozenset[str] | None:

@@ -8,7 +8,19 @@ from typing import NamedTuple
 
 from ackscope.snapshot import Alarm, HealthCheck
 from ackscope.topology import Certificate
-from exporter.broker.fields import Field, FieldTable, Gaps, Version, count, if_set, moment, name, objects, read
+from exporter.broker.fields import (
+    Field,
+    FieldTable,
+    Gaps,
+    Version,
+    count,
+    each_once,
+    if_set,
+    moment,
+    name,
+    objects,
+    read,
+)
 
 
 class HealthEndpoint(NamedTuple):
@@ -163,4 +175,4 @@ def _alarms(payload: object, gaps: Gaps) -> tuple[Alarm, ...]:
             alarms.append(Alarm(node=node, resource=_RESOURCES.get(resource, resource)))
         else:
             gaps["alarms"] += 1
-    return tuple(alarms)
+    return each_once(alarms, lambda it: (it.node, it.resource))

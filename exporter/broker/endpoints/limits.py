@@ -1,7 +1,7 @@
 """`/api/vhost-limits` and `/api/user-limits`."""
 
 from ackscope.topology import Limit
-from exporter.broker.fields import Gaps, Version, by_key, mapping, name, objects, whole
+from exporter.broker.fields import Gaps, Version, by_key, each_once, mapping, name, objects, whole
 
 
 def decode_limits(payload: object, version: Version | None) -> tuple[tuple[Limit, ...], Gaps]:
@@ -29,4 +29,4 @@ def decode_limits(payload: object, version: Version | None) -> tuple[tuple[Limit
                     limits.append(Limit(scope=scope, subject=subject, name=limit, value=whole(value)))
                 except ValueError:
                     gaps[gap] += 1
-    return tuple(limits), gaps
+    return each_once(limits, lambda it: (it.scope, it.subject, it.name)), gaps

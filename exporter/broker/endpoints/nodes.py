@@ -11,6 +11,7 @@ from exporter.broker.fields import (
     Version,
     count,
     counts,
+    each_once,
     flag,
     milliseconds,
     name,
@@ -81,7 +82,7 @@ _LINK = FieldTable(
 
 
 def decode_nodes(payload: object, version: Version | None) -> tuple[tuple[Node, ...], Gaps]:
-    """Nodes and gaps; a node without a name is dropped and counted."""
+    """Nodes and gaps; a node without a name is dropped and counted, a duplicate is dropped."""
     gaps = Gaps()
     nodes = []
     items = list(objects(payload, "nodes", gaps))
@@ -104,7 +105,7 @@ def decode_nodes(payload: object, version: Version | None) -> tuple[tuple[Node, 
                 backlog=sum(backlog.values()) if backlog and not gaps["metrics_gc_queue_length"] else None,
             )
         )
-    return tuple(nodes), gaps
+    return each_once(nodes, lambda it: it.name), gaps
 
 
 def _links(item: dict[str, Any], peers: list[Any], gaps: Gaps) -> tuple[NodeLink, ...]:
@@ -113,7 +114,7 @@ def _links(item: dict[str, Any], peers: list[Any], gaps: Gaps) -> tuple[NodeLink
         values = read(_LINK, link, None, gaps)
         if values["peer"] in peers and values["peer"] is not None:
             links.append(NodeLink(**values))
-    return tuple(links)
+    return each_once(links, lambda it: it.peer)
 
 
 def _node_version(item: dict[str, Any], gaps: Gaps) -> str | None:

@@ -1,7 +1,20 @@
 """`/api/policies` and `/api/operator-policies`."""
 
 from ackscope.topology import Policy
-from exporter.broker.fields import Field, FieldTable, Gaps, Version, by_key, mapping, name, objects, read, text, whole
+from exporter.broker.fields import (
+    Field,
+    FieldTable,
+    Gaps,
+    Version,
+    by_key,
+    each_once,
+    mapping,
+    name,
+    objects,
+    read,
+    text,
+    whole,
+)
 
 _FIELDS = FieldTable(
     Field("vhost", "", name, required=True),
@@ -28,4 +41,4 @@ def decode_policies(payload: object, version: Version | None) -> tuple[tuple[Pol
             if values["name"] is not None and values["vhost"] is not None:
                 values["definition"] = values["definition"] or {}
                 policies.append(Policy(**values, operator=path.endswith("/operator-policies")))
-    return tuple(policies), gaps
+    return each_once(policies, lambda it: (it.operator, it.vhost, it.name)), gaps

@@ -42,7 +42,7 @@ _CONSUMING = FieldTable(
 
 def _sender_settles(mode: object) -> bool | None:
     """Whether a publisher settles what it sends; a mode of `mixed` leaves that open for each message."""
-    if mode not in {"settled", "unsettled", "mixed"}:
+    if not isinstance(mode, str) or mode not in {"settled", "unsettled", "mixed"}:
         raise ValueError(mode)
     return {"settled": True, "unsettled": False}.get(str(mode))
 

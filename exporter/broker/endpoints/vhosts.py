@@ -10,6 +10,7 @@ from exporter.broker.fields import (
     Gaps,
     Version,
     count,
+    each_once,
     flag,
     if_defined,
     if_set,
@@ -43,7 +44,7 @@ def decode_vhosts(payload: object, version: Version | None) -> tuple[tuple[VHost
         values = read(_FIELDS, item, version, gaps)
         if values["name"] is not None:
             vhosts.append(VHost(**values, cluster_state=_states(item, gaps), stats=read_stats(item, gaps)))
-    return tuple(vhosts), gaps
+    return each_once(vhosts, lambda it: it.name), gaps
 
 
 def _states(item: dict[str, Any], gaps: Gaps) -> dict[str, str]:

@@ -14,6 +14,7 @@ from ackscope.counters import MessageStats
 from ackscope.snapshot import Node
 from ackscope.topology import NodeLink
 from exporter.broker.endpoints.queues import QueueKey
+from exporter.broker.fields import LARGEST
 from exporter.broker.prometheus.samples import MetricSample, read_samples
 
 AGGREGATED, DETAILED = "/metrics", "/metrics/detailed"
@@ -199,7 +200,9 @@ def decode_figures(texts: Iterable[str]) -> NodeFigures | None:
     by_name: dict[str, list[MetricSample]] = defaultdict(list)
     for text in texts:
         for sample in read_samples(text, WANTED):
-            by_name[sample.name].append(sample)
+            # As from the management API: a number that no broker can have is no number.
+            usable = 0 <= sample.value < LARGEST
+            by_name[sample.name].append(sample if usable else sample._replace(value=math.nan))
     identity = _labels(by_name, f"{_PLAIN}identity_info")
     name = identity.get("rabbitmq_node")
     if not name:
@@ -246,12 +249,11 @@ def _queues(by_name: Mapping[str, list[MetricSample]]) -> dict[QueueKey, QueueFi
             value = sample.value if attribute in _FRACTIONS else _whole(sample.value)
             if value is not None and not math.isnan(value):
                 gauges[_key(sample)][attribute] = value
-    counters: dict[QueueKey, dict[str, int]] = defaultdict(dict)
+    counters: dict[QueueKey, dict[str, int | None]] = defaultdict(dict)
     for metric, counter in QUEUE_COUNTERS.items():
         for sample in by_name.get(f"{_DETAILED}{metric}", ()):
             # A queue has one such row for each exchange that routed to it.
-            known = counters[_key(sample)]
-            known[counter] = known.get(counter, 0) + int(sample.value)
+            _add(counters[_key(sample)], counter, sample.value)
     described = {_key(sample): sample.labels for sample in by_name.get(f"{_DETAILED}queue_info", ())}
     queues = {}
     for key in dict.fromkeys([*described, *gauges, *counters]):
@@ -261,7 +263,7 @@ def _queues(by_name: Mapping[str, list[MetricSample]]) -> dict[QueueKey, QueueFi
             type=kind,
             leads=membership == "leader" if membership in {"leader", "follower"} else None,
             gauges=gauges.get(key, {}),
-            counters=counters.get(key, {}),
+            counters=_known(counters.get(key, {})),
         )
     return queues
 
@@ -277,7 +279,7 @@ def _labels(by_name: Mapping[str, list[MetricSample]], name: str) -> dict[str, s
 
 def _alone(by_name: Mapping[str, list[MetricSample]], name: str) -> float | None:
     samples = by_name.get(name)
-    return samples[0].value if samples else None
+    return samples[0].value if samples and not math.isnan(samples[0].value) else None
 
 
 def _whole(value: float | None) -> int | None:
@@ -302,13 +304,23 @@ def _values(by_name: Mapping[str, list[MetricSample]], prefix: str, table: Mappi
 
 
 def _counters_of_amqp(by_name: Mapping[str, list[MetricSample]]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    found: dict[str, int | None] = {}
     for metric, counter in OVERVIEW_COUNTERS.items():
         for sample in by_name.get(f"{_PLAIN}{metric}", ()):
             # One row for each type of queue.
             if sample.labels.get("protocol") == _AMQP:
-                found[counter] = found.get(counter, 0) + int(sample.value)
-    return found
+                _add(found, counter, sample.value)
+    return _known(found)
+
+
+def _add(sums: dict[str, int | None], counter: str, value: float) -> None:
+    """Add to a sum; without one of its parts it is unknown."""
+    before, part = sums.get(counter, 0), _whole(value)
+    sums[counter] = None if before is None or part is None else before + part
+
+
+def _known(sums: Mapping[str, int | None]) -> dict[str, int]:
+    return {counter: value for counter, value in sums.items() if value is not None and value < LARGEST}
 
 
 def _links(by_name: Mapping[str, list[MetricSample]]) -> tuple[NodeLink, ...]:

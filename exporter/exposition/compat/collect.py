@@ -47,9 +47,11 @@ def collect(snapshots: Sequence[Snapshot], selection: Selection) -> list[Metric]
 def value_at(item: Any, path: str) -> Value:
     """Return the number at a path: an attribute, a mapping key, or the length of a tuple; None if there is none.
 
-    `setting.NAME` reads an effective queue setting.
+    `setting.NAME` reads an effective queue setting; None too if only the figures of the queue are known.
     """
     if path.startswith("setting.") and isinstance(item, Queue):
+        if not item.settings_known:
+            return None
         found = item.setting(path.removeprefix("setting."))
         return found if isinstance(found, int) else None
     first, _, remainder = path.partition(".")
@@ -183,13 +185,15 @@ def _nodes(families: MetricFamilies, snapshot: Snapshot) -> None:
 
 
 def _links(families: MetricFamilies, snapshot: Snapshot) -> None:
+    """Links that differ only in what has no label, such as a shovel that two nodes report, are one series."""
+    added: set[tuple[str, ...]] = set()
     for link in snapshot.links.value or ():
         if link.state is None:
             continue
         common = {"cluster": snapshot.cluster, "vhost": link.vhost or ""}
         if link.kind == "shovel":
             what = {"shovel": link.name, "type": link.type or "", "self": SELF, "state": link.state}
-            families.add(table.SHOVEL.spec, {**common, **what}, 1)
+            spec, labels = table.SHOVEL.spec, {**common, **what}
         else:
             ends = {
                 "node": link.node or "",
@@ -199,7 +203,10 @@ def _links(families: MetricFamilies, snapshot: Snapshot) -> None:
                 "self": SELF,
                 "status": link.state,
             }
-            families.add(table.FEDERATION.spec, {**common, **ends}, 1)
+            spec, labels = table.FEDERATION.spec, {**common, **ends}
+        if (key := (spec.name, *labels.values())) not in added:
+            added.add(key)
+            families.add(spec, labels, 1)
 
 
 COLLECTOR = Collector(SPECS, collect)

@@ -54,6 +54,8 @@ REPEATS = "a repeat of more than 1000"
             SHOP + "diagnosis: {publishers: {silent_queues: ['a{2000}']}}",
             f"diagnosis.publishers.silent_queues: 'a{{2000}}' is not a regular expression ({REPEATS}); correct it",
         ),
+        (SHOP + "diagnosis: {early: -1}", "diagnosis.early: must be more than 0"),
+        (SHOP + "diagnosis: {queues: {hot_for: -1}}", "diagnosis: queues.hot_for is -1; must be at least 0"),
         (
             SHOP + "poll: {interval: 2001-99-99}",
             "line 2: poll.interval has a value that cannot be read; put it in quotes",

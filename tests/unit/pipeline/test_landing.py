@@ -284,8 +284,9 @@ def test_doubt_finds_damaged_pages(tmp_path):
     """A file with a valid footer and damaged pages is found by reading it completely."""
     good = write(tmp_path, [burst(hour(1))])
     bad = write(tmp_path, [burst(hour(1, minute)) for minute in range(60)] * 50, "bad.parquet")
+    column = pq.read_metadata(bad).row_group(0).column(ACK_BURSTS.names.index("span"))
     data = bytearray(bad.read_bytes())
-    data[4:200] = b"\xff" * 196
+    data[column.data_page_offset : column.data_page_offset + 30] = b"\xff" * 30
     bad.write_bytes(data)
     landing = Landing(tmp_path)
     paths = list(landing.files(BURSTS))

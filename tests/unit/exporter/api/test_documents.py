@@ -181,3 +181,13 @@ def test_ready_means_that_every_cluster_has_answered():
 
     assert (503, b"waiting for the first poll of: depot\n") == (waiting.status, waiting.body)
     assert 200 == ready(state).status
+
+
+def test_a_sum_beyond_64_bits_is_a_gap():
+    """As a number beyond 64 bits itself: JSON has no place for it, and the document stays whole."""
+    document = {"all": 2**63 + 5, "part": [{"n": -(2**64)}, (2**63 - 1, True)], "queue": small().queues}
+
+    found = orjson.loads(documents.as_json(document))
+
+    assert (None, [{"n": None}, [2**63 - 1, True]]) == (found["all"], found["part"])
+    assert "orders" == found["queue"]["value"][0]["name"]

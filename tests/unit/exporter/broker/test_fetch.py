@@ -214,3 +214,15 @@ def test_an_answer_that_is_not_a_queue_is_an_error(server, client):
     assert f"{server.where}/api/queues/v/q: the answer is not a queue; check what a proxy in between returns" == str(
         caught.value
     )
+
+
+def test_a_list_whose_pages_are_all_the_same_is_an_error(server, client):
+    """As of a proxy that ignores the query: it would be requested for two thousand pages in each poll."""
+    server.routes["/api/queues"] = page(1, 10**9, "a", "b")
+
+    with pytest.raises(BadAnswer) as caught:
+        fetch_pages(client, "/api/queues")
+
+    told = "page 2 is page 1 again; check what a proxy in between returns"
+    assert f"{server.where}/api/queues: {told}" == str(caught.value)
+    assert 2 == len(server.seen)

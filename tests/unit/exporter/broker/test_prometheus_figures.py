@@ -118,3 +118,25 @@ def test_absent_metrics_leave_fields_absent():
     assert Node(name="r@a", running=True, mem_alarm=True) == figures.node
     assert figures.alarms is None
     assert ({}, {}) == (figures.totals, figures.queues)
+
+
+@pytest.mark.parametrize("value", ["NaN", "+Inf", "-Inf", "-1", "1e+30"])
+def test_a_number_that_no_broker_can_have_is_absent(value):
+    """As from the management API; a sum without one of its parts is unknown, and the others are read."""
+    counter, alarm = "rabbitmq_global_messages_received_total", "rabbitmq_alarms_memory_used_watermark"
+    metrics, detailed = recorded_texts("4.3.6")
+    lines = [
+        f"{line.rpartition(' ')[0]} {value}" if line.startswith((counter, alarm)) else line
+        for line in metrics.split("\n")
+    ]
+    first = next(line for line in detailed.split("\n") if line.startswith("rabbitmq_detailed_queue_messages{"))
+    damaged = detailed.replace(first, f"{first.rpartition(' ')[0]} {value}")
+
+    known, found = decode_figures([metrics, detailed]), decode_figures(["\n".join(lines), damaged])
+
+    assert (None, None) == (found.stats.publish, found.node.mem_alarm)
+    assert known.stats.ack == found.stats.ack
+    assert 1 == sum(
+        found.queues[key].gauges != each.gauges and "messages" not in found.queues[key].gauges
+        for key, each in known.queues.items()
+    )

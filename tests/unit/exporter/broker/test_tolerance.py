@@ -203,3 +203,28 @@ def test_the_largest_number_is_read():
 def test_a_version_that_is_none_is_unknown(version):
     """However long it is."""
     assert version_of(version) is None
+
+
+SEVERAL_OF_ONE_NAME = {"consumers", "bindings", "links", "health", "sessions"}
+"""Consumers of AMQP 1.0 have no name of their own, bindings are counted, links have several places, and a listener may
+have a chain of certificates."""
+
+
+def doubled(value, depth=2):
+    """The payload with every object twice in its list."""
+    if isinstance(value, list) and depth:
+        return [doubled(item, depth - 1) for item in value for _ in range(2)]
+    if isinstance(value, dict):
+        return {key: doubled(item, depth) for key, item in value.items()}
+    return value
+
+
+@pytest.mark.parametrize("key", [key for key in PAYLOADS if key[1] not in SEVERAL_OF_ONE_NAME], ids=str)
+def test_an_object_that_is_listed_twice_is_there_once(key):
+    """Else a series would be on /metrics twice."""
+    version, family = key
+    decode = FAMILIES[family].decode
+    payload = PAYLOADS[key]
+    twice = [item for item in payload for _ in range(2)] if isinstance(payload, list) else doubled(payload, 1)
+
+    assert decode(payload, version_of(version))[0] == decode(twice, version_of(version))[0]

@@ -59,6 +59,7 @@ def server():
         (HEAD + "Content-Length: ²\r\n\r\n".encode("latin-1"), 400),
         (HEAD + b"Content-Length: 70000\r\n\r\n" + b"a" * 70_000, 413),
         (HEAD + b"Content-Length: " + b"9" * 5000 + b"\r\n\r\n", 400),
+        (b"HEAD /short HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n\r\n", 400),
         (HEAD + b"Transfer-Encoding: gzip\r\n\r\n0\r\n\r\n", 501),
         (HEAD + b"Transfer-Encoding: chunked\r\n\r\nxyz\r\n\r\n", 400),
         (HEAD + b"Transfer-Encoding: chunked\r\n\r\n11170\r\n" + b"a" * 70_000 + b"\r\n0\r\n\r\n", 413),
