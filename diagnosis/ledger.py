@@ -189,8 +189,12 @@ def ledger(history: Series[Queue], in_flight: int | None = None, skew: float = S
 def settled_after(history: Series[Queue], seconds: float) -> int:
     """Return how many messages clients may have settled in the seconds after the last reading.
 
-    At their best recent rate; the age of that reading is added to the time. 0 if one reading only is known.
+    At their best recent rate; the age of that reading is added to the time. With one reading only, as of a queue that was
+    there for a short time long ago, everything if clients took anything.
     """
+    if len(history) < 2:
+        final = history[-1].value if history else None
+        return (final.messages or 0) if final is not None and count(final.stats, *CONSUMED) else 0
     best = 0.0
     for older, newer in pairwise(last(history, 2 * SKEW_SECONDS)):
         one, other = levels(older.value), levels(newer.value)

@@ -149,3 +149,15 @@ def test_a_queue_that_was_drained_and_then_deleted_lost_nothing():
         return frame(t, queue("batch.1", messages_ready=400 - drained_by, stats=drained), queue("orders"))
 
     assert [] == of(RULE, look(film(at, until=60)))
+
+
+@pytest.mark.parametrize(("taken", "lost"), [(280, []), (0, [("warning", "batch.1")])])
+def test_one_reading_of_a_queue_tells_no_pace(taken, lost):
+    """Older readings are further apart, so one is left of a queue that was there for half a minute."""
+
+    def at(t):
+        counters = stats(publish=400, deliver_get=taken, get=taken, ack=taken)
+        once = (queue("batch.1", messages_ready=400 - taken, stats=counters),) if t == 15 else ()
+        return frame(t, *once, queue("orders"))
+
+    assert lost == of(RULE, look(film(at, until=60)))
