@@ -6,12 +6,16 @@ from ackscope.findings import Certainty, Evidence, Finding, Severity, Unit, sour
 from ackscope.snapshot import Queue
 from diagnosis.contract import ConsumerPath, RuleResult, View
 from diagnosis.facts import consumer_facts, queue_facts
-from diagnosis.hold_time import prefetch
+from diagnosis.hold_time import may_hold, prefetch
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, process_facts, queue_subject
 from diagnosis.rules.consumers._shared.standstill import UnsettledGrowth, held, partial_standstill
 from diagnosis.series import delta
+from diagnosis.window import Series
 
 NAME = "unacked-grows"
+
+_RISES = 3
+"""Rises of a growth that is a warning: two polls far apart may each fall into a burst."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -22,13 +26,24 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             continue
         if not view.moved(queue, "ack"):
             continue
-        growth = partial_standstill(view.history(queue), limits.interval)
-        if growth is None or growth.seconds < limits.consumers.grows_seen:
+        history, seen = view.history(queue), limits.consumers.grows_seen
+        growth = partial_standstill(_at_rest(history, may_hold(view, queue)), limits.interval)
+        if growth is None or growth.seconds < seen or history[-1].at.since(growth.series[-1].at) > seen:
             continue
         links = [link for link in view.links(queue) if link.consumer.ack_required is not False]
         uncommitted = any(link.channel is not None and link.channel.acks_uncommitted for link in links)
         if links and not uncommitted:
             yield _finding(view, queue, _holders(links), growth)
+
+
+def _at_rest(history: Series[Queue], allowed: int | None) -> Series[Queue]:
+    """Return the readings without those in which messages wait because the consumers hold as many as they may.
+
+    Then the prefetch and the backlog decide how many they hold, and no message needs to be left unsettled.
+    """
+    if allowed is None:
+        return history
+    return tuple(seen for seen in history if held(seen.value) < allowed or not seen.value.messages_ready)
 
 
 def _holders(links: list[ConsumerPath]) -> tuple[ConsumerPath, ...]:
@@ -44,7 +59,7 @@ def _held_by(link: ConsumerPath) -> int:
 
 def _finding(view: View, queue: Queue, holders: tuple[ConsumerPath, ...], growth: UnsettledGrowth) -> Finding:
     limits = view.limits(queue).consumers
-    late = growth.seconds >= limits.grows_for
+    late = growth.seconds >= limits.grows_for and growth.rises >= _RISES
     limit = [prefetch(view, link) for link in holders]
     return Finding(
         rule=NAME,

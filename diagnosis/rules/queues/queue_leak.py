@@ -1,6 +1,9 @@
 """queue-leak (C09): the number of queues keeps rising, or there are so many that their number alone is costly.
 
 The rule judges the total of the overview. The names of new queues only help to show which client declares them.
+
+The law: a leak goes on. The total rises in most parts of the time that a finding claims, and at about the rate that it
+claims. A deployment is a step: it has the same mean over an hour, and rises in a few minutes of it.
 Source: https://www.rabbitmq.com/docs/quorum-queues#atom-use
 """
 
@@ -12,6 +15,7 @@ from ackscope.snapshot import Overview, Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.queues._shared.queue import certainty, is_private
 from diagnosis.series import span, steps
+from diagnosis.thresholds.queues import QueueThresholds
 from diagnosis.window import Series
 
 NAME = "queue-leak"
@@ -19,19 +23,22 @@ NAME = "queue-leak"
 TOTAL = source("/api/overview", "object_totals.queues")
 NAMED = 20
 """Maximum new queues that a finding names."""
+_PARTS = 4
+"""Equal parts of a slow leak. In all but one, the total rises at no less than this share of the mean rate."""
+_PART_RATE = 0.5
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge the number of queues and its change."""
     limits = view.thresholds.queues
     quick = _rising(view.window.readings("overview"), view.thresholds.interval)
-    slow = view.trend("overview")
     minimum = max(limits.leak_least, limits.leak_rate * span(quick))
     if quick and span(quick) >= limits.leak_seen and _gained(quick) >= minimum:
         severity = Severity.WARNING if span(quick) >= limits.overload_for else Severity.INFO
-        yield _growth_finding(view, quick, severity)
-    elif span(slow) >= limits.leak_for and _never_fell(slow) and _gained(slow) > limits.leak_slow * span(slow) / 60:
-        yield _growth_finding(view, slow, Severity.WARNING)
+        yield _growth_finding(view, quick, severity, limits.overload_for)
+    elif grows := _slow_leak(view.trend("overview"), limits):
+        severity = Severity.WARNING if span(grows) >= limits.leak_for else Severity.INFO
+        yield _growth_finding(view, grows, severity, limits.leak_for)
     elif (_total(view.overview) or 0) > limits.leak_many:
         yield _many_finding(view, _total(view.overview) or 0)
 
@@ -62,11 +69,43 @@ def _never_fell(readings: Series[Overview]) -> bool:
     return all(a is not None and b is not None and a <= b for a, b in pairwise(numbers))
 
 
-def _growth_finding(view: View, readings: Series[Overview], severity: Severity) -> Finding:
+def _slow_leak(trend: Series[Overview], limits: QueueThresholds) -> Series[Overview]:
+    """Return the longest tail in which the number of queues rises all the time and by enough; else ().
+
+    What rises for less than the time of a leak must be enough for all of the time that was seen.
+    """
+    if span(trend) < limits.leak_for or not _never_fell(trend):
+        return ()
+    starts = range(len(trend) - _PARTS + 1)
+    grows = next((trend[start:] for start in starts if _goes_on(trend[start:])), ())
+    seconds = span(grows) if span(grows) >= limits.leak_for else span(trend)
+    return grows if grows and _gained(grows) > limits.leak_slow * seconds / 60 else ()
+
+
+def _goes_on(readings: Series[Overview]) -> bool:
+    """Return whether the number rises at once, still does, and does so in most parts of the time."""
+    if _gained(readings[:2]) <= 0:
+        return False
+    start, part = readings[0].at.mono, span(readings) / _PARTS
+    numbers = [_number_at(readings, start + place * part) for place in range(_PARTS + 1)]
+    gains = [after - before for before, after in pairwise(numbers)]
+    least = _PART_RATE * _gained(readings) / _PARTS
+    return gains[-1] > 0 and sum(gain >= least for gain in gains) >= _PARTS - 1
+
+
+def _number_at(readings: Series[Overview], moment: float) -> float:
+    """Return the number of queues at a moment between two readings, as if it changed evenly from one to the next."""
+    for older, newer in pairwise(readings):
+        if moment < newer.at.mono:
+            passed = (moment - older.at.mono) / newer.at.since(older.at)
+            return (older.value.queues or 0) + passed * _gained((older, newer))
+    return float(readings[-1].value.queues or 0)
+
+
+def _growth_finding(view: View, readings: Series[Overview], severity: Severity, limit: float) -> Finding:
     seconds, gained = span(readings), _gained(readings)
     total = readings[-1].value.queues or 0
     new = _new_queues(view)
-    limit = view.thresholds.queues.overload_for
     evidence = [Evidence(key="growth", value=total, source=TOTAL)]
     if new:
         evidence.append(Evidence(key="new_queues", source=source("/api/queues", "name")))

@@ -20,6 +20,8 @@ Holder = TypeVar("Holder", Queue, Channel)
 _SLACK = 0.1
 """Share by which two numbers of one object may differ, because the broker refreshes them at different moments."""
 _SLACK_MESSAGES = 2
+_NOT_IN_ONE_STEP = 0.25
+"""Share of a growth that other rises than the largest one must have."""
 
 
 def held(holder: Queue | Channel) -> int:
@@ -96,14 +98,20 @@ class UnsettledGrowth:
         """How long it was seen."""
         return span(self.series)
 
+    @property
+    def rises(self) -> int:
+        """How many readings are higher than the one before."""
+        return sum(rise > 0 for rise in _rises(self.series))
+
 
 def partial_standstill(history: Series[Queue], interval: float) -> UnsettledGrowth | None:
     """Return the growth of what a queue's consumers hold while acknowledgements continue; None if it does not grow.
 
     A queue whose traffic rises also holds more. There the time for which messages are held stays the same: by Little's
-    law, unacknowledged messages divided by acknowledgements per second.
+    law, unacknowledged messages divided by acknowledgements per second. A consumer that gets a burst holds more at
+    once, and no more after that.
     """
-    series = never_falls(history, held)
+    series = _since_lowest(never_falls(history, held))
     pairs = steps(series, interval)
     acked, delivered = delta(series, "ack"), delta(series, "deliver")
     grown = held(series[-1].value) - held(series[0].value) if series else 0
@@ -111,8 +119,13 @@ def partial_standstill(history: Series[Queue], interval: float) -> UnsettledGrow
         return None
     if sum(delta(pair, "ack") > 0 for pair in pairs) < 0.7 * len(pairs):
         return None
+    # One look has no more than two readings, so that it has one rise.
+    if len(history) > 2 and grown - max(_rises(series), default=0) < _NOT_IN_ONE_STEP * grown:
+        return None
     middle = series[0].at.mono + span(series) / 2
     first = tuple(seen for seen in series if seen.at.mono <= middle)
+    if len(series) > 2:
+        first = series[: max(2, len(first))]
     second = series[len(first) - 1 :]
     if held(series[-1].value) - held(second[0].value) < 0.25 * grown:
         return None
@@ -122,6 +135,17 @@ def partial_standstill(history: Series[Queue], interval: float) -> UnsettledGrow
     else:
         longer, leaks = False, _leaked_before(series[-1].value, grown, delivered)
     return UnsettledGrowth(series, grown, acked, delivered) if longer or leaks else None
+
+
+def _since_lowest(series: Series[Queue]) -> Series[Queue]:
+    """Return the readings since the last one that holds least: before that, nothing grew."""
+    lowest = min((held(seen.value) for seen in series), default=0)
+    start = max((place for place, seen in enumerate(series) if held(seen.value) == lowest), default=0)
+    return series[start:]
+
+
+def _rises(series: Series[Queue]) -> list[int]:
+    return [held(newer.value) - held(older.value) for older, newer in pairwise(series)]
 
 
 def _leaked_before(queue: Queue, grown: int, delivered: int) -> bool:

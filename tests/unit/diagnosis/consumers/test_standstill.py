@@ -91,12 +91,27 @@ def test_a_share_that_is_never_settled_is_seen_at_any_rate(share, rate):
         lambda t: (t % 20 * 5, 5 * (t - t % 20), 5 * t),
         lambda t: (20 + t // 12, int(t * (4 + t / 60)), int(t * (4 + t / 60)) + 20 + t // 12),
         lambda t: (30 if t else 0, 8 * t, 8 * t + 30),
+        lambda t: (20 if t == 120 else 0, 10 * t, 10 * t + 20),
+        lambda t: (20 if t == 120 else int(t > 60), 10 * t, 10 * t + 20),
     ],
-    ids=["long jobs side by side", "batches", "rising traffic", "one burst"],
+    ids=["long jobs side by side", "batches", "rising traffic", "one burst", "a burst now", "a burst now, and noise"],
 )
 def test_what_only_looks_like_growth(healthy):
     """What they hold stops growing, or grows with the traffic."""
     assert partial_standstill(series(healthy), 8.0) is None
+
+
+@pytest.mark.parametrize("every", [5, 12])
+def test_a_share_that_is_lost_since_lately_counts_from_then(every):
+    """Before that, all was acknowledged."""
+
+    def lately(t):
+        return (2 * max(0, t - 60), 10 * t - 2 * max(0, t - 60), 10 * t)
+
+    found = partial_standstill(series(lately, every=every), 8.0)
+
+    assert found is not None
+    assert 60 == found.seconds
 
 
 def test_the_earliest_idle_since_of_unchanged_readings_counts():

@@ -1,8 +1,9 @@
 import pytest
 
 from diagnosis.thresholds import Thresholds
+from diagnosis.window import Window
 from tests.unit.diagnosis.consumers.results import ever, found, only, urgent
-from tests.unit.diagnosis.pictures import channel, connection, consumer, film, look, queue, stats
+from tests.unit.diagnosis.pictures import channel, connection, consumer, film, look, queue, snapshot, stats
 
 
 def leaking(*, share=0.2, rate=10.0, prefetch=0, kind="classic", named="orders", before=0):
@@ -57,6 +58,62 @@ def test_two_readings_show_it_if_the_whole_life_of_the_queue_does():
 
     assert [("unacked-grows", "info", "orders")] == found(young)
     assert "unacked-grows" not in ever([old])
+
+
+@pytest.mark.parametrize("until", [40, 150])
+def test_a_consumer_that_stays_full_held_more_only_until_then(until):
+    """Traffic rises above what it can handle; from second 50 on its prefetch is full, and messages wait."""
+
+    def frame(t):
+        held, acked = int(min(100, 2 * t)), int(8 * t)
+        counters = stats(publish=int(10 * t), deliver=acked + held, ack=acked)
+        return {
+            "queues": (
+                queue("orders", messages_ready=int(max(0, 2 * t - 100)), messages_unacked=held, stats=counters),
+            ),
+            "consumers": (consumer("orders", prefetch_count=100),),
+            "channels": (channel(messages_unacked=held, prefetch_count=100, stats=counters),),
+            "connections": (connection(),),
+        }
+
+    rules = [each.rule for each in look(film(frame, until=until)).findings]
+
+    assert (until < 50) is ("unacked-grows" in rules)
+
+
+def bursts(polls, *, prefetch=20):
+    """A burst of 300 messages each 30 s, which one consumer with a prefetch handles in 6 s; polled at these times."""
+
+    def frame(t):
+        done = min(300, int((t % 30) * 50))
+        waiting = 300 - done
+        held = min(waiting, prefetch or waiting)
+        total = 300 * int(t // 30)
+        counters = stats(publish=total + 300, deliver=total + done + held, ack=total + done)
+        return {
+            "queues": (queue("orders", messages_ready=waiting - held, messages_unacked=held, stats=counters),),
+            "consumers": (consumer("orders", prefetch_count=prefetch),),
+            "channels": (channel(messages_unacked=held, prefetch_count=prefetch, stats=counters),),
+            "connections": (connection(),),
+        }
+
+    window = Window.empty("shop")
+    for t in polls:
+        window = window.add(snapshot(t, **frame(t)))
+    return look(window)
+
+
+@pytest.mark.parametrize("prefetch", [0, 20])
+@pytest.mark.parametrize(
+    "polls",
+    [(95.4,), (95.7,), (95.7, 125.4), (95.9, 111.0, 125.6)],
+    ids=["in a burst", "at its end", "in two", "in two, and between"],
+)
+def test_bursts_that_a_consumer_handles_are_no_growth(polls, prefetch):
+    """All polls but the last ones fall between two bursts, so that nothing was held before."""
+    result = bursts((20.0, 50.0, 80.0, *polls), prefetch=prefetch)
+
+    assert "unacked-grows" not in [each.rule for each in result.findings if each.severity != "info"]
 
 
 def test_one_client_that_leaks_on_three_queues_is_one_finding():
