@@ -146,8 +146,9 @@ class ClusterCycles:
         rate: cycles per second.
         channels: channels opened per connection, where connections come and go; None where none do.
         declares: as in `ChurnLoop`.
-        connection_declares: declares per connection that comes and goes, without those that loops of channels account
-            for; connections of the probes are left out.
+        connection_declares: declares that created no queue at all, per connection that comes and goes, without those
+            that loops of channels account for; connections of the probes are left out. A declare of a queue that exists
+            is among them, and so is one of a client that stays connected.
         messages: publishes, deliveries, gets of an empty queue and acknowledgements per cycle.
     """
 
@@ -203,6 +204,8 @@ def _closings(view: View) -> tuple[tuple[ChurnLoop, ...], ClusterCycles | None]:
     )
     vain = declared - max(0, created - deleted)
     declares = (vain - own.declares * seconds) / turns
+    # A queue that was created and is deleted again, such as one for a reply, was not refused.
+    uncreated = declared - created - own.declares * seconds
     alone = len(found) == 1
     whole = [
         replace(
@@ -225,7 +228,7 @@ def _closings(view: View) -> tuple[tuple[ChurnLoop, ...], ClusterCycles | None]:
         rate=turns / seconds,
         channels=max(0.0, channels) / briefly if comes_and_goes else None,
         declares=max(0.0, declares),
-        connection_declares=max(0.0, declares * turns - refused * seconds) / briefly if comes_and_goes else 0.0,
+        connection_declares=max(0.0, uncreated - refused * seconds) / briefly if comes_and_goes else 0.0,
         messages=sum(per_cycle[counter] for counter in ("publish", "deliver_get", "get_empty", "ack")),
     )
     return tuple(sorted(whole, key=lambda each: (-each.rate, each.connection.name))), average

@@ -11,14 +11,11 @@ Source: https://www.rabbitmq.com/docs/connections#high-connection-churn
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ackscope.clock import Instant
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Involved, Severity, Subject, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.churn import ChurnRate, churn_rate
 from diagnosis.churn_loops import ChurnLoop, churn_loops, cluster_cycles
 from diagnosis.contract import RuleResult, View
-from diagnosis.purpose import had_consumer, was_consumed
-from diagnosis.routes import dead_letter_targets, is_delay
 from diagnosis.rules.clients._shared.loops import (
     FEW_MESSAGES,
     MOST_CONNECTIONS,
@@ -26,14 +23,11 @@ from diagnosis.rules.clients._shared.loops import (
     loop_facts,
     loop_involved,
 )
+from diagnosis.rules.clients._shared.starved import starved_queues
 from diagnosis.rules.cluster._shared.link_flow import link_client
-from diagnosis.rules.publishers.pub_unroutable_alternate import alternate_places
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
 
 NAME = "connection-churn"
-
-_LEAVES = 15.0
-"""Seconds within which a consumer that now reconnects in vain may still be listed, after the loop has begun."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -45,37 +39,15 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     for closing in known:
         if closing.lasts >= view.thresholds.early and closing.rate >= limits.connection_churn_slow:
             waits = idle and not link_client(closing.connection)
-            starved = _starved(view, closing.connection.vhost, closing.since) if waits else ()
+            starved = starved_queues(view, closing.connection.vhost, closing.since) if waits else ()
             yield _client_finding(view, closing, starved)
     total = churn_rate(view, "connection")
     if known or total is None:
         return
-    starved = _starved(view, None, total.since) if idle else ()
+    starved = starved_queues(view, None, total.since) if idle else ()
     slowest = limits.vain_rate if starved else limits.connection_churn_fast
     if total.lasts >= view.thresholds.early and total.rate >= slowest:
         yield _cluster_finding(view, total, starved)
-
-
-def _starved(view: View, vhost: str | None, since: Instant) -> tuple[Queue, ...]:
-    """Return the queues of a virtual host, or of all, that grow and had no consumer since a loop began."""
-    return tuple(
-        queue
-        for queue in view.queues
-        if (vhost is None or queue.vhost == vhost)
-        and queue.consumers == 0
-        and queue.messages_ready
-        # A stream keeps its messages, and what expires unread need not be consumed.
-        and queue.type != "stream"
-        and (queue.setting("message-ttl") is None or was_consumed(queue))
-        and not queue.exclusive
-        and view.moved(queue, "publish")
-        and not is_delay(view, queue)
-        and queue.key not in dead_letter_targets(view)
-        and queue.key not in alternate_places(view)
-        and not had_consumer(view.history(queue)[-3:])
-        and not had_consumer(tuple(seen for seen in view.history(queue) if seen.at.since(since) > _LEAVES))
-        and not (queue.stats.get or queue.stats.get_no_ack)
-    )
 
 
 def _fails(view: View, rate: float, starved: tuple[Queue, ...]) -> bool:

@@ -2,6 +2,11 @@
 
 Seen on 4.3.6: a declare that needs a denied feature is counted, creates no queue, and ends the whole connection with
 541 INTERNAL_ERROR "Feature `...` is deprecated". The broker reports since 4.1 which features it denies.
+
+No counter tells why a connection ends, and a declare of a queue that exists creates none either: a health check that
+connects, declares and closes in good order leaves the same counts. Every 4.3 broker denies some feature by default. So
+such a loop is a possibility only, unless more points to a refusal: the operator denied the feature, queues or policies
+still use it, or a queue grows without its consumer for as long as the loop lasts.
 Source: https://www.rabbitmq.com/docs/deprecated-features
 """
 
@@ -9,6 +14,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Inconclusive, Involved, Severity, Subject, source
+from ackscope.snapshot import Queue
 from ackscope.topology import Feature
 from diagnosis.churn import ChurnRate, churn_rate
 from diagnosis.churn_loops import ChurnLoop, churn_loops, cluster_cycles
@@ -16,7 +22,8 @@ from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.memo import per_view
 from diagnosis.rules.clients._shared.loops import FEW_MESSAGES, MIN_PER_CYCLE, MOST_CONNECTIONS, subject_key
 from diagnosis.rules.clients._shared.queue_limits import queue_limits
-from diagnosis.rules.queues._shared.queue import MAX_NAMED
+from diagnosis.rules.clients._shared.starved import starved_queues
+from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
 
 NAME = "feature-denied"
 
@@ -46,7 +53,7 @@ class RefusedClients:
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Compare the denied features with the clients that declare in vain and lose their connection."""
+    """Compare the denied features with the clients that declare in vain, and whose connections end."""
     denied = [each for each in view.features if each.deprecated and each.name in REFUSES_DECLARES]
     if denied and all(each.state is None for each in denied):
         yield Inconclusive(rule=NAME, reason="state_not_reported", permanent=True)
@@ -82,13 +89,21 @@ def _is_known(view: View, denied: list[Feature]) -> bool:
     )
 
 
+def _starved(view: View, clients: RefusedClients) -> tuple[Queue, ...]:
+    """Return the queues in their virtual hosts that grow and had no consumer since the loop began."""
+    vhosts = {loop.connection.vhost for loop in clients.loops} if clients.unlisted is None else {None}
+    began = min((each.since for each in clients.all), key=lambda at: at.mono)
+    found = starved_queues(view, None, began)
+    return tuple(queue for queue in found if None in vhosts or queue.vhost in vhosts)
+
+
 def _finding(view: View, denied: list[Feature], clients: RefusedClients) -> Finding:
     vain_rate, denied_for = view.thresholds.clients.vain_rate, view.thresholds.topology.denied_for
     rate, seconds = sum(each.rate for each in clients.all), max(each.lasts for each in clients.all)
-    known = _is_known(view, denied)
-    steady = rate >= vain_rate and seconds >= denied_for
-    severity = Severity.WARNING if known or steady else Severity.INFO
-    waits = severity is Severity.INFO and rate >= vain_rate
+    known, starved = _is_known(view, denied), _starved(view, clients)
+    fails = bool(starved) and rate >= vain_rate
+    severity = Severity.WARNING if known or (fails and seconds >= denied_for) else Severity.INFO
+    waits = severity is Severity.INFO and fails
     first = min(clients.all, key=lambda each: each.since.mono)
     listed: list[Fact] = [
         {"client": loop.client, "peer": loop.peer, "user": loop.connection.user, "cycle_rate": loop.rate}
@@ -107,6 +122,7 @@ def _finding(view: View, denied: list[Feature], clients: RefusedClients) -> Find
             "client_count": len(clients.loops),
             "cycle_rate": rate,
             "known": known,
+            "starved": sorted(queue.name for queue in starved)[:MAX_NAMED],
             "warning_after_seconds": denied_for if waits else None,
             "warning_rate": vain_rate,
         },
@@ -133,22 +149,30 @@ def _finding(view: View, denied: list[Feature], clients: RefusedClients) -> Find
             ),
         ),
         involved=Involved(
+            # One application belongs to one virtual host: queues of several are not all its own.
+            queues=queue_refs(starved if len({queue.vhost for queue in starved}) == 1 else ()),
             clients=tuple(
                 sorted({each.connection.client_name for each in clients.loops if each.connection.client_name})
-            )
+            ),
         ),
     )
 
 
-def _loops_of(view: View, _finding: Finding) -> Iterable[Hashable]:
+def _loops_of(view: View, finding: Finding) -> Iterable[Hashable]:
     clients = per_view(view, _refused)
-    yield from (subject_key(loop.subject) for loop in clients.loops)
+    subjects = [loop.subject for loop in clients.loops]
     if clients.unlisted is not None:
-        yield subject_key(Subject(kind="cluster", name=view.window.cluster))
+        subjects.append(Subject(kind="cluster", name=view.window.cluster))
+    # A cause is as urgent as its consequences: a mere possibility must not become a warning by a fast loop.
+    yield from ((*subject_key(each), False) for each in subjects)
+    if finding.facts["known"] or finding.facts["starved"]:
+        yield from ((*subject_key(each), True) for each in subjects)
 
 
 def _subject_of(_view: View, finding: Finding) -> Iterable[Hashable]:
-    return (subject_key(finding.subject),)
+    # With queues it explains findings about these, which may be urgent.
+    urgent = finding.severity is not Severity.INFO or bool(finding.involved.queues)
+    return ((*subject_key(finding.subject), urgent),)
 
 
 LOOPS_REFUSED_HERE = Relation(_loops_of, _subject_of)

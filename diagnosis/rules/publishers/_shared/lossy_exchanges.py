@@ -2,11 +2,16 @@
 
 Counters of channels distinguish dropped from returned messages. Exchanges count only messages in and out, and are read
 every 15 s. A message that an alternate exchange takes counts as out (seen on 3.10.8 and 4.3.6).
+
+One loss belongs to one exchange. Our own probes lose messages at the default exchange, and where many messages pass,
+the difference of its two counters is in part noise. What publishers lose is therefore assigned to the other exchanges
+first, and only what these do not explain is claimed for the default exchange.
 """
 
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 from ackscope.topology import Exchange
 from diagnosis.contract import View
@@ -23,6 +28,8 @@ DELAYED = "x-delayed-message"
 
 # An exchange is where messages are lost if it accounts for at least this share of what publishers lose.
 _SIMILAR = 0.3
+SAME_RATE = 0.25
+"""Share by which the loss of an exchange and that of its publishers may differ: they are counted at different times."""
 
 
 class Routing(StrEnum):
@@ -44,6 +51,7 @@ class LossyExchange:
         lossy: readings since it began to lose messages.
         routed_before: whether it routed everything earlier in the window.
         counters: counters of channels whose rate fits its loss.
+        own: messages per second of our probes that it loses by design.
     """
 
     exchange: Exchange
@@ -51,6 +59,7 @@ class LossyExchange:
     lossy: Series[Exchange]
     routed_before: bool
     counters: tuple[str, ...]
+    own: float = 0.0
 
     @property
     def received(self) -> int:
@@ -69,8 +78,8 @@ class LossyExchange:
 
     @property
     def rate(self) -> float:
-        """Messages lost per second."""
-        return self.lost / max(span(self.recent), 1.0)
+        """Messages lost per second, without those of our probes."""
+        return max(0.0, self.lost / max(span(self.recent), 1.0) - self.own)
 
     @property
     def routing(self) -> Routing:
@@ -87,12 +96,14 @@ class UnroutablePublishers:
     Attributes:
         publishers: `published` of each counts the lost messages only.
         exchanges: where they were lost, the most first; empty if that is not known.
+        elsewhere: those whose loss one of the exchanges explains that have a name, and that of no other publisher.
         pending: True if the exchanges were not read since the loss; wait for the next reading.
     """
 
     vhost: str
     publishers: tuple[ActivePublisher, ...]
     exchanges: tuple[LossyExchange, ...]
+    elsewhere: tuple[ActivePublisher, ...]
     pending: bool
 
 
@@ -158,12 +169,51 @@ def _of_vhost(
     rates = {
         kind: [each.rate for each in publishers if each.channel.vhost == vhost] for kind, publishers in found.items()
     }
-    lossy = [each for each in _lossy_exchanges(view, vhost, rates) if counter in each.counters]
+    every = _lossy_exchanges(view, vhost, rates)
+    losing = [each for publishers in found.values() for each in publishers if each.channel.vhost == vhost]
+    unexplained, elsewhere = _assign([each for each in every if each.exchange.name], losing)
+    lossy = [each for each in every if counter in each.counters and (each.exchange.name or unexplained)]
     read = view.window.readings("exchanges")
     settled = min(_first_loss(each, counter) for each in group) + view.thresholds.publishers.unroutable_patience
     # Exchanges that were read often enough since the first loss will show nothing more.
     pending = not lossy and view.fresh("exchanges") and bool(read) and read[-1].at.mono < settled
-    return UnroutablePublishers(vhost=vhost, publishers=tuple(group), exchanges=tuple(lossy), pending=pending)
+    return UnroutablePublishers(
+        vhost=vhost,
+        publishers=tuple(group),
+        exchanges=tuple(lossy),
+        elsewhere=tuple(elsewhere),
+        pending=pending,
+    )
+
+
+def _assign(
+    named: list[LossyExchange], losing: list[ActivePublisher]
+) -> tuple[list[ActivePublisher], list[ActivePublisher]]:
+    """Assign to each exchange that has a name the publisher whose loss is nearest to its own.
+
+    Returns the publishers whose loss these exchanges do not explain, and those that were the only ones to fit one.
+    """
+    left, alone, rest = list(losing), [], 0.0
+    for each in sorted(named, key=lambda it: (-it.rate, it.exchange.name)):
+        average = (messages_in(each.lossy) - messages_out(each.lossy)) / max(span(each.lossy), 1.0)
+        fitting = [it for it in left if _is_same(it.rate, each.rate) or _is_same(it.rate, average)]
+        if not fitting:
+            rest += max(each.rate, average)
+            continue
+        nearest = min(fitting, key=partial(_distance, each.rate))
+        left = [it for it in left if it is not nearest]
+        if len(fitting) == 1:
+            alone.append(nearest)
+    # Several publishers together may account for one exchange.
+    return ([] if sum(it.rate for it in left) <= (1 + SAME_RATE) * rest else left), alone
+
+
+def _distance(rate: float, publisher: ActivePublisher) -> float:
+    return abs(publisher.rate - rate)
+
+
+def _is_same(one: float, other: float) -> bool:
+    return abs(one - other) <= SAME_RATE * max(one, other)
 
 
 def _first_loss(publisher: ActivePublisher, counter: str) -> float:
@@ -189,12 +239,11 @@ def _lossy_exchanges(view: View, vhost: str, rates: dict[str, list[float]]) -> l
         lost = messages_in(recent) - messages_out(recent)
         if len(recent) < 2 or messages_in(recent) == 0 or lost <= 0:
             continue
-        rate = lost / max(span(recent), 1.0) - (
-            per_view(view, _probe_losses).get(vhost, 0.0) if not exchange.name else 0
-        )
+        own = 0.0 if exchange.name else per_view(view, _probe_losses).get(vhost, 0.0)
+        rate = lost / max(span(recent), 1.0) - own
         if rate < min_rate:
             continue
-        lossy = stretch(history, _loses)
+        lossy = stretch(history, partial(_loses, own=own, least=min_rate / 2 if own else 0.0))
         before = history[: len(history) - len(lossy) + 1]
         routed = len(before) > 1 and messages_in(before) > 0 and messages_out(before) >= messages_in(before)
         found.append(
@@ -204,6 +253,7 @@ def _lossy_exchanges(view: View, vhost: str, rates: dict[str, list[float]]) -> l
                 lossy=lossy,
                 routed_before=routed,
                 counters=_matching_counters(rate, rates),
+                own=own,
             )
         )
     return sorted(found, key=lambda each: (-each.lost, each.exchange.name))
@@ -217,9 +267,10 @@ def _matching_counters(rate: float, rates: dict[str, list[float]]) -> tuple[str,
     return tuple(kind for kind, distance in distances.items() if distance <= max(nearest * 1.2, 0.1 * rate))
 
 
-def _loses(older: Timestamped[Exchange], newer: Timestamped[Exchange]) -> bool:
+def _loses(older: Timestamped[Exchange], newer: Timestamped[Exchange], *, own: float, least: float) -> bool:
+    """Return whether an exchange lost messages; where our probes lose some all the time, at least so many a second."""
     pair = (older, newer)
-    return messages_in(pair) > 0 and messages_out(pair) < messages_in(pair)
+    return messages_in(pair) > 0 and messages_in(pair) - messages_out(pair) > (own + least) * span(pair)
 
 
 def _histories(view: View) -> dict[tuple[str, str], Series[Exchange]]:

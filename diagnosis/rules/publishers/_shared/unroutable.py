@@ -24,6 +24,7 @@ from diagnosis.contract import RuleResult, View
 from diagnosis.rules.cluster._shared.link_flow import SHOVEL
 from diagnosis.rules.publishers._shared.lossy_exchanges import (
     DELAYED,
+    SAME_RATE,
     LossyExchange,
     Routing,
     UnroutablePublishers,
@@ -46,8 +47,6 @@ SUBSCRIPTION_TYPES = ("fanout", "topic", "headers")
 
 _ALL = 0.9
 """Share of its messages that a publisher must lose so that none of them is meant for another route."""
-_SAME_RATE = 0.25
-"""Share by which the loss of an exchange and that of its publishers may differ."""
 _LONG_SEEN = 60.0
 """Least seconds of observation for a topic exchange: its subscribers may wait for rare keys."""
 
@@ -118,11 +117,13 @@ def _harmless(view: View, lossy: LossyExchange) -> str | None:
 def _loss(view: View, group: UnroutablePublishers, lossy: LossyExchange) -> Loss:
     exchange = lossy.exchange
     found = tuple(each for each in group.publishers if not _goes_elsewhere(view, lossy, each))
+    if not exchange.name:
+        found = tuple(each for each in found if not any(each is other for other in group.elsewhere)) or found
     if len(group.exchanges) > 1:
         own = tuple(each for each in found if each.client.startswith(SHOVEL) and _is_similar(each, lossy))
         found = own or found
         # Leave out the publishers of other exchanges, if the rest accounts for the loss.
-        near = tuple(each for each in found if each.rate <= (1 + _SAME_RATE) * lossy.rate)
+        near = tuple(each for each in found if each.rate <= (1 + SAME_RATE) * lossy.rate)
         same = tuple(each for each in near if _is_similar(each, lossy))
         found = same if len(same) == 1 else near or found
     losers = [each for each in found if each.published >= _ALL * increase(view, each.history, "publish")]
@@ -139,7 +140,7 @@ def _loss(view: View, group: UnroutablePublishers, lossy: LossyExchange) -> Loss
 
 
 def _is_similar(publisher: ActivePublisher, lossy: LossyExchange) -> bool:
-    return abs(publisher.rate - lossy.rate) <= _SAME_RATE * lossy.rate
+    return abs(publisher.rate - lossy.rate) <= SAME_RATE * lossy.rate
 
 
 def _goes_elsewhere(view: View, lossy: LossyExchange, publisher: ActivePublisher) -> bool:

@@ -357,3 +357,84 @@ def test_a_shovel_is_named_only_at_the_exchange_that_it_publishes_to():
     named = {each.subject.name: each.facts["clients"] for each in findings(look(film(frame, until=75)), DROPPED)}
 
     assert {"tariffs": ["Shovel uplink"], "invoices": ["printer"]} == named
+
+
+def merged(*frames):
+    """One broker with all of these; publishers that lose nothing are left out."""
+    joined = {key: tuple(it for each in frames for it in each[key]) for key in ("connections", "exchanges")}
+    return {**frames[0], **joined, "channels": tuple(each["channels"][0] for each in frames)}
+
+
+def events(t, *, measured=2.0, rate=2.0, peer="10.0.0.6:5 -> b", client="announcer"):
+    """A publisher to an exchange of events that was never bound, which is read later than its channel."""
+    made = lost_of(t, name="events", kind="fanout", bound=0, client=client, peer=peer, rate=rate)
+    return {**made, "exchanges": (exchange("events", type="fanout", received=int(400 + measured * t)),)}
+
+
+def default(t, lost, passed=30.0):
+    """The default exchange, which loses some of its messages."""
+    return exchange("", received=int((passed + lost) * t), routed=int(passed * t))
+
+
+@pytest.mark.parametrize("measured", [1.6, 2.0, 2.4])
+@pytest.mark.parametrize("lost", [1.79, 2.0, 0.8])
+def test_what_another_exchange_loses_is_not_claimed_for_the_default_exchange(measured, lost):
+    """The client never used it: one loss belongs to one exchange, and counters are read at different times."""
+
+    def frame(t):
+        made = events(t, measured=measured)
+        return {**made, "channels": made["channels"][:1], "exchanges": (*made["exchanges"], default(t, lost))}
+
+    assert [("info", "exchange", "events")] == of(look(film(frame, until=400)), DROPPED)
+
+
+def test_what_several_publishers_lose_elsewhere_is_not_claimed_for_the_default_exchange():
+    """Together they account for the loss of their exchange."""
+
+    def frame(t):
+        one = events(t, measured=6.0)
+        others = [events(t, peer=f"10.0.0.{number}:5 -> b", client=f"announcer {number}") for number in (7, 8)]
+        made = merged(one, *others)
+        return {**made, "exchanges": (*one["exchanges"], default(t, 1.79))}
+
+    assert [("info", "exchange", "events")] == of(look(film(frame, until=400)), DROPPED)
+
+
+@pytest.mark.parametrize("rate", [9.0, 2.0, 0.5])
+def test_a_name_that_is_wrong_is_named_beside_events_that_nobody_takes(rate):
+    """The events explain the loss of one publisher only."""
+
+    def frame(t):
+        wrong = lost_of(t, name="", bound=0, rate=rate)
+        return merged({**wrong, "exchanges": (default(t, rate),)}, events(t))
+
+    verdict = look(film(frame, until=75))
+    named = {each.subject.name: (each.severity.value, each.facts["clients"]) for each in findings(verdict, DROPPED)}
+
+    assert {"", "events"} == named.keys()
+    assert ("warning", True) == (named[""][0], "meter" in named[""][1])
+    if rate != 2.0:
+        assert (["meter"], ["announcer"]) == (named[""][1], named["events"][1])
+
+
+def test_what_our_probe_loses_is_not_part_of_the_loss():
+    """It publishes one unroutable message a second, for longer than the application loses any."""
+
+    def frame(t, began=300.0):
+        lost = int(5 * max(0.0, t - began))
+        counters = {"drop_unroutable": lost} if lost else {}
+        probe = "10.0.0.2:7 -> b"
+        return {
+            "channels": (
+                publisher(t, rate=5.0, counters=counters),
+                publisher(t, rate=1.0, before=0, peer=probe, counters={"return_unroutable": int(t)}),
+            ),
+            "connections": (shop(), shop(probe, client_name="ackscope-probe confirm")),
+            "exchanges": (exchange("", received=1000 + int(36 * t), routed=1000 + int(35 * t) - lost),),
+        }
+
+    early, late = (look(film(frame, until=until)) for until in (330, 380))
+
+    assert [("info", "exchange", "")] == of(early, DROPPED)
+    assert [("warning", "exchange", "")] == of(late, DROPPED)
+    assert pytest.approx(5.0, abs=0.3) == facts(late, DROPPED)["lost_rate"]

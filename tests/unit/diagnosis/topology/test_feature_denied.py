@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from ackscope.topology import Feature, Limit, Policy
@@ -21,6 +23,16 @@ def refused(t, *, features=(LOCATOR,), declares=1, channels=1, every=1.0, listed
     return {**shown, "overview": overview, "connections": there, "features": features, **fields}
 
 
+def starving(t, *, alone=(0.0, 1e9), **fields):
+    """The same client beside a queue to which somebody publishes, and which nobody consumes between two moments."""
+    left, back = alone
+    number = int(4 * t)
+    waiting = int(4 * (t - left)) if left <= t < back else 0
+    counters = stats(publish=number, deliver=number - waiting, ack=number - waiting)
+    render = queue("render", consumers=int(not left <= t < back), messages_ready=waiting, stats=counters)
+    return refused(t, queues=(render,), **fields)
+
+
 def of_feature(verdict):
     """The finding of this rule; None without one."""
     return next((each for each in verdict.findings if each.rule == "feature-denied"), None)
@@ -39,13 +51,58 @@ def test_a_feature_that_the_operator_denied_is_a_warning_at_once():
     assert "transient_nonexcl_queues" in text(finding).summary
 
 
-def test_a_default_denial_becomes_a_warning_when_the_loop_lasts():
-    """Other refused declares look the same at first."""
-    early, late = (of_feature(look(film(refused, until=until))) for until in (25, 60))
+@pytest.mark.parametrize("listed", [True, False])
+def test_a_default_denial_becomes_a_warning_while_a_queue_grows_without_its_consumer(listed):
+    """The client does not get as far as to consume; at first, a deployment looks the same."""
+    early, late = (of_feature(look(film(lambda t: starving(t, listed=listed), until=until))) for until in (25, 60))
 
     assert (("info", "early"), ("warning", "likely")) == (
         (early.severity, early.certainty), (late.severity, late.certainty),
     )  # fmt: skip
+    assert ["render"] == late.facts["starved"]
+    assert ["connection-churn", "no-consumer"] == [each.rule for each in late.consequences]
+    assert "grows without a consumer" in text(late).summary
+
+
+@pytest.mark.parametrize("listed", [True, False])
+@pytest.mark.parametrize(
+    "frame",
+    [
+        refused,
+        lambda t, **fields: starving(t, alone=(0, 40), **fields),
+        lambda t, **fields: starving(t, alone=(60, 75), **fields),
+        lambda t, **fields: starving(t, alone=(60, 1e9), **fields),
+    ],
+    ids=["no queue waits", "the consumer is back", "a deployment", "it left long after the loop began"],
+)
+def test_a_default_denial_alone_stays_a_possibility(frame, listed):
+    """A health check declares a queue that exists, and closes in good order: no counter tells it from a refusal."""
+    finding = of_feature(look(film(lambda t: frame(t, listed=listed), until=120)))
+
+    assert ("info", "likely") == (finding.severity, finding.certainty)
+    said = text(finding).summary
+    assert "Perhaps the broker refuses it" in said
+    assert "health check" in said
+    assert "lose" not in said
+
+
+def test_a_possibility_does_not_become_a_warning_by_a_fast_loop():
+    """That warning is about the loop alone."""
+    verdict = look(film(lambda t: refused(t, every=0.05, listed=False), until=400))
+
+    assert {("feature-denied", "info", "shop"), ("connection-churn", "warning", "shop")} == set(found(verdict))
+
+
+def test_queues_for_one_reply_each_are_not_declared_in_vain():
+    """A client that stays connected creates and deletes them, while a health check only connects and disconnects."""
+
+    def frame(t):
+        there = refused(t, declares=0, every=1.43, listed=False)
+        replies = {"queue_declared": 40 + int(6 * t), "queue_created": int(6 * t), "queue_deleted": int(6 * t)}
+        churn = {**there["overview"].churn, **replies}
+        return {**there, "overview": replace(there["overview"], churn=churn)}
+
+    assert None is of_feature(look(film(frame, until=100)))
 
 
 @pytest.mark.parametrize(
@@ -62,8 +119,8 @@ def test_what_still_uses_the_feature_confirms_it(parts):
 
 
 def test_a_slow_loop_stays_information():
-    """A check that connects, declares passively and disconnects looks the same."""
-    assert "info" == of_feature(look(film(lambda t: refused(t, every=8.0), until=120))).severity
+    """Also beside a queue that grows without a consumer."""
+    assert "info" == of_feature(look(film(lambda t: starving(t, every=8.0), until=120))).severity
 
 
 def test_connections_too_brief_to_be_listed_are_told_of():
@@ -76,7 +133,7 @@ def test_connections_too_brief_to_be_listed_are_told_of():
 
 def test_two_polls_are_enough():
     """Six seconds apart."""
-    window = film(lambda t: refused(t, listed=False), until=12, every=6, start=6)
+    window = film(lambda t: starving(t, listed=False), until=12, every=6, start=6)
 
     assert "warning" == of_feature(look(window, thresholds=Thresholds.as_if_lasting())).severity
 

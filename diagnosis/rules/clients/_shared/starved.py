@@ -1,0 +1,33 @@
+"""Finds queues that grow while nobody consumes from them: of a client that fails each time before it can consume."""
+
+from ackscope.clock import Instant
+from ackscope.snapshot import Queue
+from diagnosis.contract import View
+from diagnosis.purpose import had_consumer, was_consumed
+from diagnosis.routes import dead_letter_targets, is_delay
+from diagnosis.rules.publishers.pub_unroutable_alternate import alternate_places
+
+_LEAVES = 15.0
+"""Seconds within which a consumer that now reconnects in vain may still be listed, after the loop has begun."""
+
+
+def starved_queues(view: View, vhost: str | None, since: Instant) -> tuple[Queue, ...]:
+    """Return the queues of a virtual host, or of all, that grow and had no consumer since a loop began."""
+    return tuple(
+        queue
+        for queue in view.queues
+        if (vhost is None or queue.vhost == vhost)
+        and queue.consumers == 0
+        and queue.messages_ready
+        # A stream keeps its messages, and what expires unread need not be consumed.
+        and queue.type != "stream"
+        and (queue.setting("message-ttl") is None or was_consumed(queue))
+        and not queue.exclusive
+        and view.moved(queue, "publish")
+        and not is_delay(view, queue)
+        and queue.key not in dead_letter_targets(view)
+        and queue.key not in alternate_places(view)
+        and not had_consumer(view.history(queue)[-3:])
+        and not had_consumer(tuple(seen for seen in view.history(queue) if seen.at.since(since) > _LEAVES))
+        and not (queue.stats.get or queue.stats.get_no_ack)
+    )
