@@ -32,7 +32,7 @@ SKEW_SECONDS = 6.0
 """Maximum difference in age between two statistics of one answer: the interval of 5 s, and some delay."""
 
 
-_OLDEST = 12.0
+OLDEST = 12.0
 """Maximum age of a statistic: its queue refreshes it every 5 s, the management agent collects it every 5 s, and some
 delay. Source: https://www.rabbitmq.com/docs/management#statistics-interval; seen on 4.3.6.
 """
@@ -189,18 +189,14 @@ def ledger(history: Series[Queue], in_flight: int | None = None, skew: float = S
 def settled_after(history: Series[Queue], seconds: float) -> int:
     """Return how many messages clients may have settled in the seconds after the last reading.
 
-    At their best recent rate; the age of that reading is added to the time. With one reading only, as of a queue that was
-    there for a short time long ago, everything if clients took anything.
+    At their best recent rate; the age of that reading is added to the time. 0 if one reading only is known.
     """
-    if len(history) < 2:
-        final = history[-1].value if history else None
-        return (final.messages or 0) if final is not None and count(final.stats, *CONSUMED) else 0
     best = 0.0
     for older, newer in pairwise(last(history, 2 * SKEW_SECONDS)):
         one, other = levels(older.value), levels(newer.value)
         discarded = 0 if one is None or other is None else max(0, other.discarded - one.discarded)
         best = max(best, (delta((older, newer), *CONSUMED) + discarded) / newer.at.since(older.at))
-    return math.ceil(best * (seconds + _OLDEST))
+    return math.ceil(best * (seconds + OLDEST))
 
 
 def from_its_beginning(view: View, queue: Queue) -> Series[Queue]:

@@ -6,6 +6,7 @@ that of the last reading, without what consumers may have settled until the next
 Source: https://www.rabbitmq.com/docs/queues#temporary-queues; seen on 3.10, 4.0 and 4.3
 """
 
+import math
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -15,7 +16,8 @@ from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, 
 from ackscope.snapshot import Queue
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import queue_facts
-from diagnosis.ledger import levels, settled_after
+from diagnosis.ledger import OLDEST, levels, settled_after
+from diagnosis.purpose import CONSUMED
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, is_private, queue_refs, queue_subject
 from diagnosis.rules.queues.queue_expired import expired
 from diagnosis.series import count, restarted, stretch
@@ -119,18 +121,21 @@ def _deletions(presence: list[tuple[Instant, Queue | None]]) -> Iterator[_Deleti
     """Yield the deletions that the readings of one queue show, oldest first."""
     history: list[Timestamped[Queue]] = []
     absent: list[Instant] = []
+    made: Instant | None = None
     for at, queue in presence:
         if queue is None:
             absent.append(at)
         elif queue.messages is not None:
             # Without a length, the queue is new, or its node does not answer.
             if history and restarted(history[-1].value.stats, queue.stats):
-                yield _deletion(history, absent[0] if absent else at, _recovered(queue))
+                yield _deletion(history, made, absent[0] if absent else at, _recovered(queue))
                 history = []
+            if not history:
+                made = absent[-1] if absent else None
             history.append(Timestamped(at, queue))
             absent = []
     if history and len(absent) >= _ABSENT:
-        yield _deletion(history, absent[0], 0)
+        yield _deletion(history, made, absent[0], 0)
 
 
 def _recovered(queue: Queue) -> int:
@@ -141,10 +146,16 @@ def _recovered(queue: Queue) -> int:
     return max(0, (queue.messages or 0) - count(queue.stats, "publish"))
 
 
-def _deletion(history: list[Timestamped[Queue]], after: Instant, recovered: int) -> _Deletion:
+def _deletion(history: list[Timestamped[Queue]], made: Instant | None, after: Instant, recovered: int) -> _Deletion:
+    """Return the deletion that a life of a queue ended with; `made` is the last reading before it, if it was seen."""
     before = history[-1]
     known = stretch(tuple(history), lambda _, newer: levels(newer.value) is not None)
     settled = settled_after(known, after.since(before.at))
+    if len(known) == 1 and made is not None:
+        # Older readings are further apart, so one is left of a queue that was there for a short time. Its pace is that
+        # of its life, or up to twice that.
+        rate = 2 * count(before.value.stats, *CONSUMED) / after.since(made)
+        settled = math.ceil(rate * (after.since(before.at) + OLDEST))
     return _Deletion(before, after, max(0, (before.value.messages or 0) - settled - recovered))
 
 
