@@ -19,7 +19,7 @@ OWN_OBJECTS_ONLY = (
     "rabbitmqctl set_user_tags USER monitoring"
 )
 
-NEEDS_MONITORING_TAG = ("nodes", "channels", "consumers", "connections", "auth", "memory")
+NEEDS_MONITORING_TAG = ("nodes", "channels", "consumers", "connections", "auth", "memory", "streams")
 """Families that the broker refuses to a user without the tag `monitoring`, or reduces to the user's own objects.
 
 The reduced lists look complete (3.10, 4.0, 4.3).

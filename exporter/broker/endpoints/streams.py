@@ -11,6 +11,7 @@ from exporter.broker.fields import (
     Version,
     by_key,
     count,
+    each_once,
     flag,
     if_set,
     interned,
@@ -65,6 +66,10 @@ def decode_streams(payload: object, version: Version | None) -> tuple[StreamClie
         lists[path] = answer
     consumers = _clients(lists, "/api/stream/consumers", _CONSUMER, StreamConsumer, version, gaps)
     publishers = _clients(lists, "/api/stream/publishers", _PUBLISHER, StreamPublisher, version, gaps)
+    if consumers is not None:
+        consumers = each_once(consumers, lambda it: (it.connection_name, it.subscription))
+    if publishers is not None:
+        publishers = each_once(publishers, lambda it: (it.connection_name, it.number))
     return StreamClients(consumers=consumers, publishers=publishers), gaps
 
 
