@@ -32,7 +32,7 @@ SKEW_SECONDS = 6.0
 """Maximum difference in age between two statistics of one answer: the interval of 5 s, and some delay."""
 
 
-OLDEST = 12.0
+_OLDEST = 12.0
 """Maximum age of a statistic: its queue refreshes it every 5 s, the management agent collects it every 5 s, and some
 delay. Source: https://www.rabbitmq.com/docs/management#statistics-interval; seen on 4.3.6.
 """
@@ -196,7 +196,7 @@ def settled_after(history: Series[Queue], seconds: float) -> int:
         one, other = levels(older.value), levels(newer.value)
         discarded = 0 if one is None or other is None else max(0, other.discarded - one.discarded)
         best = max(best, (delta((older, newer), *CONSUMED) + discarded) / newer.at.since(older.at))
-    return math.ceil(best * (seconds + OLDEST))
+    return math.ceil(best * (seconds + _OLDEST))
 
 
 def from_its_beginning(view: View, queue: Queue) -> Series[Queue]:
@@ -226,8 +226,10 @@ def _moved_within(skew: float, history: Series[Queue], length: Callable[[Levels]
     """
 
     def moved(pair: Series[Queue]) -> int:
-        # Within a short interval all of it may be one refresh of the counters.
-        return math.ceil(skew / max(span(pair), skew) * delta(pair, *counters))
+        # Within a short interval all of it may be one refresh of the counters. So it may in that in which a queue was
+        # made: it was filled at once, and its first length is that of its first moment.
+        born = levels(pair[0].value) is _NEW
+        return math.ceil((1.0 if born else skew / max(span(pair), skew)) * delta(pair, *counters))
 
     def changed(pair: Series[Queue]) -> int:
         before, after = levels(pair[0].value), levels(pair[1].value)

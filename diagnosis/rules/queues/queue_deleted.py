@@ -6,7 +6,6 @@ that of the last reading, without what consumers may have settled until the next
 Source: https://www.rabbitmq.com/docs/queues#temporary-queues; seen on 3.10, 4.0 and 4.3
 """
 
-import math
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -16,7 +15,7 @@ from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, 
 from ackscope.snapshot import Queue
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import queue_facts
-from diagnosis.ledger import OLDEST, levels, settled_after
+from diagnosis.ledger import levels, settled_after
 from diagnosis.purpose import CONSUMED
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, is_private, queue_refs, queue_subject
 from diagnosis.rules.queues.queue_expired import expired
@@ -31,6 +30,8 @@ _ABSENT = 2
 """Minimum readings in a row without the queue."""
 _EACH = 5
 """More queues of one virtual host than this that are deleted together are one finding."""
+_LONGEST = 15.0
+"""Seconds from the last reading of a queue to its absence, up to which the pace of its consumers still counts."""
 _TOGETHER = 15.0
 """Maximum seconds from one deletion to the next of those that belong together."""
 
@@ -150,12 +151,12 @@ def _deletion(history: list[Timestamped[Queue]], made: Instant | None, after: In
     """Return the deletion that a life of a queue ended with; `made` is the last reading before it, if it was seen."""
     before = history[-1]
     known = stretch(tuple(history), lambda _, newer: levels(newer.value) is not None)
-    settled = settled_after(known, after.since(before.at))
-    if len(known) == 1 and made is not None:
-        # Older readings are further apart, so one is left of a queue that was there for a short time. Its pace is that
-        # of its life, or up to twice that.
-        rate = 2 * count(before.value.stats, *CONSUMED) / after.since(made)
-        settled = math.ceil(rate * (after.since(before.at) + OLDEST))
+    away = after.since(before.at)
+    settled = settled_after(known, away)
+    # Older readings are further apart: the one left of a short life tells no pace, or the last one is too old.
+    brief = len(known) == 1 and made is not None and count(before.value.stats, *CONSUMED) > 0
+    if brief or (settled and away > _LONGEST):
+        settled = before.value.messages or 0
     return _Deletion(before, after, max(0, (before.value.messages or 0) - settled - recovered))
 
 

@@ -165,3 +165,18 @@ def test_telemetry_that_nobody_ever_consumed_is_information_at_most():
     for until in (100, 300, 590):
         verdict = look(film(at, until=until))
         assert {"info"} >= {each.severity.value for each in verdict.findings}
+
+
+def test_the_first_length_of_a_new_queue_is_that_of_its_first_moment():
+    """It was filled with 400 messages at once, and polled; the counters are there before the length."""
+
+    def at(t):
+        if t < 20:
+            return frame(queue("orders"))
+        polled = min(400, int(20 * (t - 16)))
+        left = 0 if t < 30 else 400 - polled
+        counters = stats(publish=400, get=polled, deliver_get=polled, ack=polled)
+        return frame(queue("batch", consumers=0, messages_ready=left, stats=counters), queue("orders"))
+
+    for until in range(20, 61, 10):
+        assert [] == of("ttl-expiry-loss", look(film(at, until=until, every=10)))
