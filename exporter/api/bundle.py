@@ -140,9 +140,10 @@ def unpack_bundle(content: bytes) -> DiagnosisBundle:
 
 def _is_too_dense(text: bytes) -> bool:
     """Whether a text has more lists, objects or values than a bundle of its size."""
+    if len(text) <= _FREE:
+        return False
     containers = text.count(b"{") + text.count(b"[")
-    size = len(text) - _FREE
-    return size > 0 and (containers * _BYTES_PER_CONTAINER > size or text.count(b",") * _BYTES_PER_VALUE > size)
+    return max(containers * _BYTES_PER_CONTAINER, text.count(b",") * _BYTES_PER_VALUE) > len(text)
 
 
 def _usual(seen: DiagnosisBundle) -> Baselines | None:

@@ -5,6 +5,7 @@ ever done. Channels do not say to which queue they publish, but a queue cannot g
 it gets beyond the publishes of other clients comes from its own consumers. Dead letters are not counted as published.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from diagnosis.churn import churn_increase
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
 from diagnosis.memo import per_view
+from diagnosis.probe_traffic import probe_traffic
 from diagnosis.purpose import CONSUMED
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, process_facts, queue_subject
 from diagnosis.series import count, delta, span
@@ -36,7 +38,7 @@ class _Publishes:
         by_owner: (virtual host, name of the client) -> messages; the name of the connection if the client has none.
         total: virtual host -> messages.
         start: time of the first reading (monotonic).
-        unseen: channels that were opened and are in no reading.
+        unseen: channels that were opened and are in no reading, without those of the probes.
     """
 
     by_owner: dict[tuple[str | None, str | None], int]
@@ -90,7 +92,10 @@ def _publishes(view: View) -> _Publishes | None:
     overviews: Series[Overview] = view.window.readings("overview")
     inside = [seen.value for seen in overviews if seen.at.mono >= start - 1.0]
     created = churn_increase(inside[0], inside[-1], "channel_created") if len(inside) > 1 else 0
-    return _Publishes(by_owner, total, start, created - opened)
+    # The channels of our own probes come and go; what they publish is in queues of their own.
+    probes = probe_traffic(view)
+    own = math.ceil((probes.closes + probes.connects) * readings[-1].at.since(readings[0].at))
+    return _Publishes(by_owner, total, start, created - opened - own)
 
 
 def _owner(view: View, connection_name: str | None) -> str | None:

@@ -2,9 +2,11 @@ from dataclasses import replace
 
 import pytest
 
+from ackscope.records import ProbeStep, Quantiles
 from ackscope.snapshot import Overview
+from tests.unit.diagnosis.consumers.films import trip
 from tests.unit.diagnosis.consumers.results import found, only, urgent
-from tests.unit.diagnosis.pictures import channel, connection, consumer, film, look, queue, stats, text
+from tests.unit.diagnosis.pictures import WALL, channel, connection, consumer, film, look, queue, stats, text
 
 SHOP = "10.0.0.9:51000 -> 10.0.0.1:5672"
 
@@ -84,6 +86,16 @@ def test_it_is_information_at_first():
 def test_what_has_another_explanation_is_left_alone(fields):
     """A rule that cannot prove it says nothing."""
     assert "republish-loop" not in {rule for rule, _, _ in found(look(film(circling(**fields), until=70)))}
+
+
+def test_the_channels_of_our_own_probes_are_not_those_of_others():
+    """The redelivery probe closes one every five seconds, and opens another."""
+    closes = ProbeStep(attempts=12, seconds=Quantiles(count=12, p50=0.01, p90=0.01, p99=0.01, max=0.01))
+    probe = replace(trip(0.001), probe="redelivery", stream="classic", at=WALL + 70, steps={"channel-close": closes})
+    window = film(circling(opened=0.25), until=70)
+
+    assert "republish-loop" not in {rule for rule, _, _ in found(look(window))}
+    assert "republish-loop" in {rule for rule, _, _ in found(look(window, outcomes=(probe,)))}
 
 
 def test_a_stage_that_forwards_to_another_queue_is_left_alone():

@@ -110,3 +110,15 @@ def test_a_file_that_needs_much_memory_is_refused(text: bytes, monkeypatch: pyte
 
     with pytest.raises(DataError, match="not an ackscope bundle"):
         unpack_bundle(gzip.compress(text))
+
+
+def test_a_bundle_that_is_slightly_larger_than_what_is_always_read_is_read():
+    """The bounds are those of a whole file, not of what it has beyond that size."""
+    window = film(stuck, until=600)
+    seen = bundle(window)
+    queues = tuple(replace(window.latest.queues.value[0], name=f"orders-{number:04}") for number in range(800))
+    full = replace(window, snapshots=(*window.snapshots[:-1], small(queues=part(queues))))
+    content = pack_bundle(replace(seen, window=full))
+
+    assert 1_000_000 < len(gzip.decompress(content)) < 1_600_000
+    assert 800 == len(unpack_bundle(content).window.latest.queues.value)
