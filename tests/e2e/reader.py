@@ -6,6 +6,7 @@ It knows what to look for, a rule and what it is about, and no address but that 
 import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -85,9 +86,10 @@ def _find(page: Page, reading: Reading, rule: re.Pattern[str], who: Collection[s
     while time.monotonic() < until:
         lines = page.locator(_ROWS).all_inner_texts()
         for place, text in enumerate(lines, start=1):
-            if rule.search(text) and any(each in text for each in who):
+            name = next((each for each in who if each in text), None)
+            if rule.search(text) and name is not None:
                 reading.place = place
-                _choose(page, reading, place - 1, rule)
+                _choose(page, reading, rule, name)
                 return True
         cause = next((text for text in lines if _MORE.search(text) and text not in opened), None)
         if cause is not None and reading.clicks < 1:
@@ -100,12 +102,21 @@ def _find(page: Page, reading: Reading, rule: re.Pattern[str], who: Collection[s
     return False
 
 
-def _choose(page: Page, reading: Reading, number: int, rule: re.Pattern[str]) -> None:
-    """Click a line, unless the first one is shown in full already."""
-    if number == 0 and rule.search(page.locator(_DETAILS).inner_text()):
+def _choose(page: Page, reading: Reading, rule: re.Pattern[str], name: str) -> None:
+    """Click a line, unless it is the first one, which is shown in full already.
+
+    Lines change their places while findings come and go, and a page that is drawn again may lose a click: then the
+    person clicks once more, which is no other step.
+    """
+    line, details = page.locator(_ROWS).filter(has_text=rule).filter(has_text=name).first, page.locator(_DETAILS)
+    if reading.place == 1 and rule.search(details.inner_text()):
         return
-    page.locator(_ROWS).nth(number).click()
     reading.clicks += 1
+    for _ in range(3):
+        line.click()
+        with suppress(Error):
+            details.filter(has_text=rule).wait_for(timeout=15_000)
+            return
 
 
 def _read_on(page: Page, reading: Reading, rule: re.Pattern[str], ask: Callable[[], Mapping[str, Any]]) -> None:
