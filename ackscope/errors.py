@@ -14,19 +14,33 @@
 Programming errors are not part of it: they show their traceback.
 """
 
+from typing import Self
+
 # The verdicts of `ackscope diagnose` are 0 (nothing), 1 (warning) and 2 (critical).
 # So failures exit with 3 in every command: a typing error is never mistaken for a verdict.
 EXIT_COULD_NOT = 3
 
 
 class AckscopeError(Exception):
-    """Base of all errors that are printed as one line: what failed, where, and what to do instead."""
+    """Base of all errors that are printed as one line: what failed, where, and what to do instead.
+
+    Attributes:
+        log: lines of a log that follow that line.
+    """
 
     exit_code = EXIT_COULD_NOT
 
+    log = ""
+
+    def with_log(self, lines: str) -> Self:
+        """Add the lines of a log, and return the error."""
+        self.log = lines
+        return self
+
     def __str__(self) -> str:
-        """Return the message as one line, even if it quotes a name or a value that has several."""
-        return super().__str__().replace("\r", "\\r").replace("\n", "\\n")
+        """Return the message as one line, even if it quotes a name that has several; then the log, if there is one."""
+        line = super().__str__().replace("\r", "\\r").replace("\n", "\\n")
+        return f"{line}\n{self.log}" if self.log else line
 
 
 class UsageError(AckscopeError):

@@ -169,12 +169,14 @@ class NodeRunner:
         try:
             wait_answers(self.node, seconds, lives=self._lives)
         except Unreachable as error:
-            raise Unreachable(f"{error}{self._said()}") from None
+            what, lines = self._said()
+            raise Unreachable(f"{error}; {what}").with_log(lines) from None
 
     def _lives(self) -> bool:
         return self.process is not None and self.process.alive()
 
-    def _said(self) -> str:
+    def _said(self) -> tuple[str, str]:
+        """Return what its log shows, and the lines."""
         folder = self._lab / self._short
         lines: list[str] = []
         for path in (folder / "console.log", folder / "log" / f"{self.node.name}.log"):
@@ -183,11 +185,11 @@ class NodeRunner:
         # A node that fails to boot logs the cause first, then pages of supervisor reports.
         errors = [line for line in lines if "[error]" in line and not line.endswith(_DECORATION)]
         if not lines:
-            return "; its log is empty"
+            return "its log is empty", ""
         what, shown = (
             ("first errors of its log", errors[:_LOG_LINES]) if errors else ("end of its log", lines[-_LOG_LINES:])
         )
-        return f"; {what}:\n" + "\n".join(f"  {line[:200]}" for line in shown)
+        return f"{what}:", "\n".join(f"  {line[:200]}" for line in shown)
 
 
 def base_environ(broker: Broker, lab: Path, epmd_port: int) -> dict[str, str]:

@@ -38,7 +38,9 @@ class Service:
         """Raise ServiceFailed if it has exited."""
         code = self.process.poll()
         if code is not None:
-            raise ServiceFailed(f"{self.name} exited unexpectedly (exit code {code}); end of its log:\n{self.tail()}")
+            raise ServiceFailed(f"{self.name} exited unexpectedly (exit code {code}); end of its log:").with_log(
+                self.tail()
+            )
 
     def tail(self) -> str:
         """Return the last lines of its log, without credentials."""
@@ -51,9 +53,8 @@ class Service:
         while not ready():
             self.check()
             if time.monotonic() > deadline:
-                raise ServiceFailed(
-                    f"{self.name}: {what} not seen within {timeout:.0f} s; end of its log:\n{self.tail()}"
-                )
+                problem = f"{self.name}: {what} not seen within {timeout:.0f} s; end of its log:"
+                raise ServiceFailed(problem).with_log(self.tail())
             time.sleep(0.2)
 
     def stop(self) -> None:

@@ -98,7 +98,7 @@ def _first_line(service: Service, timeout: float) -> bytes:
     deadline, line = time.monotonic() + timeout, b""
     while not line.endswith(b"\n"):
         if time.monotonic() > deadline:
-            raise ServiceFailed(f"{service.name}: fault not in effect after {timeout:.0f} s:\n{service.tail()}")
+            raise ServiceFailed(f"{service.name}: fault not in effect after {timeout:.0f} s:").with_log(service.tail())
         readable, _, _ = select.select([stdout], [], [], 0.5)
         if readable:
             piece = os.read(stdout.fileno(), 65536)

@@ -9,6 +9,13 @@ def test_an_error_is_one_line_even_if_it_quotes_several():
     assert "queue 'a\\nb\\r' is gone" == str(BrokerError("queue 'a\nb\r' is gone"))
 
 
+def test_the_end_of_a_log_follows_in_lines_of_its_own():
+    """It is what a person must read."""
+    assert "the node exited; its log:\n  one\n  two" == str(
+        BrokerError("the node exited; its log:").with_log("  one\n  two")
+    )
+
+
 @pytest.mark.parametrize(
     ("wall", "text"),
     [
