@@ -67,6 +67,13 @@ def test_bindings_that_are_made_at_once_are_no_growth():
     assert [] == [each for each in flat(verdict.findings) if each.rule == RULE]
 
 
+def test_bindings_that_are_made_at_once_and_then_replaced_are_no_growth():
+    """A reading may fall between a new binding and the end of an old one."""
+    verdict = look(film(lambda t: bound(0, stock=0 if t < 20 else 700 + (t >= 195)), until=200))
+
+    assert [] == [each for each in flat(verdict.findings) if each.rule == RULE]
+
+
 @pytest.mark.parametrize(
     ("kind", "stock", "many"), [("headers", 1200, True), ("topic", 1200, False), ("topic", 12_000, True)]
 )
