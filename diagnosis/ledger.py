@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ackscope.counters import MessageStats
+from ackscope.protocols import AMQP10, MQTT, native_protocol
 from ackscope.snapshot import Connection, Queue
 from diagnosis.memo import per_view
 from diagnosis.purpose import CONSUMED, MQTT_SESSIONS
@@ -41,9 +42,8 @@ _REFRESHED = 4.5
 
 _NO_COUNTERS = MessageStats()
 
-_AMQP_1_0 = "AMQP 1"
-_UNCOUNTED = (_AMQP_1_0, "MQTT", "Web MQTT")
-"""Protocols whose deliveries the management API does not count per queue. Source: rabbitmq-server issue 16528."""
+UNCOUNTED = (AMQP10, MQTT)
+"""Protocols whose messages the management API does not count per queue. Source: rabbitmq-server issue 16528."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +290,7 @@ def _queues_of_sessions(view: View) -> frozenset[tuple[str | None, str]]:
 
 def _mqtt_vhosts(view: View) -> frozenset[str | None]:
     """Return the virtual hosts with MQTT clients, which consume from the queues of their own sessions only."""
-    return frozenset(each.vhost for each in _uncounted(view) if not _is_amqp10(each))
+    return frozenset(each.vhost for each in _uncounted(view) if native_protocol(each.protocol) == MQTT)
 
 
 def _opaque_vhosts(view: View) -> frozenset[str | None]:
@@ -311,14 +311,10 @@ def _opaque_vhosts(view: View) -> frozenset[str | None]:
     return frozenset(
         each.vhost
         for each in _uncounted(view)
-        if _is_amqp10(each) and (len(links[each.name]) != 1 or not next(iter(links[each.name])))
+        if native_protocol(each.protocol) == AMQP10 and (len(links[each.name]) != 1 or not next(iter(links[each.name])))
     )
-
-
-def _is_amqp10(connection: Connection) -> bool:
-    return (connection.protocol or "").startswith(_AMQP_1_0)
 
 
 def _uncounted(view: View) -> Iterator[Connection]:
     for seen in view.window.readings("connections"):
-        yield from (each for each in seen.value if (each.protocol or "").startswith(_UNCOUNTED))
+        yield from (each for each in seen.value if native_protocol(each.protocol) in UNCOUNTED)

@@ -2,6 +2,8 @@
 
 import pandas as pd
 
+from ackscope.protocols import AMQP10, STREAM, native_protocol
+
 CONSUMER_COLUMNS = (
     "vhost",
     "queue",
@@ -23,7 +25,6 @@ CHANNEL_COLUMNS = ("name", "consumer_count", "messages_unacked")
 CONNECTION_COLUMNS = ("name", "client_name", "client_product", "peer_host", "protocol")
 
 UNLIMITED, AUTOMATIC = "no limit", "automatic ack"
-AMQP_10, MQTT, STREAM = "AMQP 1.0", "MQTT", "stream"
 
 
 def consumer_rows(consumers: pd.DataFrame, channels: pd.DataFrame, connections: pd.DataFrame) -> pd.DataFrame:
@@ -32,7 +33,7 @@ def consumer_rows(consumers: pd.DataFrame, channels: pd.DataFrame, connections: 
     Columns: `vhost`, `queue`, `tag`, `client`, `host`, `user`, `node`, `channel`, `prefetch` (NaN if unknown, 0 means
     no limit), `unacked` of its channel, `beside` (consumers on that channel, which share `unacked`), `held` (unacked
     messages in percent of the prefetch; NaN without a limit), `acks` (manual, automatic, "" if unknown), `hazard`
-    (`UNLIMITED`, `AUTOMATIC` or ""), `active` (yes, no, ""), `protocol` (`AMQP_10`, `MQTT`, `STREAM`, or "" for AMQP
+    (`UNLIMITED`, `AUTOMATIC` or ""), `active` (yes, no, ""), `protocol` (`AMQP10`, `MQTT`, `STREAM`, or "" for AMQP
     0-9-1), `credit` (messages that an AMQP 1.0 consumer asked for, or chunks of a `STREAM` consumer; NaN for others),
     `lag` (messages from the offset of a `STREAM` consumer to the end; NaN for others). Consumers of these protocols
     have no channel. With AMQP 1.0 there is no prefetch, and `unacked` is what is not settled; a reader of a stream
@@ -46,9 +47,11 @@ def consumer_rows(consumers: pd.DataFrame, channels: pd.DataFrame, connections: 
         values: pd.Series = pd.to_numeric(joined[name], errors="coerce")
         return values
 
-    protocol = _protocols(joined["connection.protocol"]).mask(number("session_number").notna(), AMQP_10)
+    names = joined["connection.protocol"].fillna("").astype(str)
+    protocol = names.map(lambda name: native_protocol(name) or "").astype(object)
+    protocol = protocol.mask(number("session_number").notna(), AMQP10)
     reads = protocol.eq(STREAM)
-    prefetch = number("prefetch_count").mask(protocol.eq(AMQP_10) | reads)
+    prefetch = number("prefetch_count").mask(protocol.eq(AMQP10) | reads)
     unacked = number("channel.messages_unacked").fillna(number("unsettled"))
     on_channel = number("channel.consumer_count")
     limit = prefetch.where(prefetch > 0) * on_channel.fillna(1).clip(lower=1)
@@ -80,15 +83,6 @@ def consumer_rows(consumers: pd.DataFrame, channels: pd.DataFrame, connections: 
     rows.loc[automatic, "hazard"] = AUTOMATIC
     order = ["held", "unacked", "lag", "queue", "tag"]
     return rows.sort_values(order, ascending=[False, False, False, True, True])
-
-
-def _protocols(names: pd.Series) -> pd.Series:
-    """The protocols of connections, as the broker names them, without versions; "" for AMQP 0-9-1 and unknown ones."""
-    known = names.fillna("").astype(str)
-    found = pd.Series("", index=known.index, dtype=object)
-    for begin, protocol in (("AMQP 1", AMQP_10), ("MQTT", MQTT), ("Web MQTT", MQTT), ("stream", STREAM)):
-        found = found.mask(known.str.startswith(begin), protocol)
-    return found
 
 
 def none() -> pd.DataFrame:

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from ackscope import format as fmt
-from dashboard.frames.consumer_rows import STREAM
+from ackscope.protocols import STREAM
 from dashboard.frames.dead_letters import DeadLetterRoute
 from dashboard.frames.queue_rows import is_own
 from dashboard.frames.vhost_traffic import RouteCertainty, VhostTraffic

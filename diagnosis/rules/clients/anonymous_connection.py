@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Subject, source
+from ackscope.protocols import AMQP10, native_protocol
 from ackscope.snapshot import Connection
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.clients._shared.connections import age_seconds, involved_connections
@@ -24,7 +25,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if not connection.client_name
         and (connection.protocol or "").startswith("AMQP")
         # 4.0 does not report the name of an AMQP 1.0 client.
-        and (connection.container_id or not (connection.protocol or "").startswith("AMQP 1"))
+        and (connection.container_id or native_protocol(connection.protocol) != AMQP10)
         and age_seconds(view, connection) >= view.thresholds.early
     ]
     if nameless:

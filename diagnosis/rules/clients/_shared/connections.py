@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from ackscope.findings import Involved
+from ackscope.protocols import STREAM, native_protocol
 from ackscope.snapshot import Connection
 from diagnosis.contract import View
 from diagnosis.series import span
@@ -21,7 +22,7 @@ def age_seconds(view: View, connection: Connection) -> float:
 
 def has_channels(connection: Connection) -> bool:
     """Return whether a connection may have channels: those of streams never do, and count as having 0."""
-    return connection.protocol != "stream"
+    return native_protocol(connection.protocol) != STREAM
 
 
 def involved_connections(connections: Iterable[Connection | None], channels: Iterable[str] = ()) -> Involved:

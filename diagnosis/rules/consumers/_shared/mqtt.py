@@ -12,6 +12,7 @@ from functools import partial
 from math import ceil
 
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Inconclusive, Severity, Unit, source
+from ackscope.protocols import MQTT, native_protocol
 from ackscope.snapshot import Connection, Queue
 from diagnosis.contract import ConsumerPath, View
 from diagnosis.facts import consumer_facts, queue_facts
@@ -22,7 +23,6 @@ from diagnosis.rules.consumers._shared.standstill import held
 from diagnosis.series import last, span, steps, stretch
 from diagnosis.window import Series, Timestamped
 
-_PROTOCOLS = ("MQTT", "Web MQTT")
 _PING = 2
 """Bytes of the answer to a ping. The smallest message has 7."""
 _KEEP_ALIVE = 60
@@ -36,9 +36,9 @@ SLOW_FACTS = (
 
 def is_mqtt(link: ConsumerPath) -> bool:
     """Return whether a consumer uses MQTT and has no channel, so that nothing of it is counted."""
-    connection = link.connection
-    has_protocol = connection is not None and (connection.protocol or "").startswith(_PROTOCOLS)
-    return has_protocol and link.consumer.channel_name is None
+    if link.connection is None or link.consumer.channel_name is not None:
+        return False
+    return native_protocol(link.connection.protocol) == MQTT
 
 
 def _is_full(queue: Queue, link: ConsumerPath) -> bool:

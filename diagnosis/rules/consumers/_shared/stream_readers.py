@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Inconclusive, Severity, Unit, source
+from ackscope.protocols import STREAM, native_protocol
 from ackscope.snapshot import Queue
 from ackscope.streams import StreamConsumer
 from diagnosis.contract import ConsumerPath, View
@@ -21,8 +22,6 @@ from diagnosis.series import span, steps, stretch
 from diagnosis.window import Series, Timestamped
 
 CONSUMERS = "/api/stream/consumers"
-PROTOCOL = "stream"
-"""The name of the protocol in `/api/connections`."""
 
 
 def readers(view: View, queue: Queue) -> tuple[ConsumerPath, ...]:
@@ -139,7 +138,7 @@ def unlisted(view: View, rule: str) -> Iterator[Inconclusive]:
 
 def _is_unlisted(view: View, link: ConsumerPath) -> bool:
     """Return whether a reader uses the stream protocol and is not in the list of the plugin, unless it is just new."""
-    if link.connection is None or link.connection.protocol != PROTOCOL:
+    if link.connection is None or native_protocol(link.connection.protocol) != STREAM:
         return False
     known = link.stream is not None and link.stream.offset_lag is not None
     return not known and (view.streams is None or age_seconds(view, link.connection) > 2 * view.thresholds.interval)

@@ -14,9 +14,11 @@ from itertools import pairwise
 
 from ackscope.counters import MessageStats
 from ackscope.findings import Fact, Inconclusive, source
+from ackscope.protocols import native_protocol
 from ackscope.snapshot import Channel, Queue
 from diagnosis.churn import churn_increase
 from diagnosis.contract import ConsumerPath, View
+from diagnosis.ledger import UNCOUNTED
 from diagnosis.memo import per_view
 from diagnosis.routes import dead_letter_targets
 from diagnosis.rules.consumers._shared.sessions import session_flow
@@ -36,8 +38,6 @@ BALANCED = source("/api/queues", "messages", "message_stats.publish") + source(
     SESSIONS, "outgoing_unsettled_deliveries", "outgoing_links.delivery_count", "incoming_links.delivery_count"
 )
 """The fields of a balance."""
-
-_UNCOUNTED = ("AMQP 1", "MQTT", "Web MQTT")
 
 
 def publishers_to(view: View, queue: Queue) -> tuple[NativePublisher, ...] | None:
@@ -164,7 +164,7 @@ def _opaque_vhosts(view: View) -> frozenset[str | None]:
     return frozenset(
         each.vhost
         for each in view.every_connection
-        if (each.protocol or "").startswith(_UNCOUNTED) and not (is_native(each) and each.name in reported)
+        if native_protocol(each.protocol) in UNCOUNTED and not (is_native(each) and each.name in reported)
     )
 
 

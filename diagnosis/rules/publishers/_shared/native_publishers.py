@@ -11,6 +11,7 @@ from urllib.parse import unquote
 
 from ackscope.counters import MessageStats
 from ackscope.findings import Fact, Inconclusive, source
+from ackscope.protocols import AMQP10, native_protocol
 from ackscope.snapshot import AmqpLink, AmqpSession, Channel, Connection
 from diagnosis.contract import View
 from diagnosis.facts import client_name
@@ -133,7 +134,7 @@ def _listed(rule: str, reason: str, found: Iterable[Connection], facts: dict[str
 
 def is_native(connection: Connection | None) -> bool:
     """Return whether a client uses AMQP 1.0."""
-    return connection is not None and (connection.protocol or "").startswith("AMQP 1")
+    return connection is not None and native_protocol(connection.protocol) == AMQP10
 
 
 def links_gone_at(view: View) -> float | None:
