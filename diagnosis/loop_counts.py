@@ -14,7 +14,7 @@ from ackscope.snapshot import Channel, Connection, Overview, Queue
 from diagnosis.contract import View
 from diagnosis.memo import per_view
 from diagnosis.probe_traffic import ProbeTraffic
-from diagnosis.series import T, count
+from diagnosis.series import T, count, nearest
 from diagnosis.window import Series, Timestamped
 
 ANSWERS = ("deliver_get", "get_empty", "confirm", "return_unroutable")
@@ -100,7 +100,7 @@ def messages_per_cycle(view: View, begin: Instant, rate: float, own: ProbeTraffi
         return dict.fromkeys(COUNTERS, 0.0)
     since = [seen for seen in held if seen.at.mono >= begin.mono - 1.0]
     first, last = (since if len(since) > 1 else held[-2:])[0], held[-1]
-    older, newer = _nearest(overviews, first.at), _nearest(overviews, last.at)
+    older, newer = nearest(overviews, first.at), nearest(overviews, last.at)
     seconds = max(newer.at.since(older.at), view.thresholds.interval)
     before, after = ({channel.name: channel for channel in seen.value} for seen in (first, last))
     staying = (pair for pairs in staying_channels(view).values() for pair in pairs)
@@ -132,7 +132,7 @@ def _pairs(
 ) -> list[tuple[MessageStats, MessageStats]]:
     if not queues:
         return []
-    then, now = _nearest(queues, begin).value, _nearest(queues, end).value
+    then, now = nearest(queues, begin).value, nearest(queues, end).value
     return [(then[key], stats) for key, stats in now.items() if key in then]
 
 
@@ -141,9 +141,5 @@ def _together(readings: Series[T], *others: Series[Any] | None) -> Series[T]:
     return tuple(
         seen
         for seen in readings
-        if all(other is None or abs(_nearest(other, seen.at).at.since(seen.at)) <= _AT_ONCE for other in others)
+        if all(other is None or abs(nearest(other, seen.at).at.since(seen.at)) <= _AT_ONCE for other in others)
     )
-
-
-def _nearest(readings: Series[T], at: Instant) -> Timestamped[T]:
-    return min(readings, key=lambda seen: (abs(seen.at.since(at)), seen.at.mono))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
+from ackscope.clock import Instant
 from ackscope.counters import MessageStats
 from ackscope.snapshot import Channel, Queue
 from diagnosis.window import Series, Timestamped
@@ -76,6 +77,36 @@ def steps(series: Series[T], seconds: float) -> tuple[tuple[Timestamped[T], Time
         if marks[-1].at.since(item.at) >= seconds:
             marks.append(item)
     return tuple(pairwise(reversed(marks)))
+
+
+def rising(series: Series[T], seconds: float, size: Callable[[T], int | None]) -> Series[T]:
+    """Return the longest tail in which a number rises with each step of at least `seconds`; () without one.
+
+    A number that is None ends it.
+    """
+    start = None
+    for older, newer in reversed(steps(series, seconds)):
+        before, after = size(older.value), size(newer.value)
+        if before is None or after is None or after <= before:
+            break
+        start = older.at
+    return () if start is None else tuple(seen for seen in series if seen.at.mono >= start.mono)
+
+
+_BESIDE_LARGEST = 0.25
+"""Share of a growth that other rises than the largest one must have."""
+
+
+def grows_at_once(numbers: Sequence[int]) -> bool:
+    """Return whether a number grew in one step, apart from little: a stock that is made, and no growth that goes on."""
+    gained = numbers[-1] - numbers[0] if numbers else 0
+    largest = max((newer - older for older, newer in pairwise(numbers)), default=0)
+    return gained - largest < _BESIDE_LARGEST * gained
+
+
+def nearest(series: Series[T], at: Instant) -> Timestamped[T]:
+    """Return the reading whose time is nearest to a moment; of two, the earlier one."""
+    return min(series, key=lambda seen: (abs(seen.at.since(at)), seen.at.mono))
 
 
 def restarted(older: MessageStats, newer: MessageStats) -> bool:

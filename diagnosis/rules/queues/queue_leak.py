@@ -14,7 +14,7 @@ from ackscope.findings import Certainty, Evidence, Fact, Finding, Involved, Queu
 from ackscope.snapshot import Overview, Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.queues._shared.queue import certainty, is_private
-from diagnosis.series import span, steps
+from diagnosis.series import rising, span, steps
 from diagnosis.thresholds.queues import QueueThresholds
 from diagnosis.window import Series
 
@@ -49,15 +49,9 @@ def _total(overview: Overview | None) -> int | None:
 
 def _rising(readings: Series[Overview], interval: float) -> Series[Overview]:
     """Return the latest stretch of at least two intervals in each of which the number of queues rose."""
-    start, rises = None, 0
-    for older, newer in reversed(steps(readings, interval)):
-        before, after = older.value.queues, newer.value.queues
-        if before is None or after is None or after <= before:
-            break
-        start, rises = older.at, rises + 1
-    if start is None or (rises < 2 and len(readings) > 2):
-        return ()
-    return tuple(seen for seen in readings if seen.at.mono >= start.mono)
+    found = rising(readings, interval, lambda overview: overview.queues)
+    # One look has no more than two readings, so that it has one rise.
+    return () if len(steps(found, interval)) < 2 and len(readings) > 2 else found
 
 
 def _gained(readings: Series[Overview]) -> int:

@@ -25,7 +25,7 @@ from ackscope.topology import Bindings, Exchange
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import client_name
 from diagnosis.routes import Place
-from diagnosis.series import last, span
+from diagnosis.series import grows_at_once, last, span
 from diagnosis.window import Series, Timestamped
 
 NAME = "binding-leak"
@@ -38,9 +38,6 @@ _LATEST = 3
 
 _LEAST_RISES = 2
 """Readings with a rise: what is bound at once is no growth. One look has only two readings."""
-
-_BESIDE_LARGEST = 0.25
-"""Share of the growth that comes beside its largest rise: what is bound at once, and then replaced, is no leak."""
 
 _Numbers = Series[int]
 
@@ -74,9 +71,8 @@ def _rising(numbers: _Numbers) -> _Numbers:
     if not rises or (len(rises) < _LEAST_RISES and len(numbers) > _LEAST_RISES):
         return ()
     run = numbers[start + rises[0] :]
-    largest = max(newer.value - older.value for older, newer in pairwise(run))
-    gained = run[-1].value - run[0].value
-    if len(numbers) > _LEAST_RISES and gained - largest < _BESIDE_LARGEST * gained:
+    # What is bound at once, and then replaced, is no leak.
+    if len(numbers) > _LEAST_RISES and grows_at_once([seen.value for seen in run]):
         return ()
     before = last(run[:-1], span(run) / _LATEST)[0] if len(run) > _LATEST else run[0]
     return run if before.value < run[-1].value else ()

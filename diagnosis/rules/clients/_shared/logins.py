@@ -8,13 +8,16 @@ permission on it, a connection limit that is reached, or (since 4.1) a `frame_ma
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from ackscope.clock import Instant
 from ackscope.snapshot import Overview
 from ackscope.topology import AuthAttempts
 from diagnosis.contract import View
-from diagnosis.series import last
-from diagnosis.window import Series, Timestamped
+from diagnosis.series import last, nearest
+
+if TYPE_CHECKING:
+    from diagnosis.window import Series
 
 AMQP = ("amqp091", "amqp10", "amqp")
 
@@ -92,7 +95,7 @@ def refused_connections(view: View) -> RefusedConnections | None:
     if len(auth) < 2 or len(overviews) < 2:
         return None
     first, latest = auth[-2], auth[-1]
-    before, after = _nearest(overviews, first.at), _nearest(overviews, latest.at)
+    before, after = nearest(overviews, first.at), nearest(overviews, latest.at)
     succeeded = _succeeded(latest.value) - _succeeded(first.value)
     created = _churn(after.value, "connection_created") - _churn(before.value, "connection_created")
     closed = _churn(after.value, "connection_closed") - _churn(before.value, "connection_closed")
@@ -108,7 +111,3 @@ def _succeeded(attempts: tuple[AuthAttempts, ...]) -> int:
 
 def _churn(overview: Overview, name: str) -> int:
     return overview.churn.get(name, 0)
-
-
-def _nearest(overviews: Series[Overview], at: Instant) -> Timestamped[Overview]:
-    return min(overviews, key=lambda seen: (abs(seen.at.since(at)), seen.at.mono))

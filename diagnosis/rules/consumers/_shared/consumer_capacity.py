@@ -13,8 +13,9 @@ from diagnosis.hold_time import HoldTime, RoundTrip, hold_time, may_hold, prefet
 from diagnosis.memo import per_view
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.rules.consumers._shared.sessions import SETTLED_BY, counted_history, may_take, session_evidence
+from diagnosis.rules.consumers._shared.standstill import ready
 from diagnosis.rules.publishers._shared.native_balance import balance, with_returns
-from diagnosis.series import delta, last, span, steps
+from diagnosis.series import delta, last, rising, span
 from diagnosis.usual import band_facts, is_less, is_more, of_queue, queue_baselines, usual_backlog
 from diagnosis.window import Series
 
@@ -110,8 +111,8 @@ def _ready_before(view: View) -> dict[tuple[str, str], int]:
 
 def _judge(view: View, queue: Queue, prefetch_total: int, history: Series[Queue]) -> SaturatedQueue | None:
     limits = view.limits(queue)
-    early = _growing(history, limits.interval)
-    late = _growing(history, max(limits.interval, limits.consumers.slow_for / 4))
+    early = rising(history, limits.interval, ready)
+    late = rising(history, max(limits.interval, limits.consumers.slow_for / 4), ready)
     growing = late if span(late) >= limits.consumers.slow_for else early
     work = hold_time(growing)
     if work is None or span(growing) < limits.early or work.unacked < limits.consumers.slow_full * prefetch_total:
@@ -155,16 +156,6 @@ def _compared(view: View, queue: Queue, work: HoldTime) -> Facts | None:
     if isinstance(published, Band) and is_more(view, work.publish_rate, published):
         return {"change": "published_more", "band_of": band_facts(published, "published")}
     return None
-
-
-def _growing(history: Series[Queue], seconds: float) -> Series[Queue]:
-    """Return the tail of the history in which more messages are ready after each step."""
-    start = None
-    for older, newer in reversed(steps(history, seconds)):
-        if (newer.value.messages_ready or 0) <= (older.value.messages_ready or 0):
-            break
-        start = older.at
-    return () if start is None else tuple(seen for seen in history if seen.at.mono >= start.mono)
 
 
 def network_bound(view: View, found: SaturatedQueue) -> bool | None:

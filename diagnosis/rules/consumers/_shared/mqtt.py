@@ -19,8 +19,8 @@ from diagnosis.facts import consumer_facts, queue_facts
 from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.rules.consumers._shared.sessions import BLOCKED, StuckConsumer, arrivals, from_before
-from diagnosis.rules.consumers._shared.standstill import held
-from diagnosis.series import last, span, steps, stretch
+from diagnosis.rules.consumers._shared.standstill import held, ready
+from diagnosis.series import last, rising, span, stretch
 from diagnosis.window import Series, Timestamped
 
 _PING = 2
@@ -117,12 +117,7 @@ def slow_sessions(view: View) -> Iterator[SlowSession]:
     for queue, link in _falling_behind(view):
         limits = view.limits(queue)
         full = stretch(view.history(queue), partial(_stays_full, link.consumer.prefetch_count or 0))
-        start = None
-        for older, newer in reversed(steps(full, limits.interval)):
-            if (newer.value.messages_ready or 0) <= (older.value.messages_ready or 0):
-                break
-            start = older.at
-        growing = () if start is None else tuple(seen for seen in full if seen.at.mono >= start.mono)
+        growing = rising(full, limits.interval, ready)
         connection = link.connection
         recent = last(view.connection_history(connection.name), limits.interval) if connection is not None else ()
         if span(growing) >= limits.early and len(recent) > 1 and _known(recent) and not _quiet(recent[0], recent[-1]):

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 from ackscope.snapshot import Channel, Queue
-from diagnosis.series import delta, span, steps, stretch
+from diagnosis.series import delta, grows_at_once, span, steps, stretch
 from diagnosis.window import Series, Timestamped
 
 Holder = TypeVar("Holder", Queue, Channel)
@@ -20,13 +20,16 @@ Holder = TypeVar("Holder", Queue, Channel)
 _SLACK = 0.1
 """Share by which two numbers of one object may differ, because the broker refreshes them at different moments."""
 _SLACK_MESSAGES = 2
-_NOT_IN_ONE_STEP = 0.25
-"""Share of a growth that other rises than the largest one must have."""
 
 
 def held(holder: Queue | Channel) -> int:
     """Return the unacknowledged messages of a queue or channel; absent is 0."""
     return holder.messages_unacked or 0
+
+
+def ready(queue: Queue) -> int:
+    """Return the messages of a queue that wait for a consumer; absent is 0."""
+    return queue.messages_ready or 0
 
 
 def nothing_settled(older: Timestamped[Holder], newer: Timestamped[Holder]) -> bool:
@@ -101,7 +104,7 @@ class UnsettledGrowth:
     @property
     def rises(self) -> int:
         """How many readings are higher than the one before."""
-        return sum(rise > 0 for rise in _rises(self.series))
+        return sum(held(newer.value) > held(older.value) for older, newer in pairwise(self.series))
 
 
 def partial_standstill(history: Series[Queue], interval: float) -> UnsettledGrowth | None:
@@ -120,7 +123,7 @@ def partial_standstill(history: Series[Queue], interval: float) -> UnsettledGrow
     if sum(delta(pair, "ack") > 0 for pair in pairs) < 0.7 * len(pairs):
         return None
     # One look has no more than two readings, so that it has one rise.
-    if len(history) > 2 and grown - max(_rises(series), default=0) < _NOT_IN_ONE_STEP * grown:
+    if len(history) > 2 and grows_at_once([held(seen.value) for seen in series]):
         return None
     middle = series[0].at.mono + span(series) / 2
     first = tuple(seen for seen in series if seen.at.mono <= middle)
@@ -142,10 +145,6 @@ def _since_lowest(series: Series[Queue]) -> Series[Queue]:
     lowest = min((held(seen.value) for seen in series), default=0)
     start = max((place for place, seen in enumerate(series) if held(seen.value) == lowest), default=0)
     return series[start:]
-
-
-def _rises(series: Series[Queue]) -> list[int]:
-    return [held(newer.value) - held(older.value) for older, newer in pairwise(series)]
 
 
 def _leaked_before(queue: Queue, grown: int, delivered: int) -> bool:

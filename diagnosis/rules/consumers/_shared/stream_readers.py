@@ -18,7 +18,7 @@ from diagnosis.facts import consumer_facts, queue_facts
 from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.rules.consumers._shared.sessions import BLOCKED, StuckConsumer
-from diagnosis.series import span, steps, stretch
+from diagnosis.series import rising, span, stretch
 from diagnosis.window import Series, Timestamped
 
 CONSUMERS = "/api/stream/consumers"
@@ -186,12 +186,7 @@ def worst_readers(view: View) -> Iterator[LaggingReader]:
 
 def _lagging(view: View, queue: Queue, link: ConsumerPath) -> LaggingReader | None:
     history = flow(view, link.stream) if link.stream is not None else ()
-    start = None
-    for older, newer in reversed(steps(history, view.limits(queue).interval)):
-        if lag(newer) <= lag(older):
-            break
-        start = older.at
-    growing = () if start is None else tuple(seen for seen in history if seen.at.mono >= start.mono)
+    growing = rising(history, view.limits(queue).interval, lambda reader: reader.offset_lag)
     seconds = span(growing)
     if seconds < view.limits(queue).early:
         return None

@@ -30,7 +30,7 @@ from diagnosis.rules.publishers._shared.native_publishers import (
     native_publishers,
 )
 from diagnosis.rules.publishers._shared.refused_by_queue import NackedPublisher
-from diagnosis.series import count, delta, last, life, span
+from diagnosis.series import count, delta, last, life, nearest, span
 from diagnosis.view import is_own
 from diagnosis.window import Series, Timestamped
 
@@ -70,7 +70,7 @@ def balance(view: View, queue: Queue) -> Series[Queue]:
     for seen in view.history(queue):
         if seen.at.mono < began:
             continue
-        near = [_nearest(flow, seen, view.thresholds.interval) for flow in flows]
+        near = [_near(flow, seen, view.thresholds.interval) for flow in flows]
         came = [_came(each, seen, view.thresholds.interval) for each in publishers]
         if None in near or None in came:
             continue
@@ -144,8 +144,8 @@ def _flows(view: View, queue: Queue, links: Iterable[ConsumerPath]) -> list[Seri
     return flows if all(flows) else None
 
 
-def _nearest(flow: Series[Channel], seen: Timestamped[Queue], within: float) -> Channel | None:
-    near = min(flow, key=lambda each: abs(each.at.since(seen.at)))
+def _near(flow: Series[Channel], seen: Timestamped[Queue], within: float) -> Channel | None:
+    near = nearest(flow, seen.at)
     return near.value if abs(near.at.since(seen.at)) <= within else None
 
 
@@ -154,7 +154,7 @@ def _came(publisher: NativePublisher, seen: Timestamped[Queue], within: float) -
     history = publisher.history
     if publisher.complete and seen.at.mono < history[0].at.mono - within:
         return 0
-    near = _nearest(history, seen, within)
+    near = _near(history, seen, within)
     return None if near is None else near.stats.publish
 
 
