@@ -1,5 +1,7 @@
 """Converts objects of a snapshot to facts of findings: plain values under the names that the shared macros expect."""
 
+from collections.abc import Iterable
+
 from ackscope.findings import Fact, QueueRef
 from ackscope.snapshot import Connection, Queue
 from diagnosis.view import ConsumerPath
@@ -52,6 +54,11 @@ def queue_facts(queue: Queue) -> dict[str, Fact]:
         "node": queue.leader or queue.node,
         "policy": queue.policy,
     }
+
+
+def queue_names(queues: Iterable[Queue]) -> list[Fact]:
+    """Return the queues by their names and virtual hosts, sorted."""
+    return list[Fact](sorted(f"{queue.name!r} in vhost {queue.vhost!r}" for queue in queues))
 
 
 def queue_ref(queue: Queue) -> QueueRef:

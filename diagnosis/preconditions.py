@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
-from ackscope.findings import Inconclusive
+from ackscope.findings import Fact, Inconclusive
 from ackscope.snapshot import Queue
 from diagnosis.contract import Rule, View
+from diagnosis.facts import queue_names
 from diagnosis.memo import per_view
 from diagnosis.series import span
 
@@ -60,9 +61,9 @@ def blind_spots(rule: Rule, view: View) -> Iterator[Inconclusive]:
         yield Inconclusive(rule=rule.name, reason="silent_queues", facts={"queues": len(silent), "names": silent})
 
 
-def _all_silent(view: View) -> list[str]:
+def _all_silent(view: View) -> list[Fact]:
     """Return the names of queues without counts; cached per view, because every rule asks for them."""
-    return sorted(f"{queue.name!r} in vhost {queue.vhost!r}" for queue in view.queues if _silent(view, queue))
+    return queue_names(queue for queue in view.queues if _silent(view, queue))
 
 
 def _silent(view: View, queue: Queue) -> bool:

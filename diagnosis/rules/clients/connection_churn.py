@@ -23,7 +23,7 @@ from diagnosis.rules.clients._shared.loops import (
     loop_facts,
     loop_involved,
 )
-from diagnosis.rules.clients._shared.starved import starved_queues
+from diagnosis.rules.clients._shared.starved import of_one_vhost, starved_queues
 from diagnosis.rules.cluster._shared.link_flow import link_client
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
 
@@ -137,8 +137,7 @@ def _cluster_finding(view: View, total: ChurnRate, starved: tuple[Queue, ...]) -
                 source=source("/api/overview", "object_totals.connections"),
             ),
         ),
-        # One application belongs to one virtual host: queues of several are not all hers, and nobody knows which are.
-        involved=Involved(queues=queue_refs(starved if len({queue.vhost for queue in starved}) == 1 else ())),
+        involved=Involved(queues=queue_refs(of_one_vhost(starved))),
         certainty=_certainty(total.lasts, after),
         seen_seconds=total.lasts,
     )

@@ -43,9 +43,10 @@ def _applications(view: View, queue: Queue) -> dict[_Application, list[ConsumerP
     found: dict[_Application, list[ConsumerPath]] = defaultdict(list)
     for path in view.links(queue):
         connection, channel = path.connection, path.channel
+        if connection is None or connection.user is None or connection.client_product is None:
+            return {}
         # What a channel delivered belongs to a queue only if it serves no other.
-        known = connection is not None and channel is not None and view.queues_served(channel.name) == 1
-        if not known or connection is None or connection.user is None or connection.client_product is None:
+        if channel is None or view.queues_served(channel.name) != 1:
             return {}
         found[connection.user, connection.client_product].append(path)
     return found

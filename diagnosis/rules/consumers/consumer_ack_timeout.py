@@ -78,7 +78,9 @@ def _finding(view: View, found: list[OverdueConsumer]) -> Finding:
                 key="held" if worst.pace is None else "waits",
                 value=worst.idle_seconds,
                 unit=Unit.SECONDS,
-                source=source("/api/channels", "messages_unacknowledged", "idle_since"),
+                source=source("/api/channels", "messages_unacknowledged", "idle_since")
+                if worst.pace is None
+                else source("/api/channels", "messages_unacknowledged") + source("/api/queues", "message_stats.ack"),
             ),
             Evidence(
                 key="timeout",

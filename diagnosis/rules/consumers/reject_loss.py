@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Inconclusive, Severity, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import ConsumerPath, RuleResult, View
-from diagnosis.facts import consumer_facts, queue_facts
+from diagnosis.facts import consumer_facts, queue_facts, queue_names
 from diagnosis.hold_time import may_hold
 from diagnosis.ledger import Ledger, from_its_beginning, ledger, losing, may_have_lost, settles_unseen
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
@@ -53,15 +53,15 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 def _outcomes_unknown(view: View) -> Iterator[Inconclusive]:
     """Yield of which queues nobody can tell whether AMQP 1.0 consumers accept or reject what they settle."""
-    names = sorted(
-        f"{queue.name!r} in vhost {queue.vhost!r}"
+    names = queue_names(
+        queue
         for queue in view.queues
         if queue.type != "stream"
         and any(settles_uncounted(view, link) for link in view.links(queue))
         and queue.setting("dead-letter-exchange") is None
     )
     if names:
-        facts: dict[str, Fact] = {"queues": len(names), "names": list[Fact](names)}
+        facts: dict[str, Fact] = {"queues": len(names), "names": names}
         yield Inconclusive(rule=NAME, reason="outcomes_not_reported", facts=facts, permanent=True)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, Subject, source
 from ackscope.snapshot import Node, Queue
 from diagnosis.contract import RuleResult, View
+from diagnosis.facts import queue_names
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
 from diagnosis.series import span, stretch
 from diagnosis.window import Timestamped
@@ -54,7 +55,7 @@ def _finding(
             "node": name,
             "node_state": "down" if down else "not_listed" if node is None else "running",
             "queue_count": len(queues),
-            "queue_names": sorted(f"{queue.name!r} in vhost {queue.vhost!r}" for queue in queues)[:MAX_NAMED],
+            "queue_names": queue_names(queues)[:MAX_NAMED],
             "states": sorted({queue.state or "" for queue in queues}),
             "vhosts": sorted({queue.vhost for queue in queues}),
         },

@@ -22,7 +22,7 @@ from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.memo import per_view
 from diagnosis.rules.clients._shared.loops import FEW_MESSAGES, MIN_PER_CYCLE, MOST_CONNECTIONS, subject_key
 from diagnosis.rules.clients._shared.queue_limits import queue_limits
-from diagnosis.rules.clients._shared.starved import starved_queues
+from diagnosis.rules.clients._shared.starved import of_one_vhost, starved_queues
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
 
 NAME = "feature-denied"
@@ -149,8 +149,7 @@ def _finding(view: View, denied: list[Feature], clients: RefusedClients) -> Find
             ),
         ),
         involved=Involved(
-            # One application belongs to one virtual host: queues of several are not all its own.
-            queues=queue_refs(starved if len({queue.vhost for queue in starved}) == 1 else ()),
+            queues=queue_refs(of_one_vhost(starved)),
             clients=tuple(
                 sorted({each.connection.client_name for each in clients.loops if each.connection.client_name})
             ),

@@ -1,5 +1,7 @@
 """Finds queues that grow while nobody consumes from them: of a client that fails each time before it can consume."""
 
+from collections.abc import Sequence
+
 from ackscope.clock import Instant
 from ackscope.snapshot import Queue
 from diagnosis.contract import View
@@ -9,6 +11,15 @@ from diagnosis.rules.publishers.pub_unroutable_alternate import alternate_places
 
 _LEAVES = 15.0
 """Seconds within which a consumer that now reconnects in vain may still be listed, after the loop has begun."""
+
+
+def of_one_vhost(queues: Sequence[Queue]) -> Sequence[Queue]:
+    """Return the queues if they are in one virtual host, else none.
+
+    A client that is not listed belongs to one virtual host: queues of several are not all its own, and nobody knows
+    which are.
+    """
+    return queues if len({queue.vhost for queue in queues}) == 1 else ()
 
 
 def starved_queues(view: View, vhost: str | None, since: Instant) -> tuple[Queue, ...]:

@@ -9,7 +9,7 @@ Source: https://www.rabbitmq.com/docs/consumers#acknowledgement-timeout; seen on
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 from ackscope.snapshot import Channel, Consumer, Queue, Snapshot
@@ -106,9 +106,20 @@ def _ahead(view: View) -> Iterator[OverdueConsumer]:
             # more than was counted may have been acknowledged by the end: so this is a lower bound of the wait.
             pace = (acked + 1) / seconds * (channel.stats.ack or 0) / total
             least = min(seen.value.messages_unacked or 0 for seen in view.channel_history(channel.name))
-            found = _judge(view, queue, consumer, channel, 0.0, since=0.0)
-            if found is not None and pace and least >= _FEWEST and least / pace >= found.timeout_seconds:
-                yield replace(found, unacked=least, idle_seconds=least / pace, pace=pace, acked=acked)
+            timeout = _timeout(view, queue, consumer)
+            if timeout is not None and pace and least >= _FEWEST and least / pace >= timeout[0]:
+                yield OverdueConsumer(
+                    queue=queue,
+                    consumer=consumer,
+                    unacked=least,
+                    idle_seconds=least / pace,
+                    timeout_seconds=timeout[0],
+                    timeout_reported=timeout[1],
+                    works=True,
+                    ended=False,
+                    pace=pace,
+                    acked=acked,
+                )
 
 
 _PACE_SECONDS = 120.0
@@ -192,6 +203,23 @@ def _judge(
     since: float | None = None,
     ended: bool = False,
 ) -> OverdueConsumer | None:
+    timeout, since = _timeout(view, queue, consumer), channel.idle_since if since is None else since
+    if timeout is None or since is None:
+        return None
+    return OverdueConsumer(
+        queue=queue,
+        consumer=consumer,
+        unacked=channel.messages_unacked or 0,
+        idle_seconds=now - since,
+        timeout_seconds=timeout[0],
+        timeout_reported=timeout[1],
+        works=bool(channel.stats.ack),
+        ended=ended,
+    )
+
+
+def _timeout(view: View, queue: Queue, consumer: Consumer) -> tuple[float, bool] | None:
+    """Return the acknowledgement timeout of a consumer, and whether the broker reports it; None without one."""
     version = view.version
     if version is None or (version >= (4, 3) and queue.type != "quorum"):
         return None
@@ -202,17 +230,4 @@ def _judge(
     if timeout is None and version >= (4, 0):
         return None
     seconds = view.limits(queue).consumers.ack_timeout_default if timeout is None else timeout / 1000
-    if since is None:
-        since = channel.idle_since
-    if seconds <= 0 or since is None:
-        return None
-    return OverdueConsumer(
-        queue=queue,
-        consumer=consumer,
-        unacked=channel.messages_unacked or 0,
-        idle_seconds=now - since,
-        timeout_seconds=seconds,
-        timeout_reported=reported,
-        works=bool(channel.stats.ack),
-        ended=ended,
-    )
+    return (seconds, reported) if seconds > 0 else None

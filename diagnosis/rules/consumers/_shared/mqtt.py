@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from functools import partial
 from math import ceil
 
-from ackscope.findings import Certainty, Evidence, Fact, Finding, Inconclusive, Severity, Unit, source
+from ackscope.findings import Evidence, Fact, Finding, Inconclusive, Unit, source
 from ackscope.protocols import MQTT, native_protocol
 from ackscope.snapshot import Connection, Queue
 from diagnosis.contract import ConsumerPath, View
-from diagnosis.facts import consumer_facts, queue_facts
+from diagnosis.facts import consumer_facts, queue_names
 from diagnosis.rules.clients._shared.connections import age_seconds
-from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
+from diagnosis.rules.consumers._shared.backlog_finding import backlog_finding
 from diagnosis.rules.consumers._shared.sessions import BLOCKED, StuckConsumer, arrivals, from_before
 from diagnosis.rules.consumers._shared.standstill import held, ready
 from diagnosis.series import last, rising, span, stretch
@@ -26,12 +26,6 @@ from diagnosis.window import Series, Timestamped
 _PING = 2
 """Bytes of the answer to a ping. The smallest message has 7."""
 _KEEP_ALIVE = 60
-
-SLOW_FACTS = (
-    *("max_priority", "consumers_needed", "publish_rate", "ack_rate", "hold_seconds", "seconds_per_message"),
-    *("backlog_seconds", "round_trip_seconds", "compared", "lag"),
-)
-"""Facts of the page of `slow-consumer` that counters give, and so nothing for MQTT."""
 
 
 def is_mqtt(link: ConsumerPath) -> bool:
@@ -126,33 +120,25 @@ def slow_sessions(view: View) -> Iterator[SlowSession]:
 
 def slow_finding(view: View, rule: str, found: SlowSession) -> Finding:
     """The finding about a session that falls behind, with the facts of the page of `slow-consumer`."""
-    queue, limits, link = found.queue, view.limits(found.queue).consumers, found.link
-    lasts = span(found.growing) >= limits.slow_for
-    facts: dict[str, Fact] = {
-        "queue": queue_facts(queue),
-        "clients": client_names((link,)),
-        "consumers": 1,
-        "ready": queue.messages_ready or 0,
-        "unacked": queue.messages_unacked,
-        "prefetch": link.consumer.prefetch_count,
-        "prefetch_total": link.consumer.prefetch_count,
-        "warning_after_seconds": limits.slow_for,
-        "round_trip_needed": True,
-        "growth_rate": found.growth_rate,
-        "mqtt": True,
-    }
-    return Finding(
-        rule=rule,
-        severity=Severity.WARNING if lasts else Severity.INFO,
-        subject=queue_subject(queue),
-        since=found.growing[0].at.iso(),
-        facts={**dict.fromkeys(SLOW_FACTS), **facts},
+    queue, link = found.queue, found.link
+    window = link.consumer.prefetch_count
+    return backlog_finding(
+        view,
+        rule,
+        queue,
+        link,
+        found.growing,
+        facts={
+            "unacked": queue.messages_unacked,
+            "prefetch": window,
+            "prefetch_total": window,
+            "round_trip_needed": True,
+            "growth_rate": found.growth_rate,
+            "mqtt": True,
+        },
         evidence=(
             Evidence(
-                key="ready",
-                value=queue.messages_ready or 0,
-                unit=Unit.MESSAGES,
-                source=source("/api/queues", "messages_ready"),
+                key="ready", value=ready(queue), unit=Unit.MESSAGES, source=source("/api/queues", "messages_ready")
             ),
             Evidence(
                 key="unacked",
@@ -162,14 +148,11 @@ def slow_finding(view: View, rule: str, found: SlowSession) -> Finding:
             ),
             Evidence(
                 key="consumer",
-                value=link.consumer.prefetch_count,
+                value=window,
                 source=source("/api/consumers", "prefetch_count") + source("/api/connections", "send_oct", "recv_oct"),
                 facts={"held_by": consumer_facts(link)},
             ),
         ),
-        involved=involved_consumers((queue,), (link,)),
-        certainty=Certainty.LIKELY if lasts else Certainty.EARLY,
-        seen_seconds=span(found.growing),
     )
 
 
@@ -195,15 +178,15 @@ def _known(history: Series[Connection]) -> bool:
 
 def uncounted(view: View, rule: str) -> Iterator[Inconclusive]:
     """Yield which sessions fall behind while it is not known whether their client takes messages."""
-    names, clients = [], set()
+    unknown, clients = [], set()
     for queue, link in _falling_behind(view):
         if link.connection is not None and not _known(view.connection_history(link.connection.name)):
-            names.append(f"{queue.name!r} in vhost {queue.vhost!r}")
+            unknown.append(queue)
             clients.add(link.connection.client_id or link.connection.name)
-    if names:
+    if unknown:
         facts: dict[str, Fact] = {
-            "queues": len(names),
-            "names": list[Fact](sorted(names)),
+            "queues": len(unknown),
+            "names": queue_names(unknown),
             "clients": list[Fact](sorted(clients)),
         }
         yield Inconclusive(rule=rule, reason="mqtt_not_counted", facts=facts)

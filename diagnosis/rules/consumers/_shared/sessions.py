@@ -12,7 +12,7 @@ from ackscope.counters import MessageStats
 from ackscope.findings import Evidence, Fact, Inconclusive, Unit, source
 from ackscope.snapshot import AmqpSession, Channel, Queue
 from diagnosis.contract import ConsumerPath, View
-from diagnosis.facts import consumer_facts
+from diagnosis.facts import consumer_facts, queue_names
 from diagnosis.memo import per_view
 from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.consumers._shared.standstill import handling_time, held, most_held, unsettled
@@ -205,13 +205,12 @@ def unreported(view: View, rule: str, judged: Callable[[Queue], bool] | None = N
         rule: its name.
         judged: which queues it judges; all but streams without.
     """
-    found = (queue for queue in per_view(view, _unreported) if judged is None or judged(queue))
-    queues = sorted(f"{queue.name!r} in vhost {queue.vhost!r}" for queue in found)
-    if queues:
+    names = queue_names(queue for queue in per_view(view, _unreported) if judged is None or judged(queue))
+    if names:
         version = view.version
         facts: dict[str, Fact] = {
-            "queues": len(queues),
-            "names": list[Fact](queues),
+            "queues": len(names),
+            "names": names,
             "too_old": version is not None and version < (4, 1),
             "error": view.error("sessions"),
         }

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ackscope.findings import Certainty, Evidence, Fact, Finding, Inconclusive, Severity, Unit, source
+from ackscope.findings import Evidence, Fact, Finding, Inconclusive, Unit, source
 from ackscope.protocols import STREAM, native_protocol
 from ackscope.snapshot import Queue
 from ackscope.streams import StreamConsumer
 from diagnosis.contract import ConsumerPath, View
-from diagnosis.facts import consumer_facts, queue_facts
+from diagnosis.facts import consumer_facts, queue_names
 from diagnosis.rules.clients._shared.connections import age_seconds
-from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
+from diagnosis.rules.consumers._shared.backlog_finding import backlog_finding
 from diagnosis.rules.consumers._shared.sessions import BLOCKED, StuckConsumer
 from diagnosis.series import rising, span, stretch
 from diagnosis.window import Series, Timestamped
@@ -121,15 +121,15 @@ def reader_evidence(link: ConsumerPath) -> Evidence:
 
 def unlisted(view: View, rule: str) -> Iterator[Inconclusive]:
     """Yield which streams have readers of which the broker tells no offset."""
-    streams = sorted(
-        f"{queue.name!r} in vhost {queue.vhost!r}"
+    streams = queue_names(
+        queue
         for queue in view.queues
         if queue.type == "stream" and any(_is_unlisted(view, link) for link in view.links(queue))
     )
     if streams:
         facts: dict[str, Fact] = {
             "streams": len(streams),
-            "names": list[Fact](streams),
+            "names": streams,
             "error": view.error("streams"),
             "plugin": any("rabbitmq_stream_management" in (node.plugins or ()) for node in view.nodes),
         }
@@ -202,35 +202,19 @@ def _lagging(view: View, queue: Queue, link: ConsumerPath) -> LaggingReader | No
 
 def lagging_finding(view: View, rule: str, found: LaggingReader) -> Finding:
     """The finding about a reader that falls behind, with the facts of the page of `slow-consumer`."""
-    queue, limits = found.queue, view.limits(found.queue).consumers
-    lasts = span(found.growing) >= limits.slow_for
-    severity = Severity.WARNING if lasts and found.backlog_seconds >= limits.slow_wait else Severity.INFO
-    return Finding(
-        rule=rule,
-        severity=severity,
-        subject=queue_subject(queue),
-        since=found.growing[0].at.iso(),
+    return backlog_finding(
+        view,
+        rule,
+        found.queue,
+        found.link,
+        found.growing,
         facts={
-            "queue": queue_facts(queue),
-            "max_priority": None,
-            "clients": client_names((found.link,)),
-            "consumers": 1,
-            "consumers_needed": None,
-            "prefetch": None,
-            "prefetch_total": None,
-            "ready": queue.messages_ready or 0,
-            "unacked": None,
             "publish_rate": found.publish_rate,
             "ack_rate": found.read_rate,
-            "hold_seconds": None,
             "seconds_per_message": 1 / found.read_rate,
             "backlog_seconds": found.backlog_seconds,
-            "round_trip_seconds": None,
-            "warning_after_seconds": limits.slow_for,
-            "compared": None,
             "round_trip_needed": False,
             "lag": found.lag,
-            "mqtt": False,
         },
         evidence=(
             reader_evidence(found.link),
@@ -242,7 +226,5 @@ def lagging_finding(view: View, rule: str, found: LaggingReader) -> Finding:
             ),
             Evidence(key="read", value=found.read_rate, unit=Unit.PER_SECOND, source=source(CONSUMERS, "consumed")),
         ),
-        involved=involved_consumers((queue,), (found.link,)),
-        certainty=Certainty.LIKELY if lasts else Certainty.EARLY,
-        seen_seconds=span(found.growing),
+        urgent=found.backlog_seconds >= view.limits(found.queue).consumers.slow_wait,
     )

@@ -18,6 +18,7 @@ from ackscope.protocols import native_protocol
 from ackscope.snapshot import Channel, Queue
 from diagnosis.churn import churn_increase
 from diagnosis.contract import ConsumerPath, View
+from diagnosis.facts import queue_names
 from diagnosis.ledger import UNCOUNTED
 from diagnosis.memo import per_view
 from diagnosis.routes import dead_letter_targets
@@ -187,10 +188,9 @@ def unbalanced(view: View, rule: str, judged: Callable[[Queue], bool] | None = N
         rule: its name.
         judged: which queues it judges; all but streams without.
     """
-    found = (queue for queue in per_view(view, _unbalanced) if judged is None or judged(queue))
-    names = sorted(f"{queue.name!r} in vhost {queue.vhost!r}" for queue in found)
+    names = queue_names(queue for queue in per_view(view, _unbalanced) if judged is None or judged(queue))
     if names:
-        facts: dict[str, Fact] = {"queues": len(names), "names": list[Fact](names)}
+        facts: dict[str, Fact] = {"queues": len(names), "names": names}
         yield Inconclusive(rule=rule, reason="arrivals_unknown", facts=facts, permanent=True)
 
 
