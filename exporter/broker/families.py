@@ -77,6 +77,8 @@ class EndpointFamily(NamedTuple):
         cost_follows_size: whether a short answer is cheap for the broker.
         idle_interval: shortest time between two readings of an idle broker, in seconds. A cheap family is read at
             least as often as the queues, because it describes them.
+        plugin: plugin that answers; without it at any node nothing is requested, because each request would be an error
+            in a log.
     """
 
     paths: tuple[str, ...]
@@ -87,6 +89,7 @@ class EndpointFamily(NamedTuple):
     min_share: float = 0.0
     cost_follows_size: bool = True
     idle_interval: float = 0.0
+    plugin: str | None = None
 
 
 # One eighth remains for the rest: configuration rarely changes and rarely explains current problems.
@@ -116,9 +119,12 @@ FAMILIES = {
     "sessions": EndpointFamily(
         ("/api/connections/{name}/sessions",), FetchMode.PER_CONNECTION, decode_sessions, _5_S, weight=4.0
     ),
-    # Requested only if a node has the plugin enabled, see `BrokerReader.payload`.
     "streams": EndpointFamily(
-        ("/api/stream/consumers", "/api/stream/publishers"), FetchMode.MULTIPLE, decode_streams, _15_S
+        ("/api/stream/consumers", "/api/stream/publishers"),
+        FetchMode.MULTIPLE,
+        decode_streams,
+        _15_S,
+        plugin="rabbitmq_stream_management",
     ),
     "health": EndpointFamily(("/api/health/checks",), FetchMode.HEALTH_CHECKS, decode_health),
     "exchanges": EndpointFamily(("/api/exchanges",), FetchMode.SINGLE, decode_exchanges, _15_S, idle_interval=_30_S),

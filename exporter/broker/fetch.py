@@ -1,6 +1,6 @@
 """Fetches payloads: a paged list, several endpoints, an endpoint node by node, or queue totals."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -149,10 +149,19 @@ def fetch_per_node(client: ManagementClient, path: str, nodes: Sequence[str]) ->
     Raises:
         BrokerError: no node could be read, or no node is known.
     """
+    require_nodes(client, path, nodes)
+    return _fetch_each(client, path, "{node}", nodes)
+
+
+def require_nodes(client: ManagementClient, path: str, nodes: Sized) -> None:
+    """Check that nodes are known, without which a path cannot be read.
+
+    Raises:
+        Unreachable: none is known.
+    """
     if not nodes:
         where = f"{client.address.where}{client.address.path}"
         raise Unreachable(f"{where}{path}: no running node is known; see why /api/nodes cannot be read")
-    return _fetch_each(client, path, "{node}", nodes)
 
 
 def fetch_per_connection(client: ManagementClient, path: str, names: Sequence[str]) -> dict[str, Any]:

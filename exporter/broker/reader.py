@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from ackscope.clock import Clock
-from ackscope.errors import BrokerError, Unreachable
+from ackscope.errors import BrokerError
 from ackscope.failures import FailurePhrase
 from ackscope.snapshot import Node, Overview
 from exporter.broker.amqp_sessions import AmqpSessions
@@ -22,6 +22,7 @@ from exporter.broker.fetch import (
     fetch_per_connection,
     fetch_per_node,
     is_error,
+    require_nodes,
 )
 from exporter.broker.fields import Version, version_of
 from exporter.broker.health_poller import HealthPoller
@@ -37,7 +38,6 @@ from exporter.broker.queue_reader import (
 )
 from exporter.broker.session import connection_pool
 from exporter.broker.settings import ManagementSettings
-from exporter.broker.stream_clients import PLUGIN as STREAM_PLUGIN
 
 _PREREQUISITE_WAIT_SECONDS = 1.0
 
@@ -143,13 +143,11 @@ class BrokerReader:
         """
         if family == METRICS:
             return self._scrape()
-        paths, mode, *_ = FAMILIES[family]
+        paths, mode, *_, plugin = FAMILIES[family]
         client = self._clients[family]
-        if family == "streams":
-            if not self._node_records:
-                where = f"{client.address.where}{client.address.path}"
-                raise Unreachable(f"{where}{paths[0]}: no node is known; see why /api/nodes cannot be read")
-            if not any(STREAM_PLUGIN in (node.plugins or ()) for node in self._node_records):
+        if plugin is not None:
+            require_nodes(client, paths[0], self._node_records)
+            if not any(plugin in (node.plugins or ()) for node in self._node_records):
                 return {}
         match mode:
             case FetchMode.SINGLE:
@@ -282,7 +280,7 @@ class BrokerReader:
         metrics, overview = self.metrics, self._overview
         if family == "queues" and metrics is not None and overview is not None and metrics.wanted(overview):
             self._metrics_attempted.wait(self._timeout)
-        if family == "streams" or POLLED[family].mode in {FetchMode.PER_NODE, FetchMode.METRICS}:
+        if POLLED[family].plugin is not None or POLLED[family].mode in {FetchMode.PER_NODE, FetchMode.METRICS}:
             self._nodes_attempted.wait(max(0.0, self._prerequisites_deadline - time.monotonic()))
         if POLLED[family].mode is FetchMode.PER_CONNECTION:
             # The list of connections is long on some brokers. Without it, no session would be known.

@@ -7,9 +7,6 @@ from typing import Any
 from ackscope.snapshot import Consumer, Part
 from ackscope.streams import StreamConsumer
 
-PLUGIN = "rabbitmq_stream_management"
-"""The plugin that lists them. Without it its paths are not requested: each request would be an error in a log."""
-
 _TAG = "stream.subid-"
 """Begin of the tag that the broker gives a consumer that uses the stream protocol; its number follows."""
 

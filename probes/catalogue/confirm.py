@@ -4,7 +4,7 @@ from typing import Literal, get_args
 
 from pydantic import Field
 
-from probes.catalogue.probe import MESSAGE_OPTIONS, RATE_CAP, UNDECIDED, OneShot, Probe, SendingSettings
+from probes.catalogue.probe import MESSAGE_OPTIONS, RATE_CAP, SENDING_ONCE, OneShot, Probe, SendingSettings
 
 ConfirmStreamName = Literal["unroutable", "transient", "classic", "classic-large", "quorum", "stream"]
 
@@ -30,7 +30,7 @@ PROBE = Probe(
     module="probes.confirm",
     one_shot=OneShot(
         takes=MESSAGE_OPTIONS | {"queue_type", "stream", "strategy"},
-        settings={"undecided_after": UNDECIDED, "max_outstanding": 10_000},
+        settings=SENDING_ONCE,
     ),
     on_nodes=True,
 )

@@ -4,12 +4,14 @@ from pydantic import Field
 
 from ackscope.settings import Seconds
 from probes.catalogue.probe import (
+    BOTH,
     MESSAGE_OPTIONS,
     RATE_CAP,
+    SENDING_ONCE,
     UNDECIDED,
     OneShot,
     Probe,
-    QueueType,
+    QueueTypes,
     SendingSettings,
 )
 
@@ -23,7 +25,7 @@ class DeliverySettings(SendingSettings):
         prefetch: unacknowledged deliveries the broker may push to the probe's consumer.
     """
 
-    queue_types: tuple[QueueType, ...] = Field(default=("classic", "quorum"), min_length=1)
+    queue_types: QueueTypes = BOTH
     rate: float = Field(default=1.0, gt=0, le=RATE_CAP)
     missing_after: Seconds = Field(default=30.0, gt=0)
     prefetch: int = Field(default=100, ge=1, le=2000)
@@ -36,11 +38,6 @@ PROBE = Probe(
     module="probes.delivery",
     one_shot=OneShot(
         takes=MESSAGE_OPTIONS | {"queue_type"},
-        settings={
-            "undecided_after": UNDECIDED,
-            "max_outstanding": 10_000,
-            "missing_after": UNDECIDED,
-            "prefetch": 1000,
-        },
+        settings={**SENDING_ONCE, "missing_after": UNDECIDED, "prefetch": 1000},
     ),
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
 
 from pydantic import Field
 
@@ -18,7 +18,12 @@ SMALLEST_PAYLOAD, LARGEST_PAYLOAD = 32, 1_000_000
 UNDECIDED = 10.0
 """Seconds after which a message of a one-shot run counts as undecided."""
 
+SENDING_ONCE: Mapping[str, Any] = {"undecided_after": UNDECIDED, "max_outstanding": 10_000}
+"""Settings of one-shot runs that send as fast as --rate says."""
+
 QueueType = Literal["classic", "quorum"]
+QueueTypes = Annotated[tuple[QueueType, ...], Field(min_length=1)]
+BOTH: tuple[QueueType, ...] = get_args(QueueType)
 
 MESSAGE_OPTIONS = frozenset({"rate", "payload"})
 """Options of `ackscope probe` for every probe that sends messages."""

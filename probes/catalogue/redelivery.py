@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from ackscope.settings import Seconds
-from probes.catalogue.probe import OneShot, Probe, QueueType, RoundSettings
+from probes.catalogue.probe import BOTH, OneShot, Probe, QueueTypes, RoundSettings
 
 
 class RedeliverySettings(RoundSettings):
@@ -16,7 +16,7 @@ class RedeliverySettings(RoundSettings):
     """
 
     interval: Seconds = Field(default=10.0, ge=0.1, le=3600)
-    queue_types: tuple[QueueType, ...] = Field(default=("classic", "quorum"), min_length=1)
+    queue_types: QueueTypes = BOTH
     connection_loss_every: Seconds = Field(default=600.0, ge=0, le=86_400)
 
 

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ackscope.findings import Subject
+from lab.faults.consumers.native_spec import native_spec
 from lab.faults.fault import Fault, FaultSpec
-from lab.native import CLIENTS, MqttClient, listener
+from lab.native import MqttClient, listener
 
-_BROKERS = ("4.0", "4.3")
 _RATE = 10.0
 _READY = 20
 _CYCLES = 30.0
@@ -78,19 +78,7 @@ def _share_id(fault: Fault) -> None:
 
 
 def _spec(name: str, rule: str, summary: str, inject: Callable[[Fault], None], **more: Any) -> FaultSpec:
-    return FaultSpec(
-        **{
-            "name": name,
-            "rule": rule,
-            "summary": summary,
-            "subject": Subject(kind="queue", name=_queue(f"fault-{name}")),
-            "client": f"fault-{name}",
-            "inject": inject,
-            "brokers": _BROKERS,
-            "extra": CLIENTS,
-            **more,
-        }
-    )
+    return native_spec(name, rule, summary, _queue(f"fault-{name}"), inject, **more)
 
 
 SPECS = (

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ackscope.findings import Subject
+from lab.faults.consumers.native_spec import native_spec
 from lab.faults.fault import Fault, FaultSpec
-from lab.native import CLIENTS, StreamConnections, listener
+from lab.native import StreamConnections, listener
 
-_BROKERS = ("4.0", "4.3")
 _RATE, _SLOW = 20.0, 4.0
 _AHEAD = 60
 """Messages that a reader is behind when the fault is in effect."""
@@ -92,19 +92,7 @@ def _churn(fault: Fault) -> None:
 
 
 def _spec(name: str, rule: str, summary: str, inject: Callable[[Fault], None], **more: Any) -> FaultSpec:
-    return FaultSpec(
-        **{
-            "name": name,
-            "rule": rule,
-            "summary": summary,
-            "subject": Subject(kind="queue", name=f"fault.{name}"),
-            "client": f"fault-{name}",
-            "inject": inject,
-            "brokers": _BROKERS,
-            "extra": CLIENTS,
-            **more,
-        }
-    )
+    return native_spec(name, rule, summary, f"fault.{name}", inject, **more)
 
 
 SPECS = (

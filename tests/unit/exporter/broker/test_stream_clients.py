@@ -10,7 +10,7 @@ from exporter.broker.endpoints.streams import decode_streams
 from exporter.broker.families import FAMILIES
 from exporter.broker.settings import ManagementSettings
 from exporter.broker.snapshot_builder import read_once
-from exporter.broker.stream_clients import PLUGIN, with_streams
+from exporter.broker.stream_clients import with_streams
 from tests.unit.exporter.broker.server import json, serve
 from tests.unit.exporter.made import SetClock
 
@@ -127,7 +127,9 @@ def test_an_mqtt_client_is_named_by_its_id(own_id, name):
 
 
 @pytest.mark.parametrize(
-    ("plugins", "known"), [(["rabbitmq_stream"], False), (["rabbitmq_stream", PLUGIN], True)], ids=["off", "on"]
+    ("plugins", "known"),
+    [(["rabbitmq_stream"], False), (["rabbitmq_stream", FAMILIES["streams"].plugin], True)],
+    ids=["off", "on"],
 )
 def test_without_the_plugin_nothing_is_requested(plugins, known):
     """A request would be answered, and is not made: it would be an error in the log of a proxy."""
