@@ -163,7 +163,7 @@ def ledger(history: Series[Queue], in_flight: int | None = None, skew: float = S
     missing = discarded + vanished - held
     # Deliveries and acks are of one channel, so only messages in flight can be counted at one time and not the other.
     settling = _moved_within(skew, history, lambda each: each.unacked, "deliver", "get")
-    # In the first seconds of a queue, consumers that hold more may have come and gone, and no length has told yet.
+    # In the first seconds of a queue, a consumer that held more may have come and gone before the lengths are read.
     if in_flight is not None and (first != _NEW or span(history) > 2 * SKEW_SECONDS):
         settling = min(settling, 2 * max(in_flight, *(each.unacked for each in known)))
     moving = _moved_within(skew, history, lambda each: each.held, "publish")

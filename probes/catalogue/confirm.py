@@ -4,7 +4,7 @@ from typing import Literal, get_args
 
 from pydantic import Field
 
-from probes.catalogue.probe import MESSAGE_OPTIONS, RATE_CAP, SENDING_ONCE, OneShot, Probe, SendingSettings
+from probes.catalogue.probe import MESSAGE_OPTIONS, ONE_SHOT_SENDING, RATE_CAP, OneShot, Probe, SendingSettings
 
 ConfirmStreamName = Literal["unroutable", "transient", "classic", "classic-large", "quorum", "stream"]
 
@@ -30,7 +30,7 @@ PROBE = Probe(
     module="probes.confirm",
     one_shot=OneShot(
         takes=MESSAGE_OPTIONS | {"queue_type", "stream", "strategy"},
-        settings=SENDING_ONCE,
+        settings=ONE_SHOT_SENDING,
     ),
     on_nodes=True,
 )

@@ -4,10 +4,10 @@ from pydantic import Field
 
 from ackscope.settings import Seconds
 from probes.catalogue.probe import (
-    BOTH,
+    CLASSIC_AND_QUORUM,
     MESSAGE_OPTIONS,
+    ONE_SHOT_SENDING,
     RATE_CAP,
-    SENDING_ONCE,
     UNDECIDED,
     OneShot,
     Probe,
@@ -25,7 +25,7 @@ class DeliverySettings(SendingSettings):
         prefetch: unacknowledged deliveries the broker may push to the probe's consumer.
     """
 
-    queue_types: QueueTypes = BOTH
+    queue_types: QueueTypes = CLASSIC_AND_QUORUM
     rate: float = Field(default=1.0, gt=0, le=RATE_CAP)
     missing_after: Seconds = Field(default=30.0, gt=0)
     prefetch: int = Field(default=100, ge=1, le=2000)
@@ -38,6 +38,6 @@ PROBE = Probe(
     module="probes.delivery",
     one_shot=OneShot(
         takes=MESSAGE_OPTIONS | {"queue_type"},
-        settings={**SENDING_ONCE, "missing_after": UNDECIDED, "prefetch": 1000},
+        settings={**ONE_SHOT_SENDING, "missing_after": UNDECIDED, "prefetch": 1000},
     ),
 )

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from ackscope.settings import Seconds
-from probes.catalogue.probe import BOTH, OneShot, Probe, QueueTypes, RoundSettings
+from probes.catalogue.probe import CLASSIC_AND_QUORUM, OneShot, Probe, QueueTypes, RoundSettings
 
 
 class PrefetchSettings(RoundSettings):
@@ -15,7 +15,7 @@ class PrefetchSettings(RoundSettings):
     """
 
     interval: Seconds = Field(default=10.0, ge=0.1, le=3600)
-    queue_types: QueueTypes = BOTH
+    queue_types: QueueTypes = CLASSIC_AND_QUORUM
     prefetch: int = Field(default=5, ge=1, le=100)
 
 

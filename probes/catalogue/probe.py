@@ -18,12 +18,12 @@ SMALLEST_PAYLOAD, LARGEST_PAYLOAD = 32, 1_000_000
 UNDECIDED = 10.0
 """Seconds after which a message of a one-shot run counts as undecided."""
 
-SENDING_ONCE: Mapping[str, Any] = {"undecided_after": UNDECIDED, "max_outstanding": 10_000}
+ONE_SHOT_SENDING: Mapping[str, Any] = {"undecided_after": UNDECIDED, "max_outstanding": 10_000}
 """Settings of one-shot runs that send as fast as --rate says."""
 
 QueueType = Literal["classic", "quorum"]
 QueueTypes = Annotated[tuple[QueueType, ...], Field(min_length=1)]
-BOTH: tuple[QueueType, ...] = get_args(QueueType)
+CLASSIC_AND_QUORUM: tuple[QueueType, ...] = get_args(QueueType)
 
 MESSAGE_OPTIONS = frozenset({"rate", "payload"})
 """Options of `ackscope probe` for every probe that sends messages."""

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from ackscope.settings import Seconds
-from probes.catalogue.probe import BOTH, OneShot, Probe, QueueTypes, RoundSettings
+from probes.catalogue.probe import CLASSIC_AND_QUORUM, OneShot, Probe, QueueTypes, RoundSettings
 
 
 class RedeliverySettings(RoundSettings):
@@ -16,7 +16,7 @@ class RedeliverySettings(RoundSettings):
     """
 
     interval: Seconds = Field(default=10.0, ge=0.1, le=3600)
-    queue_types: QueueTypes = BOTH
+    queue_types: QueueTypes = CLASSIC_AND_QUORUM
     connection_loss_every: Seconds = Field(default=600.0, ge=0, le=86_400)
 
 

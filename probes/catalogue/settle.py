@@ -4,7 +4,7 @@ from typing import Literal, get_args
 
 from pydantic import Field
 
-from probes.catalogue.probe import MESSAGE_OPTIONS, RATE_CAP, SENDING_ONCE, OneShot, Probe, SendingSettings
+from probes.catalogue.probe import MESSAGE_OPTIONS, ONE_SHOT_SENDING, RATE_CAP, OneShot, Probe, SendingSettings
 
 SettleQueueType = Literal["classic", "quorum", "stream"]
 
@@ -26,6 +26,6 @@ PROBE = Probe(
     summary="over AMQP 1.0: from publish to settlement",
     settings=SettleSettings,
     module="probes.amqp10.settle",
-    one_shot=OneShot(takes=MESSAGE_OPTIONS | {"queue_type"}, settings=SENDING_ONCE),
+    one_shot=OneShot(takes=MESSAGE_OPTIONS | {"queue_type"}, settings=ONE_SHOT_SENDING),
     protocol="amqp10",
 )

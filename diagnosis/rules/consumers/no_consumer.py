@@ -93,18 +93,18 @@ def _without_consumer(view: View) -> dict[str | None, list[Channel]]:
     return found
 
 
-def _namesake(view: View, queue: Queue) -> str | None:
+def _similar_queue(view: View, queue: Queue) -> str | None:
     """Return a queue with nearly the same name whose consumers get nothing: one of the two names is wrong.
 
     The names differ in case, in a separator or in a letter. Names that differ in a number are those of shards.
     """
-    idle = per_view(view, _served_for_nothing).get(queue.vhost, ())
+    idle = per_view(view, _idle_queues).get(queue.vhost, ())
     alike = {each for each in idle if _letters(each) == _letters(queue.name)}
     close = alike or set(get_close_matches(queue.name, idle[:_COMPARED], n=1, cutoff=_CLOSE))
     return next((each for each in sorted(close) if _NUMBERS.findall(each) == _NUMBERS.findall(queue.name)), None)
 
 
-def _served_for_nothing(view: View) -> dict[str, list[str]]:
+def _idle_queues(view: View) -> dict[str, list[str]]:
     """Return the queues of each virtual host that are empty, have consumers and got nothing."""
     found: dict[str, list[str]] = defaultdict(list)
     for queue in view.queues:
@@ -240,7 +240,7 @@ def _finding(view: View, queue: Queue, unconsumed: Series[Queue], severity: Seve
             "may_be_delay": queue.setting("dead-letter-exchange") is not None and not was_consumed(queue),
             "had_consumer": len(unconsumed) < len(history) and bool(history[-len(unconsumed) - 1].value.consumers),
             "was_consumed": was_consumed(queue),
-            "namesake": None if was_consumed(queue) else _namesake(view, queue),
+            "similar_queue": None if was_consumed(queue) else _similar_queue(view, queue),
             "without_consumer_seconds": seconds,
             "piled_up_seconds": piled_up if severity is Severity.WARNING and piled_up > seconds else None,
             "idle_connections": idle_names,

@@ -19,7 +19,7 @@ from diagnosis.purpose import CONSUMED
 from diagnosis.rules.consumers._shared.comings import LASTING, comings, recent_clients
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.rules.consumers._shared.sessions import unreported
-from diagnosis.rules.publishers._shared.native_balance import BALANCED, balance, unbalanced, with_returns
+from diagnosis.rules.publishers._shared.native_balance import BALANCED, arrivals_unknown, balance, with_returns
 from diagnosis.series import count, delta, last, span
 from diagnosis.window import Series
 
@@ -42,7 +42,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         return limited and queue.setting("dead-letter-exchange") is None
 
     yield from unreported(view, NAME, drops)
-    yield from unbalanced(view, NAME, drops)
+    yield from arrivals_unknown(view, NAME, drops)
     yield from _of_amqp10(view)
     for queue in view.queues:
         if queue.type != "quorum" or queue.messages is None or not count(queue.stats, "deliver", "get"):

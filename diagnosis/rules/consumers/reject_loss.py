@@ -52,7 +52,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _outcomes_unknown(view: View) -> Iterator[Inconclusive]:
-    """Yield of which queues nobody can tell whether AMQP 1.0 consumers accept or reject what they settle."""
+    """Yield the queues whose AMQP 1.0 consumers settle messages with outcomes that the broker does not report."""
     names = queue_names(
         queue
         for queue in view.queues

@@ -17,7 +17,7 @@ from diagnosis.rules.cluster._shared.link_flow import circulations
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.rules.consumers._shared.redelivery_rounds import REFRESH_SECONDS, deliveries, redelivery_rounds
 from diagnosis.rules.consumers._shared.sessions import session_evidence, unreported
-from diagnosis.rules.publishers._shared.native_balance import BALANCED, balance, unbalanced, with_returns
+from diagnosis.rules.publishers._shared.native_balance import BALANCED, arrivals_unknown, balance, with_returns
 from diagnosis.series import delta, span, steps
 from diagnosis.usual import SOURCE, band_facts, is_more, of_queue
 from diagnosis.window import Series, Timestamped
@@ -28,7 +28,7 @@ NAME = "requeue-loop"
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that redelivered recently."""
     yield from unreported(view, NAME)
-    yield from unbalanced(view, NAME)
+    yield from arrivals_unknown(view, NAME)
     yield from _returned(view)
     for queue in view.queues:
         if not queue.stats.redeliver or not view.moved(queue, "redeliver"):

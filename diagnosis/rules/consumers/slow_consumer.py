@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from ackscope.findings import Suppressed
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.consumers._shared.consumer_capacity import network_bound, saturated_queues, saturation_finding
-from diagnosis.rules.consumers._shared.mqtt import slow_finding, slow_sessions, uncounted
+from diagnosis.rules.consumers._shared.mqtt import mqtt_not_counted, slow_finding, slow_sessions
 from diagnosis.rules.consumers._shared.objects import queue_subject
 from diagnosis.rules.consumers._shared.sessions import unreported
-from diagnosis.rules.consumers._shared.stream_readers import lagging_finding, unlisted, worst_readers
+from diagnosis.rules.consumers._shared.stream_readers import lagging_finding, readers_not_listed, worst_readers
 
 NAME = "slow-consumer"
 
@@ -20,8 +20,8 @@ NAME = "slow-consumer"
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that grows while its consumers work at capacity."""
     yield from unreported(view, NAME)
-    yield from unlisted(view, NAME)
-    yield from uncounted(view, NAME)
+    yield from readers_not_listed(view, NAME)
+    yield from mqtt_not_counted(view, NAME)
     yield from (slow_finding(view, NAME, found) for found in slow_sessions(view))
     yield from (lagging_finding(view, NAME, found) for found in worst_readers(view))
     for found in saturated_queues(view):

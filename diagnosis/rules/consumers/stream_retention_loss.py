@@ -24,8 +24,8 @@ from diagnosis.rules.consumers._shared.stream_readers import (
     lag,
     reader_evidence,
     readers,
+    readers_not_listed,
     sent,
-    unlisted,
 )
 from diagnosis.window import Timestamped
 
@@ -51,7 +51,7 @@ class _Miss:
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge the readers of every stream that has retention."""
-    yield from unlisted(view, NAME)
+    yield from readers_not_listed(view, NAME)
     for queue in view.queues:
         if queue.type != "stream" or all(queue.setting(name) is None for name in ("max-age", "max-length-bytes")):
             continue

@@ -12,7 +12,7 @@ from diagnosis.rules.cluster._shared.link_flow import stalled_links
 from diagnosis.rules.consumers._shared.objects import queue_subject
 from diagnosis.rules.consumers._shared.sessions import unreported
 from diagnosis.rules.consumers._shared.stalled_consumers import stalls
-from diagnosis.rules.consumers._shared.stream_readers import unlisted
+from diagnosis.rules.consumers._shared.stream_readers import readers_not_listed
 from diagnosis.rules.consumers._shared.stuck_finding import stuck_findings
 
 NAME = "stuck-consumer"
@@ -21,7 +21,7 @@ NAME = "stuck-consumer"
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Report every queue that is stuck as a whole or in part."""
     yield from unreported(view, NAME)
-    yield from unlisted(view, NAME)
+    yield from readers_not_listed(view, NAME)
     links = {stall.queue.key: source for source, stall in stalled_links(view)}
     for stall in stalls(view):
         if stall.queue.key in links:

@@ -30,7 +30,7 @@ _ABSENT = 2
 """Minimum readings in a row without the queue."""
 _EACH = 5
 """More queues of one virtual host than this that are deleted together are one finding."""
-_LONGEST = 15.0
+_PACE_KNOWN = 15.0
 """Seconds from the last reading of a queue to its absence, up to which the pace of its consumers still counts."""
 _TOGETHER = 15.0
 """Maximum seconds from one deletion to the next of those that belong together."""
@@ -122,21 +122,21 @@ def _deletions(presence: list[tuple[Instant, Queue | None]]) -> Iterator[_Deleti
     """Yield the deletions that the readings of one queue show, oldest first."""
     history: list[Timestamped[Queue]] = []
     absent: list[Instant] = []
-    made: Instant | None = None
+    is_young = False
     for at, queue in presence:
         if queue is None:
             absent.append(at)
         elif queue.messages is not None:
             # Without a length, the queue is new, or its node does not answer.
             if history and restarted(history[-1].value.stats, queue.stats):
-                yield _deletion(history, made, absent[0] if absent else at, _recovered(queue))
+                yield _deletion(history, absent[0] if absent else at, _recovered(queue), is_young=is_young)
                 history = []
             if not history:
-                made = absent[-1] if absent else None
+                is_young = bool(absent)
             history.append(Timestamped(at, queue))
             absent = []
     if history and len(absent) >= _ABSENT:
-        yield _deletion(history, made, absent[0], 0)
+        yield _deletion(history, absent[0], 0, is_young=is_young)
 
 
 def _recovered(queue: Queue) -> int:
@@ -147,15 +147,15 @@ def _recovered(queue: Queue) -> int:
     return max(0, (queue.messages or 0) - count(queue.stats, "publish"))
 
 
-def _deletion(history: list[Timestamped[Queue]], made: Instant | None, after: Instant, recovered: int) -> _Deletion:
-    """Return the deletion that a life of a queue ended with; `made` is the last reading before it, if it was seen."""
+def _deletion(history: list[Timestamped[Queue]], after: Instant, recovered: int, *, is_young: bool) -> _Deletion:
+    """Return the deletion after some readings of a queue; it is young if an earlier reading was without it."""
     before = history[-1]
     known = stretch(tuple(history), lambda _, newer: levels(newer.value) is not None)
     away = after.since(before.at)
     settled = settled_after(known, away)
     # Older readings are further apart: the one left of a short life tells no pace, or the last one is too old.
-    brief = len(known) == 1 and made is not None and count(before.value.stats, *CONSUMED) > 0
-    if brief or (settled and away > _LONGEST):
+    brief = is_young and len(known) == 1 and count(before.value.stats, *CONSUMED) > 0
+    if brief or (settled and away > _PACE_KNOWN):
         settled = before.value.messages or 0
     return _Deletion(before, after, max(0, (before.value.messages or 0) - settled - recovered))
 

@@ -68,7 +68,7 @@ def test_what_was_found_before_is_mended(name):
 
 
 def test_each_found_file_says_what_it_broke():
-    """For whoever sees it fail again."""
+    """What it broke, for the person who sees it fail again."""
     assert FOUND
     assert all(json.loads(path.read_text())["broke"] for path in FOUND)
 

@@ -312,5 +312,5 @@ def test_a_queue_of_nearly_the_same_name_whose_consumers_get_nothing_is_a_hint(o
 
     finding = next(each for each in look(film(frame, until=60)).findings if each.rule == "no-consumer")
 
-    assert (other if hinted else None) == finding.facts["namesake"]
+    assert (other if hinted else None) == finding.facts["similar_queue"]
     assert hinted is any("Compare the queue names" in step.text for step in text(finding).steps)

@@ -1,4 +1,4 @@
-"""The finding about a consumer that falls behind and of which its queue counts nothing; its page is slow-consumer."""
+"""The finding about a consumer that falls behind and whose queue counts no messages; its page is slow-consumer."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -176,7 +176,7 @@ def _known(history: Series[Connection]) -> bool:
     return all(None not in (seen.value.send_oct, seen.value.recv_oct) for seen in history)
 
 
-def uncounted(view: View, rule: str) -> Iterator[Inconclusive]:
+def mqtt_not_counted(view: View, rule: str) -> Iterator[Inconclusive]:
     """Yield which sessions fall behind while it is not known whether their client takes messages."""
     unknown, clients = [], set()
     for queue, link in _falling_behind(view):

@@ -321,7 +321,7 @@ def _session(view: View, queue: Queue) -> Stall | None:
 def _uncounted_stall(
     queue: Queue, links: tuple[ConsumerPath, ...], found: list[StuckConsumer], published: int
 ) -> Stall:
-    """Return the stall of consumers of which the queue counts nothing."""
+    """Return the stall of consumers whose messages their queue does not count."""
     return Stall(
         queue=queue,
         early=all(each.early for each in found),

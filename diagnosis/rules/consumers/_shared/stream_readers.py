@@ -1,7 +1,7 @@
 """Consumers that use the stream protocol: judged by their offsets, because there is nothing to acknowledge.
 
 The plugin tells of each what it was sent since it subscribed, and how far from the end of the stream it is. The broker
-sends whole chunks, and only as many as the client asks for. So a reader that asks for no more is told by two numbers:
+sends whole chunks, and only as many as the client asks for. Two numbers show a reader that asks for no more:
 what it was sent stays, and its distance from the end grows. What it does with what it got is not known.
 """
 
@@ -119,8 +119,8 @@ def reader_evidence(link: ConsumerPath) -> Evidence:
     )
 
 
-def unlisted(view: View, rule: str) -> Iterator[Inconclusive]:
-    """Yield which streams have readers of which the broker tells no offset."""
+def readers_not_listed(view: View, rule: str) -> Iterator[Inconclusive]:
+    """Yield the streams with readers whose offset the broker does not report."""
     streams = queue_names(
         queue
         for queue in view.queues

@@ -134,7 +134,7 @@ def with_returns(history: Series[Queue]) -> Series[Queue]:
 
 
 def _flows(view: View, queue: Queue, links: Iterable[ConsumerPath]) -> list[Series[Channel]] | None:
-    """Return what each AMQP 1.0 session of the consumers was sent and settled; None if one is not told."""
+    """Return what each AMQP 1.0 session of the consumers was sent and settled; None if one is not reported."""
     links = list(links)
     sessions = {link.session.key: link.session for link in links if link.session}
     if any(link.session is None for link in links):
@@ -180,8 +180,8 @@ def _began_at(view: View) -> float:
     return max(ended, links_gone_at(view) or 0.0)
 
 
-def unbalanced(view: View, rule: str, judged: Callable[[Queue], bool] | None = None) -> Iterator[Inconclusive]:
-    """Yield of which queues AMQP 1.0 consumers settle messages that they may also return, because much is not known.
+def arrivals_unknown(view: View, rule: str, judged: Callable[[Queue], bool] | None = None) -> Iterator[Inconclusive]:
+    """Yield the queues whose AMQP 1.0 consumers may also return what they settle: not every arrival there is counted.
 
     Args:
         view: the view that is judged.

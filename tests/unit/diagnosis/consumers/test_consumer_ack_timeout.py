@@ -259,5 +259,5 @@ def test_a_pace_from_few_acknowledgements_is_information():
     ids=["quick enough", "no timeout", "not known yet", "several queues", "one at a time"],
 )
 def test_a_consumer_that_acknowledges_in_time(version, frame, until):
-    """Or of which nobody can tell."""
+    """Or nobody can know."""
     assert ahead(version, frame, until) is None

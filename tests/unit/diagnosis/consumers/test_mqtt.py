@@ -40,7 +40,7 @@ def works(t):
 
 
 def test_a_client_that_never_acknowledges_is_stuck():
-    """It is told by the bytes, because no counter moves."""
+    """Its bytes show it, because no counter moves."""
     finding = only(look(film(stuck, until=60)))
 
     assert ("stuck-consumer", "critical", NAME) == (finding.rule, finding.severity.value, finding.subject.name)
@@ -105,6 +105,6 @@ def test_a_session_whose_client_went_away_is_named_by_its_client():
 
     assert ("no-consumer", "warning", NAME) == (finding.rule, finding.severity.value, finding.subject.name)
     assert ("meter-7",) == finding.involved.clients
-    assert finding.facts["namesake"] is None
+    assert finding.facts["similar_queue"] is None
     for words in ("MQTT", "'meter-7'"):
         assert words in told(finding)
