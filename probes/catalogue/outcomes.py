@@ -22,7 +22,7 @@ class OutcomesSettings(RoundSettings):
 
 PROBE = Probe(
     name="outcomes",
-    summary="over AMQP 1.0: each outcome; credit, drain, detach, connection loss",
+    summary="over AMQP 1.0: outcomes, credit, drain, detach, connection loss",
     settings=OutcomesSettings,
     module="probes.amqp10.outcomes",
     one_shot=OneShot(

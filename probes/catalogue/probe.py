@@ -94,7 +94,7 @@ class Probe(Generic[S]):
 
     Attributes:
         name: of the probe: its key in the configuration, and the label `probe` of its metrics.
-        summary: what it measures, in the help of the command and on the page; at most 67 characters.
+        summary: what it measures, in the help of the command and on the page; at most 65 characters.
         settings: model of its settings; all fields have defaults.
         module: module with `streams(settings, context)`, which makes its streams.
         one_shot: defaults of a one-shot run.
