@@ -18,6 +18,11 @@ _SO_TIMESTAMPNS = 35
 _TIMESPEC = struct.Struct("@ll")
 _ROOM = socket.CMSG_SPACE(_TIMESPEC.size)
 
+_AT_ONCE = 100e-6
+"""Readings of two clocks that are further apart were interrupted, and their difference means nothing. Seconds."""
+
+_TRIES = 3
+
 
 def request_times(sock: socket.socket) -> None:
     """Let the kernel note when each packet arrives; see `receive`."""
@@ -31,13 +36,27 @@ def receive(sock: socket.socket, most: int) -> tuple[bytes, float]:
         OSError: nothing to read, or the connection failed.
     """
     data, ancillary, _, _ = sock.recvmsg(most, _ROOM)
-    at, wall = time.monotonic(), time.time()
+    at = time.monotonic()
     for level, kind, value in ancillary:
         if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS:
             seconds, nanoseconds = _TIMESPEC.unpack_from(value)
-            # If the wall clock was set in the meantime, the result is at worst the time of reading.
-            at -= min(1.0, max(0.0, wall - seconds - nanoseconds / 1e9))
+            offset = _wall_minus_monotonic()
+            if offset is not None:
+                # If the wall clock was set in the meantime, the result is at worst the time of reading.
+                at = min(at, max(at - 1.0, seconds + nanoseconds / 1e9 - offset))
     return data, at
+
+
+def _wall_minus_monotonic() -> float | None:
+    """Difference of the two clocks in seconds; None if each try was interrupted.
+
+    An interruption between two readings would move a receive time, even to before the send time.
+    """
+    for _ in range(_TRIES):
+        before, wall, after = time.monotonic(), time.time(), time.monotonic()
+        if after - before < _AT_ONCE:
+            return wall - (before + after) / 2
+    return None
 
 
 class TimestampedConnection(AsyncioConnection):  # type: ignore[misc]  # pika ships no types

@@ -1,11 +1,15 @@
 """Receive times from the kernel."""
 
 import socket
+import struct
 import time
+from types import SimpleNamespace
 
+import pytest
 from pika.adapters.utils.connection_workflow import AMQPConnectionWorkflowAborted
 
-from probes.kernel_timestamps import TimestampedConnection
+from probes import kernel_timestamps
+from probes.kernel_timestamps import TimestampedConnection, receive
 
 
 class Transport:
@@ -62,6 +66,49 @@ def test_bytes_that_waited_keep_the_time_of_their_coming():
 
     assert b"ack" == data
     assert before - 0.01 <= made.read_at <= sent + 0.1
+
+
+class Stamped:
+    """A socket with one packet, which the kernel saw at a wall time."""
+
+    def __init__(self, wall):
+        self._wall = wall
+
+    def recvmsg(self, most, room):
+        """Return the packet with its time."""
+        stamp = struct.pack("@ll", int(self._wall), round(self._wall % 1 * 1e9))
+        return b"ack", [(socket.SOL_SOCKET, kernel_timestamps._SO_TIMESTAMPNS, stamp)], 0, None
+
+
+@pytest.mark.parametrize("interruptions", [0, 1, 2])
+def test_an_interruption_between_two_clocks_does_not_move_the_answer(monkeypatch, interruptions):
+    """A packet of 2 ms ago stays 2 ms old, also if the process loses the CPU for 50 ms between the readings."""
+    clock = SimpleNamespace(now=100.0, left=interruptions)
+
+    def wall():
+        if clock.left:
+            clock.left -= 1
+            clock.now += 0.05
+        return clock.now + 1e9
+
+    monkeypatch.setattr(kernel_timestamps, "time", SimpleNamespace(monotonic=lambda: clock.now, time=wall))
+    data, at = receive(Stamped(1e9 + 99.998), 4096)
+
+    assert b"ack" == data
+    assert at == pytest.approx(99.998, abs=1e-6)
+
+
+def test_if_every_reading_is_interrupted_the_time_of_reading_counts(monkeypatch):
+    """A late receive time is an upper bound; an early one would give a negative latency."""
+    clock = SimpleNamespace(now=100.0)
+
+    def wall():
+        clock.now += 0.05
+        return clock.now + 1e9
+
+    monkeypatch.setattr(kernel_timestamps, "time", SimpleNamespace(monotonic=lambda: clock.now, time=wall))
+
+    assert (b"ack", 100.0) == receive(Stamped(1e9 + 99.998), 4096)
 
 
 def test_a_socket_without_such_times_is_left_alone():
