@@ -1,6 +1,7 @@
 """What every test stands on."""
 
 import logging
+import os
 import signal
 from collections.abc import Iterator
 
@@ -13,6 +14,9 @@ hypothesis.settings.load_profile("no-deadline")
 
 SECOND_TRIES = 3
 """More of them than this in one run, and the run has failed whatever they brought."""
+
+# Spark's jobs over little data end before Java's optimising compiler pays: without it they take a third less CPU.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 
 _REAL = ("integration", "spark", "browser")
 

@@ -12,9 +12,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 @pytest.mark.timeout(900)
 def test_kills_lose_and_double_nothing_and_show_nothing_half():
     """Rows are those of one `run` over the same landing, hour by hour; every state that was seen was whole."""
-    found = kills.measure(argparse.Namespace(kills=6, minutes=0.0, every=2.0, seed=6))
+    found = kills.measure(argparse.Namespace(kills=4, minutes=0.0, every=2.0, seed=6))
 
-    assert 6 == sum(found["kills"].values())
+    assert 4 == sum(found["kills"].values())
     assert [] == found["differing"]
     assert {} == found["seen"]["problems"]
     assert min(found["compared"], found["seen"]["states"], found["rollup_rows"]) > 0

@@ -78,7 +78,11 @@ def _silent_connections(view: View, readings: Series[tuple[Connection, ...]]) ->
             if newer is None:
                 latest[connection.name] = connection
             # A cheap filter: only connections without a byte between some reading and the last are checked closely.
-            elif connection.recv_oct == newer.recv_oct and _limit(view, newer) <= watched_seconds:
+            elif (
+                newer.recv_oct is not None
+                and connection.recv_oct == newer.recv_oct
+                and _limit(view, newer) <= watched_seconds
+            ):
                 suspects.add(connection.name)
     histories: dict[str, list[Timestamped[Connection]]] = {}
     for seen in readings if suspects else ():

@@ -19,7 +19,7 @@ from diagnosis.memo import per_view
 from diagnosis.probe_traffic import probe_traffic
 from diagnosis.purpose import CONSUMED
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, process_facts, queue_subject
-from diagnosis.series import count, delta, span
+from diagnosis.series import delta, span
 from diagnosis.window import Series
 
 NAME = "republish-loop"
@@ -76,16 +76,18 @@ def _publishes(view: View) -> _Publishes | None:
     readings: Series[tuple[Channel, ...]] = view.window.readings("channels")
     if len(readings) < 2:
         return None
-    before = {each.name: count(each.stats, "publish") for each in readings[0].value}
+    before = {each.name: each.stats.publish or 0 for each in readings[0].value}
     by_owner: dict[tuple[str | None, str | None], int] = defaultdict(int)
     total: dict[str | None, int] = defaultdict(int)
     opened = 0
     for seen in readings[1:]:
         for channel in seen.value:
-            now = count(channel.stats, "publish")
-            opened += channel.name not in before
-            gained = max(0, now - before.get(channel.name, 0))
+            now, was = channel.stats.publish or 0, before.get(channel.name)
+            opened += was is None
+            if now == was:
+                continue
             before[channel.name] = now
+            gained = max(0, now - (was or 0))
             by_owner[(channel.vhost, _owner(view, channel.connection_name))] += gained
             total[channel.vhost] += gained
     start = readings[0].at.mono

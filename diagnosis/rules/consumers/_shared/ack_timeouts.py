@@ -68,9 +68,9 @@ def _near(view: View) -> Iterator[OverdueConsumer]:
     idle = {each.name: each for each in view.channels if each.messages_unacked and each.idle_since is not None}
     if not idle:
         return
-    queues = {queue.key: queue for queue in view.queues}
     for consumer in view.every_consumer:
-        channel, queue = idle.get(consumer.channel_name or ""), queues.get((consumer.vhost, consumer.queue))
+        channel = idle.get(consumer.channel_name or "")
+        queue = view.queue(consumer.vhost, consumer.queue) if channel else None
         if channel is None or queue is None or consumer.ack_required is False:
             continue
         waits = consumer.active is False and queue.type != "stream"
@@ -145,18 +145,19 @@ def _ended(view: View) -> Iterator[OverdueConsumer]:
     if latest.consumers.value is not None and (not recent or recent[-1] is not latest):
         recent.append(latest)
     connected = {each.name for each in view.connections}
-    queues = {queue.key: queue for queue in view.queues}
     seen: set[tuple[str, str, str, str]] = set()
     for older, newer in reversed(list(pairwise(recent))):
         held = {each.name: each for each in older.channels.value or () if each.messages_unacked and each.idle_since}
         if not held:
             continue
-        left = {_identity(each) for each in newer.consumers.value or ()}
-        now = {each.name: each for each in newer.channels.value or ()}
+        left = {_identity(each) for each in newer.consumers.value or () if each.channel_name in held}
+        now = {each.name: each for each in newer.channels.value or () if each.name in held}
         for consumer in older.consumers.value or ():
-            identity = _identity(consumer)
-            channel, queue = held.get(consumer.channel_name or ""), queues.get((consumer.vhost, consumer.queue))
-            if channel is None or queue is None or identity in seen:
+            channel = held.get(consumer.channel_name or "")
+            if channel is None:
+                continue
+            identity, queue = _identity(consumer), view.queue(consumer.vhost, consumer.queue)
+            if queue is None or identity in seen:
                 continue
             # An application that consumes again at once may use the same names.
             if identity in left and not _requeued(channel, now.get(channel.name), older, newer, queue):
