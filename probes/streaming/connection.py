@@ -127,6 +127,15 @@ class StreamProtocolConnection:
         """Hand an encoded frame to the kernel. Returns when, in monotonic seconds."""
         return self._socket.send(data) if not self.closed.done() else time.monotonic()
 
+    def request(self, kind: type[Any], *fields: Any) -> asyncio.Future[Any]:
+        """Send a request. Returns the future of its response, which never comes if the connection ends."""
+        number = next(self._numbers)
+        answer: asyncio.Future[Any] = self._loop.create_future()
+        self._asked[number] = answer
+        answer.add_done_callback(lambda _: self._asked.pop(number, None))
+        self.send(kind(number, *fields))
+        return answer
+
     async def ask(self, doing: str, kind: type[Any], *fields: Any) -> Any:
         """Send a request of a class of rstream's schema, and return the response.
 
@@ -139,14 +148,7 @@ class StreamProtocolConnection:
             Refused: the broker refuses.
             Unreachable: the connection ended first, or the broker does not answer.
         """
-        number = next(self._numbers)
-        answer: asyncio.Future[Any] = self._loop.create_future()
-        self._asked[number] = answer
-        self.send(kind(number, *fields))
-        try:
-            response = await self._await(answer, doing)
-        finally:
-            self._asked.pop(number, None)
+        response = await self._await(self.request(kind, *fields), doing)
         code = getattr(response, "response_code", _OK)
         if code != _OK:
             raise self._refused(code, doing)

@@ -1,5 +1,6 @@
 """The counterpart of `ProbeConnection` for the stream protocol: publishes to one stream, and reads one."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -9,6 +10,11 @@ from probes.probe_connection import SettleCallback
 from probes.queues import QueueSpec
 from probes.streaming.codec import Name, message_head
 from probes.streaming.connection import StreamProtocolConnection, reason
+
+BLOCKED_AFTER = 1.0
+"""Seconds without a confirm until the publisher asks something, and without a response until it is blocked."""
+
+READS_NOTHING = "it reads nothing from a publisher over the stream protocol, as in a disk alarm"
 
 _PUBLISHER = _SUBSCRIPTION = 0
 _UNLIMITED = 1 << 31
@@ -22,10 +28,8 @@ class StreamPublisher:
     Attributes:
         closed: future whose result is the reason why the connection or the stream ended.
         product: product and version of the broker.
+        blocked: whether the broker reads nothing.
     """
-
-    blocked = False
-    """The protocol does not tell publishers of an alarm: the broker reads nothing, and messages are not confirmed."""
 
     credit = _UNLIMITED
     """The protocol has no limit for publishers."""
@@ -34,7 +38,12 @@ class StreamPublisher:
         self._link, self._stream = link, stream
         self._schema, self._encode = link.rstream.schema, link.rstream.encoding.encode_publish
         self._head = b""
-        self._number = 0
+        self._sent = self._answered = self._answered_before = 0
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._question: asyncio.Future[Any] | None = None
+        self._on_blocked: tuple[Callable[[str], None], Callable[[], None]] = (lambda _: None, lambda: None)
+        self.blocked = False
         self.closed, self.product = link.closed, link.product
 
     @property
@@ -43,7 +52,8 @@ class StreamPublisher:
         return self._link.alive
 
     def on_blocked(self, blocked: Callable[[str], None], unblocked: Callable[[], None]) -> None:
-        """Register callbacks for a block, which this protocol does not tell."""
+        """Register callbacks for the start and the end of a block. `blocked` gets what the broker does."""
+        self._on_blocked = blocked, unblocked
 
     def on_credit(self, more: Callable[[], None]) -> None:
         """Register a callback for the end of a time without credit, which this protocol does not have."""
@@ -62,10 +72,12 @@ class StreamPublisher:
         """
 
         def confirmed(frame: Any, at: float) -> None:
+            self._answered += len(frame.publishing_ids)
             for number in frame.publishing_ids:
                 settle(number, at, multiple=None, nacked=False)
 
         def refused(frame: Any, at: float) -> None:
+            self._answered += len(frame.errors)
             for each in frame.errors:
                 settle(each.publishing_id, at, multiple=None, nacked=True)
 
@@ -75,6 +87,7 @@ class StreamPublisher:
         # Without a reference: with one, the broker would drop numbers that it has seen before.
         doing = f"publishing to stream {self._stream!r}"
         await self._link.ask(doing, self._schema.DeclarePublisher, _PUBLISHER, "", Name(self._stream))
+        self._watch()
 
     def prepare(
         self, key: str, size: int, *, exchange: str = "", delivery_mode: int = PERSISTENT, mandatory: bool = True
@@ -99,20 +112,43 @@ class StreamPublisher:
         Returns:
             Time at which it was handed to the kernel, in monotonic seconds.
         """
-        self._number += 1
-        message = self._schema.Message(publishing_id=self._number, filter_value=None, data=self._head + body)
+        self._sent += 1
+        message = self._schema.Message(publishing_id=self._sent, filter_value=None, data=self._head + body)
         return self._link.send_raw(self._encode(self._schema.Publish(publisher_id=_PUBLISHER, messages=[message])))
 
     async def close(self) -> None:
         """Close the connection in order. If the broker does not respond in time, cut it."""
+        if self._timer is not None:
+            self._timer.cancel()
         await self._link.close()
+
+    def _watch(self) -> None:
+        """Ask something when confirms stay away: in an alarm the broker tells nothing, and reads nothing."""
+        if not self.alive:
+            return
+        self._timer = self._loop.call_later(BLOCKED_AFTER, self._watch)
+        stalled = self._sent > self._answered == self._answered_before
+        self._answered_before = self._answered
+        if self._question is not None:
+            if not self.blocked:
+                self.blocked = True
+                self._on_blocked[0](READS_NOTHING)
+        elif stalled:
+            self._question = self._link.request(self._schema.Metadata, [Name(self._stream)])
+            self._question.add_done_callback(self._reads)
+
+    def _reads(self, _: "asyncio.Future[Any]") -> None:
+        self._question = None
+        if self.blocked:
+            self.blocked = False
+            self._on_blocked[1]()
 
 
 class ReadCallback(Protocol):
     """Called for every message that is read; `at` is when its chunk reached this machine, in monotonic seconds."""
 
-    def __call__(self, body: bytes, at: float) -> None:
-        """Process the message."""
+    def __call__(self, body: bytes, at: float, *, before: bool) -> None:
+        """Process the message; `before`: its offset is lower than that of the next unread message."""
         ...
 
 
@@ -129,14 +165,14 @@ class StreamPosition:
         self.begun = False
 
     def take(self, first: int, count: int) -> int:
-        """Note that a chunk with so many messages has arrived. Returns how many of them were read before.
+        """Note that a chunk with so many messages has arrived. Returns how many of them have lower offsets than `next`.
 
-        The broker sends whole chunks, so that the first one after a new subscription may begin earlier. A chunk that
-        ends earlier is of a new stream: the old one was deleted.
+        The broker sends whole chunks, so the first one of a subscription may begin with messages that were read before.
+        Or the stream was deleted, and these offsets are those of a new one.
         """
-        known = 0 if self.next is None or not first < self.next < first + count else self.next - first
+        before = 0 if self.next is None else min(count, max(0, self.next - first))
         self.next = first + count
-        return known
+        return before
 
 
 async def subscribe(
@@ -159,10 +195,10 @@ async def subscribe(
     head = message_head(link.rstream, size)
 
     def delivered(chunk: Any, at: float) -> None:
-        known = position.take(chunk.chunk_first_offset, chunk.num_records)
-        for data in chunk.get_messages()[known:]:
+        before = position.take(chunk.chunk_first_offset, chunk.num_records)
+        for number, data in enumerate(chunk.get_messages()):
             if data.startswith(head):
-                read(data[len(head) :], at)
+                read(data[len(head) :], at, before=number < before)
         link.send(schema.Credit(_SUBSCRIPTION, 1))
 
     if position.next is not None:

@@ -9,6 +9,7 @@ from functools import partial
 from ackscope.errors import Unreachable, Unsupported
 from probes.catalogue.streaming import PROBE, StreamingSettings
 from probes.matched_stream import MatchedStream
+from probes.payload import read
 from probes.probe_connection import ProbeConnection
 from probes.probe_stream import ProbeStream, StreamContext
 from probes.streaming.codec import library
@@ -67,13 +68,19 @@ class ReadBackStream(MatchedStream):
             reader = await reach(server.streams, wanted, f"replica of stream {stream!r}", connect)
             try:
                 size = self.stats.who.payload_bytes
-                await subscribe(reader, stream, self._position, size, self._credit, self._delivered)
+                await subscribe(reader, stream, self._position, size, self._credit, self._read)
                 self._was_measured = True
                 await self._publish_while(StreamPublisher(sender, stream), reader.closed)
             finally:
                 await reader.close()
         finally:
             await sender.close()
+
+    def _read(self, body: bytes, at: float, *, before: bool) -> None:
+        mark = read(body) if before else None
+        # What an earlier session published was read before. What this one did is in a new stream.
+        if mark is None or mark.epoch == self._epoch:
+            self._delivered(body, at)
 
 
 def streams(settings: StreamingSettings, context: StreamContext) -> list[ProbeStream]:
