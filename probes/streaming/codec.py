@@ -4,6 +4,7 @@ Its client is not: it notes no times, reads frames one await after the other, an
 without a limit.
 """
 
+import io
 from collections.abc import Iterator
 from importlib import import_module
 from types import SimpleNamespace
@@ -16,6 +17,8 @@ LARGEST = 64 * 1024 * 1024
 
 _SIZE = 4
 _SMALLEST = 4
+_RESPONSE, _BATCH = 0x8000, 0x80
+"""Bits of the key of a frame, and of the first byte of an entry of a chunk."""
 
 
 class NotStreams(Exception):
@@ -54,7 +57,7 @@ class FrameDecoder:
     """
 
     def __init__(self, rstream: Any) -> None:
-        self._decode = rstream.encoding.decode_frame
+        self._rstream = rstream
         self._rest = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Any]:
@@ -75,8 +78,53 @@ class FrameDecoder:
             try:
                 yield self._decode(raw)
             except (KeyError, ValueError) as error:
-                # The cause says what is wrong, such as "Invalid checksum".
-                raise NotStreams(f"it sends a frame that cannot be read: {error.__cause__ or error}") from None
+                raise NotStreams(f"it sends a frame that cannot be read: {error}") from None
+
+    def _decode(self, raw: bytes) -> Any:
+        """Decode a frame as `decode_frame` of rstream, which reads on beyond the end: a damaged count would never end.
+
+        Raises:
+            KeyError, ValueError: no such frame, another version, or other content.
+        """
+        key, version = int.from_bytes(raw[:2], "big"), int.from_bytes(raw[2:4], "big")
+        if version != 1:
+            raise ValueError(f"version {version}")
+        kind = self._rstream.schema.registry[bool(key & _RESPONSE), self._rstream.constants.Key(key & ~_RESPONSE)]
+        content = _Content(raw[4:])
+        frame = self._rstream.encoding._decode_struct(content, kind, 1)  # noqa: SLF001  see above
+        if content.read():
+            raise ValueError(f"{kind.__name__} is too long")
+        return frame
+
+
+class _Content(io.BytesIO):
+    def read(self, size: int | None = -1, /) -> bytes:
+        data = super().read(size)
+        if size is not None and len(data) < size:
+            raise ValueError("it ends too early")
+        return data
+
+
+def messages(chunk: Any) -> Iterator[tuple[int, bytes]]:
+    """Yield each message of a chunk with its number in it, from 0. Batches are left out: our messages are in none.
+
+    Raises:
+        NotStreams: the chunk ends too early.
+    """
+    content, number = _Content(chunk.data), 0
+    try:
+        for _ in range(chunk.num_entries):
+            first = content.read(1)
+            if first[0] & _BATCH:
+                count = int.from_bytes(content.read(2), "big")
+                content.read(4)
+                content.read(int.from_bytes(content.read(4), "big"))
+                number += count
+            else:
+                yield number, content.read(int.from_bytes(first + content.read(3), "big"))
+                number += 1
+    except ValueError as error:
+        raise NotStreams(f"it sends a chunk that cannot be read: {error}") from None
 
 
 def message_head(rstream: Any, size: int) -> bytes:

@@ -8,7 +8,7 @@ from ackscope.errors import Refused, Unreachable
 from probes.identity import PERSISTENT
 from probes.probe_connection import SettleCallback
 from probes.queues import QueueSpec
-from probes.streaming.codec import Name, message_head
+from probes.streaming.codec import Name, message_head, messages
 from probes.streaming.connection import StreamProtocolConnection, reason
 
 BLOCKED_AFTER = 1.0
@@ -196,7 +196,7 @@ async def subscribe(
 
     def delivered(chunk: Any, at: float) -> None:
         before = position.take(chunk.chunk_first_offset, chunk.num_records)
-        for number, data in enumerate(chunk.get_messages()):
+        for number, data in messages(chunk):
             if data.startswith(head):
                 read(data[len(head) :], at, before=number < before)
         link.send(schema.Credit(_SUBSCRIPTION, 1))

@@ -164,7 +164,7 @@ def test_a_disk_alarm_blocks_and_nothing_is_sent_meanwhile(streaming, measure, r
                 await seen.until(lambda: seen.outcome("stream").state is ProbeState.BLOCKED, "blocked")
                 blocked = seen.outcome("stream")
             finally:
-                await limit("50MB")
+                await limit("10MB")
             await seen.until_acked("stream", blocked.outcomes["acked"] + blocked.outstanding + 20)
             return blocked, seen.outcome("stream")
 
