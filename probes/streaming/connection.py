@@ -72,7 +72,7 @@ class StreamProtocolConnection:
         self._gone: asyncio.Future[None] = self._loop.create_future()
         self._closing = False
         self._beating: asyncio.TimerHandle | None = None
-        self._heard_at = self._loop.time()
+        self._received_at = self._loop.time()
         self._heartbeat = HEARTBEAT
         self._handlers: dict[type[Any], Callable[[Any, float], None]] = {}
         self.closed: asyncio.Future[BrokerError] = self._loop.create_future()
@@ -218,7 +218,7 @@ class StreamProtocolConnection:
         self._beat()
 
     def _beat(self) -> None:
-        if self._loop.time() - self._heard_at > 2 * self._heartbeat:
+        if self._loop.time() - self._received_at > 2 * self._heartbeat:
             seconds = 2 * self._heartbeat
             self.end(Unreachable(f"{self.where}: {FailurePhrase.NO_HEARTBEAT} for {seconds} s; the connection is dead"))
         if self.closed.done():
@@ -235,7 +235,7 @@ class StreamProtocolConnection:
         raise Unreachable(f"{self.where}: {FailurePhrase.NO_ANSWER} {TIMEOUT:g} s to {doing}")
 
     def _received(self, data: bytes, at: float) -> None:
-        self.read_at, self._heard_at = at, self._loop.time()
+        self.read_at, self._received_at = at, self._loop.time()
         try:
             for frame in self._decoder.feed(data):
                 self._process(frame)

@@ -22,7 +22,7 @@ _FRAME_ROOM = 64
 """Bytes of a frame beside its message, at most."""
 
 
-class StreamPublisher:
+class StreamProtocolPublisher:
     """A connection that publishes to one stream; the broker confirms every message.
 
     Attributes:

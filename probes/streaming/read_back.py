@@ -14,7 +14,7 @@ from probes.probe_connection import ProbeConnection
 from probes.probe_stream import ProbeStream, StreamContext
 from probes.streaming.codec import library
 from probes.streaming.connection import StreamProtocolConnection
-from probes.streaming.publisher import StreamPosition, StreamPublisher, subscribe
+from probes.streaming.publisher import StreamPosition, StreamProtocolPublisher, subscribe
 from probes.streaming.reach import reach
 
 NAME = PROBE.name
@@ -70,7 +70,7 @@ class ReadBackStream(MatchedStream):
                 size = self.stats.who.payload_bytes
                 await subscribe(reader, stream, self._position, size, self._credit, self._read)
                 self._was_measured = True
-                await self._publish_while(StreamPublisher(sender, stream), reader.closed)
+                await self._publish_while(StreamProtocolPublisher(sender, stream), reader.closed)
             finally:
                 await reader.close()
         finally:

@@ -13,7 +13,7 @@ from probes.queues import QueueSpec
 from probes.settings import AmqpSettings, ProbesSettings
 from probes.streaming import codec, publisher
 from probes.streaming.connection import Member, StreamProtocolConnection
-from probes.streaming.publisher import READS_NOTHING, StreamPosition, StreamPublisher, subscribe
+from probes.streaming.publisher import READS_NOTHING, StreamPosition, StreamProtocolPublisher, subscribe
 from probes.streaming.reach import TRIES, reach
 
 SERVER = AmqpSettings(url="amqp://user:hunter2@127.0.0.1:1", stream_port=2).server().streams
@@ -245,7 +245,7 @@ def test_a_connection_without_a_heartbeat_is_dead():
     """After two intervals in which nothing arrived."""
 
     async def scenario(link, socket):
-        link._heard_at -= 31
+        link._received_at -= 31
         link._beat()
         return str(link.closed.result())
 
@@ -289,7 +289,7 @@ def publishing(scenario, answer=lambda key, data: ()):
         return [SCHEMA.DeclarePublisherResponse(number_of(data), 1)] if key == 1 else answer(key, data)
 
     async def run(link, socket):
-        source = StreamPublisher(link, "s")
+        source = StreamProtocolPublisher(link, "s")
         settled = []
         await source.confirms(lambda tag, at, **how: settled.append((tag, at, how["nacked"])), print)
         source.prepare("s", 4)
