@@ -25,7 +25,7 @@ class StreamingSettings(SendingSettings):
 
     rate: float = Field(default=1.0, gt=0, le=RATE_CAP)
     missing_after: Seconds = Field(default=30.0, gt=0)
-    credit: int = Field(default=10, ge=1, le=1000)
+    credit: int = Field(default=100, ge=1, le=10_000)
 
 
 PROBE = Probe(
@@ -35,7 +35,7 @@ PROBE = Probe(
     module="probes.streaming.read_back",
     one_shot=OneShot(
         takes=MESSAGE_OPTIONS | {"stream_port"},
-        settings={**ONE_SHOT_SENDING, "missing_after": UNDECIDED},
+        settings={**ONE_SHOT_SENDING, "missing_after": UNDECIDED, "credit": 1000},
     ),
     protocol="stream",
 )
