@@ -19,6 +19,9 @@ _SIZE = 4
 _SMALLEST = 4
 _RESPONSE, _BATCH = 0x8000, 0x80
 """Bits of the key of a frame, and of the first byte of an entry of a chunk."""
+_REFUSAL, _LONGEST_FIELD = 10, 8
+"""Bytes of key, version, number and code; and of a number in a frame."""
+_OK = b"\0\1"
 
 
 class NotStreams(Exception):
@@ -90,9 +93,11 @@ class FrameDecoder:
         if version != 1:
             raise ValueError(f"version {version}")
         kind = self._rstream.schema.registry[bool(key & _RESPONSE), self._rstream.constants.Key(key & ~_RESPONSE)]
-        content = _Content(raw[4:])
+        # A response that refuses may end after its code, although its class has more fields: they are 0 or empty then.
+        refuses = bool(key & _RESPONSE) and len(raw) == _REFUSAL and raw[-2:] != _OK
+        content = _Content(raw[4:] + bytes(_LONGEST_FIELD if refuses else 0))
         frame = self._rstream.encoding._decode_struct(content, kind, 1)  # noqa: SLF001  see above
-        if content.read():
+        if content.read() and not refuses:
             raise ValueError(f"{kind.__name__} is too long")
         return frame
 

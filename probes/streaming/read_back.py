@@ -46,20 +46,21 @@ class ReadBackStream(MatchedStream):
 
     async def _session(self, name: str) -> None:
         server, stream = self._context.server, self._source.name
+        connect = partial(StreamProtocolConnection.open, name=name)
         # Over AMQP, as the streams of other probes: with their arguments, which the broker compares if there is one.
         helper = await ProbeConnection.open(server, f"{name} (declares its stream)")
         try:
             self.stats.broker = helper.product
-            await helper.declare(self._source)
+            # Before the stream is made, which would be of no use without this port.
+            first = await connect(server.streams)
+            try:
+                await helper.declare(self._source)
+                members = await first.members(stream)
+            except BaseException:
+                await first.close()
+                raise
         finally:
             await helper.close()
-        connect = partial(StreamProtocolConnection.open, name=name)
-        first = await connect(server.streams)
-        try:
-            members = await first.members(stream)
-        except BaseException:
-            await first.close()
-            raise
         sender = await reach(server.streams, [members.leader], f"leader of stream {stream!r}", connect, first)
         try:
             self.stats.connected(sender.product)

@@ -206,7 +206,7 @@ def test_a_sweep_deletes_the_stream_of_a_killed_exporter(streaming):
 
 
 def test_a_broker_without_the_plugin_is_unsupported_and_no_failure(lab_43, measure, run):
-    """One line says what is missing; nothing is doubted, and nothing failed."""
+    """One line says what is missing; nothing is doubted, nothing failed, and no stream is made."""
 
     async def scenario():
         closed = asyncio.get_running_loop().create_server
@@ -218,13 +218,14 @@ def test_a_broker_without_the_plugin_is_unsupported_and_no_failure(lab_43, measu
             await seen.until(
                 lambda: seen.outcome("stream") and seen.outcome("stream").state is ProbeState.UNSUPPORTED, "unsupported"
             )
-            return seen.outcome("stream")
+            return seen, seen.outcome("stream"), await asyncio.to_thread(queues, lab_43)
 
-    outcome = run(scenario())
+    seen, outcome, there = run(scenario())
 
     assert "nothing listens there for the stream protocol; enable the plugin rabbitmq_stream" in outcome.reason
     assert (None, 0) == (outcome.doubtful, sum(outcome.outcomes.values()))
     assert f"RabbitMQ {lab_43.broker}" == outcome.broker
+    assert not {name for name in there if name.startswith(seen.prefix)}
 
 
 def test_the_command_says_what_is_wrong_with_the_port(lab_43):

@@ -1,6 +1,7 @@
 """The parts of the streaming probe that need no broker: frames, offsets, confirms, and the way to a node."""
 
 import asyncio
+import struct
 import sys
 import zlib
 
@@ -168,6 +169,16 @@ def test_what_is_no_frame_is_told(data, told):
     """Another protocol, an unknown frame, another version, a frame that ends too early or late, and a false count."""
     with pytest.raises(codec.NotStreams, match=told):
         list(codec.FrameDecoder(RSTREAM).feed(data))
+
+
+def test_a_refusal_may_end_after_its_code():
+    """So answers RabbitMQ if a virtual host does not exist; a response that grants something is whole."""
+    refused, granted = (struct.pack(">IHHIH", 10, 0x8015, 1, 7, code) for code in (12, 1))
+    (frame,) = codec.FrameDecoder(RSTREAM).feed(refused)
+
+    assert (7, 12, []) == (frame.correlation_id, frame.response_code, frame.properties)
+    with pytest.raises(codec.NotStreams, match="it ends too early"):
+        list(codec.FrameDecoder(RSTREAM).feed(granted))
 
 
 def test_a_login_tells_product_and_address():
