@@ -6,6 +6,8 @@ import sys
 import zlib
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ackscope.errors import MissingPart, Refused, Unreachable, Unsupported
 from probes.catalogue import PROBES, protocol_of
@@ -169,6 +171,30 @@ def test_what_is_no_frame_is_told(data, told):
     """Another protocol, an unknown frame, another version, a frame that ends too early or late, and a false count."""
     with pytest.raises(codec.NotStreams, match=told):
         list(codec.FrameDecoder(RSTREAM).feed(data))
+
+
+@given(st.integers(1, 30), st.booleans(), st.binary(max_size=120))
+def test_any_content_is_a_frame_or_told(key, response, content):
+    """A damaged frame ends the connection with one line, and in no other way."""
+    data = struct.pack(">IHH", 4 + len(content), key | (0x8000 if response else 0), 1) + content
+    try:
+        (frame,) = codec.FrameDecoder(RSTREAM).feed(data)
+    except codec.NotStreams:
+        return
+
+    assert type(frame).__module__ == "rstream.schema"
+
+
+@given(st.integers(0, 6), st.binary(max_size=60))
+def test_any_chunk_is_read_or_told(entries, data):
+    """The same for the messages in a chunk."""
+    made = SCHEMA.Deliver(0, 80, 0, entries, entries, 0, 1, 0, zlib.crc32(data), len(data), 0, 0, data)
+    try:
+        found = list(codec.messages(made))
+    except codec.NotStreams:
+        return
+
+    assert len(found) <= entries
 
 
 def test_a_refusal_may_end_after_its_code():
