@@ -191,6 +191,17 @@ class StreamProtocolConnection:
             self._beating.cancel()
             self._beating = None
 
+    def end_with_stream(self, stream: str) -> None:
+        """End this connection when the broker tells that the stream is not there any more: it serves it no longer."""
+
+        def changed(frame: Any, _: float) -> None:
+            why = _reason(self.rstream, frame.metadata_info.code)
+            self.end(
+                Unreachable(f"{self.where}: stream {stream!r} was deleted, or its leader or replica moved ({why})")
+            )
+
+        self.on_frame(self._schema.MetadataUpdate, changed)
+
     def end(self, error: BrokerError) -> None:
         """Note why the connection is of no use any more; the first reason counts."""
         if not self.closed.done():
@@ -276,11 +287,11 @@ class StreamProtocolConnection:
             return Refused(
                 f"{self.where}: user {address.username!r} may not use virtual host {address.vhost!r}, if it exists"
             )
-        text = f"{self.where}: the broker refuses {doing} ({reason(self.rstream, code)})"
+        text = f"{self.where}: the broker refuses {doing} ({_reason(self.rstream, code)})"
         return Unreachable(text) if code in _CAN_ASK_AGAIN else Refused(text)
 
 
-def reason(rstream: Any, code: int) -> str:
+def _reason(rstream: Any, code: int) -> str:
     """Return the name of a response code, such as "AccessRefused, code 16"."""
     found = rstream.exceptions.ServerError.from_code(code)
     return f"code {code}" if found is rstream.exceptions.ServerError else f"{found.__name__}, code {code}"

@@ -1,22 +1,22 @@
-"""The counterpart of `ProbeConnection` for the stream protocol: publishes to one stream, and reads one."""
+"""The counterpart of `ProbeConnection` for the stream protocol: publishes to one stream."""
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
-from ackscope.errors import Refused, Unreachable
+from ackscope.errors import Refused
 from probes.identity import PERSISTENT
 from probes.probe_connection import SettleCallback
 from probes.queues import QueueSpec
-from probes.streaming.codec import Name, message_head, messages
-from probes.streaming.connection import StreamProtocolConnection, reason
+from probes.streaming.codec import Name, message_head
+from probes.streaming.connection import StreamProtocolConnection
 
 BLOCKED_AFTER = 1.0
 """Seconds without a confirm until the publisher asks something, and without a response until it is blocked."""
 
 READS_NOTHING = "it reads nothing from a publisher over the stream protocol, as in a disk alarm"
 
-_PUBLISHER = _SUBSCRIPTION = 0
+_PUBLISHER = 0
 _UNLIMITED = 1 << 31
 _FRAME_ROOM = 64
 """Bytes of a frame beside its message, at most."""
@@ -83,7 +83,7 @@ class StreamProtocolPublisher:
 
         self._link.on_frame(self._schema.PublishConfirm, confirmed)
         self._link.on_frame(self._schema.PublishError, refused)
-        end_with_stream(self._link, self._stream)
+        self._link.end_with_stream(self._stream)
         # Without a reference: with one, the broker would drop numbers that it has seen before.
         doing = f"publishing to stream {self._stream!r}"
         await self._link.ask(doing, self._schema.DeclarePublisher, _PUBLISHER, "", Name(self._stream))
@@ -142,82 +142,3 @@ class StreamProtocolPublisher:
         if self.blocked:
             self.blocked = False
             self._on_blocked[1]()
-
-
-class ReadCallback(Protocol):
-    """Called for every message that is read; `at` is when its chunk reached this machine, in monotonic seconds."""
-
-    def __call__(self, body: bytes, at: float, *, before: bool) -> None:
-        """Process the message; `before`: its offset is lower than that of the next unread message."""
-        ...
-
-
-class StreamPosition:
-    """How far a stream was read, over all sessions of a probe.
-
-    Attributes:
-        next: offset of the next message; None before the first.
-        begun: whether there was a subscription.
-    """
-
-    def __init__(self) -> None:
-        self.next: int | None = None
-        self.begun = False
-
-    def take(self, first: int, count: int) -> int:
-        """Note that a chunk with so many messages has arrived. Returns how many of them have lower offsets than `next`.
-
-        The broker sends whole chunks, so the first one of a subscription may begin with messages that were read before.
-        Or the stream was deleted, and these offsets are those of a new one.
-        """
-        before = 0 if self.next is None else min(count, max(0, self.next - first))
-        self.next = first + count
-        return before
-
-
-async def subscribe(
-    link: StreamProtocolConnection, stream: str, position: StreamPosition, size: int, credit: int, read: ReadCallback
-) -> None:
-    """Read a stream from now on; in a later session, from where the one before it ended.
-
-    Args:
-        link: a connection to a node with a replica of the stream.
-        stream: its name.
-        position: is moved with every chunk.
-        size: size of the bodies in bytes. Messages of another size are of other runs, and skipped.
-        credit: chunks that the broker may send ahead.
-        read: called with every body.
-
-    Raises:
-        BrokerError: the broker refuses, or does not answer.
-    """
-    schema, kinds = link.rstream.schema, link.rstream.constants.OffsetType
-    head = message_head(link.rstream, size)
-
-    def delivered(chunk: Any, at: float) -> None:
-        before = position.take(chunk.chunk_first_offset, chunk.num_records)
-        for number, data in messages(chunk):
-            if data.startswith(head):
-                read(data[len(head) :], at, before=number < before)
-        link.send(schema.Credit(_SUBSCRIPTION, 1))
-
-    if position.next is not None:
-        begin = schema.OffsetSpec.from_params(kinds.OFFSET, position.next)
-    else:
-        # What an earlier session published may be there and unread: a stream of a probe is small enough to read it all.
-        begin = schema.OffsetSpec.from_params(kinds.FIRST if position.begun else kinds.NEXT, None)
-    link.on_frame(schema.Deliver, delivered)
-    end_with_stream(link, stream)
-    doing = f"reading stream {stream!r}"
-    await link.ask(doing, schema.Subscribe, _SUBSCRIPTION, Name(stream), begin, credit, [])
-    position.begun = True
-
-
-def end_with_stream(link: StreamProtocolConnection, stream: str) -> None:
-    """End a connection when the broker tells that its stream is not there any more: it has ended its use of it."""
-
-    def changed(frame: Any, _: float) -> None:
-        why = reason(link.rstream, frame.metadata_info.code)
-        link.end(Unreachable(f"{link.where}: stream {stream!r} was deleted, or its leader or replica moved ({why})"))
-
-    link.on_frame(link.rstream.schema.MetadataUpdate, changed)

@@ -14,8 +14,9 @@ from probes.probe_connection import ProbeConnection
 from probes.probe_stream import ProbeStream, StreamContext
 from probes.streaming.codec import library
 from probes.streaming.connection import StreamProtocolConnection
-from probes.streaming.publisher import StreamPosition, StreamProtocolPublisher, subscribe
+from probes.streaming.publisher import StreamProtocolPublisher
 from probes.streaming.reach import reach
+from probes.streaming.reader import StreamPosition, subscribe
 
 NAME = PROBE.name
 _STREAM = "stream"

@@ -16,8 +16,9 @@ from probes.queues import QueueSpec
 from probes.settings import AmqpSettings, ProbesSettings
 from probes.streaming import codec, publisher
 from probes.streaming.connection import Member, StreamProtocolConnection
-from probes.streaming.publisher import READS_NOTHING, StreamPosition, StreamProtocolPublisher, subscribe
+from probes.streaming.publisher import READS_NOTHING, StreamProtocolPublisher
 from probes.streaming.reach import TRIES, reach
+from probes.streaming.reader import StreamPosition, subscribe
 
 SERVER = AmqpSettings(url="amqp://user:hunter2@127.0.0.1:1", stream_port=2).server().streams
 RSTREAM = codec.library()
@@ -254,7 +255,7 @@ def test_what_the_broker_ends_is_told(frame, told):
     """A closed connection, and a stream that is not there any more; the close is answered."""
 
     async def scenario(link, socket):
-        publisher.end_with_stream(link, "s")
+        link.end_with_stream("s")
         socket.arrives(frame)
         return link.alive, str(link.closed.result()), [int.from_bytes(data[4:6], "big") for data in socket.sent]
 
