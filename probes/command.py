@@ -22,6 +22,7 @@ _EPILOG = f"""probes:
                (stop their exporter first, or it declares them again)
 
 The probes over AMQP 1.0 need RabbitMQ 4.0 or later, and the extra "amqp10".
+The probe streaming needs the plugin rabbitmq_stream, and the extra "streams".
 
 exit code:
   0  measured; every message and step succeeded
@@ -75,6 +76,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--prefetch", metavar="N,N,...", help="prefetch probe: values to measure, such as 1,10,100,unlimited"
+    )
+    parser.add_argument(
+        "--stream-port",
+        type=int,
+        metavar="PORT",
+        help="streaming probe: port of the stream protocol (default 5552; 5551 with amqps://)",
     )
     parser.add_argument("--prefix", default=DEFAULT_PREFIX, help=f"prefix of queue names (default {DEFAULT_PREFIX})")
     parser.add_argument(

@@ -27,14 +27,18 @@ class Matcher:
 
     A confirmed message is complete when it is delivered, or `missing_after` seconds after it was sent. A message with
     another outcome is complete immediately, with the deliveries known by then.
+
+    Args:
+        missing_after: seconds.
+        redelivers: whether the protocol tells that a delivery is not the first; otherwise none is counted as such.
     """
 
-    def __init__(self, missing_after: float) -> None:
-        self._limit = missing_after
+    def __init__(self, missing_after: float, *, redelivers: bool = True) -> None:
+        self._limit, self._redelivers = missing_after, redelivers
         self._confirmed: OrderedDict[_Key, Settled] = OrderedDict()
         self._seen: OrderedDict[_Key, _Seen] = OrderedDict()
         self._highest: _Key = (0, 0)
-        self.counts = DeliveryCounts()
+        self.counts = DeliveryCounts(redeliveries=0 if redelivers else None)
 
     @property
     def pending(self) -> int:
@@ -64,7 +68,9 @@ class Matcher:
         seen.redelivered = seen.redelivered or redelivered
         counts = self.counts
         self.counts = DeliveryCounts(
-            counts.redeliveries + redelivered, counts.duplicates + again, counts.out_of_order + (late and not again)
+            None if counts.redeliveries is None else counts.redeliveries + redelivered,
+            counts.duplicates + again,
+            counts.out_of_order + (late and not again),
         )
         settled = self._confirmed.pop(key, None)
         return None if settled is None else self._entry(key, settled)
@@ -85,4 +91,5 @@ class Matcher:
         if seen is None:
             awaited = settled.outcome is Outcome.ACKED
             return MessageEntry(key[0], settled, deliveries=0 if awaited else None)
-        return MessageEntry(key[0], settled, seen.first - settled.sent, seen.count, seen.redelivered, seen.out_of_order)
+        redelivered = seen.redelivered if self._redelivers else None
+        return MessageEntry(key[0], settled, seen.first - settled.sent, seen.count, redelivered, seen.out_of_order)

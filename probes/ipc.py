@@ -1,7 +1,7 @@
 """The line protocol between the exporter and the probe process. Both sides use this encoder and decoder.
 
 To the child (its stdin), one line:
-`{"targets": [{"cluster", "amqp": {"url", "nodes", "ca_file", "verify"}, "probes": {...}}]}`.
+`{"targets": [{"cluster", "amqp": {"url", "nodes", "ca_file", "verify", "stream_port"}, "probes": {...}}]}`.
 From the child (its stdout), lines: `{"kind": "messages" | "bursts" | "steps" | "outcomes", "cluster", "rows": [...]}`.
 """
 
@@ -75,6 +75,7 @@ class ProbeTarget:
                 "nodes": {name: full_url(node.address) for name, node in self.amqp.node_servers().items()},
                 "ca_file": None if server.ca_file is None else str(server.ca_file),
                 "verify": server.verify,
+                "stream_port": server.stream_port,
             },
             "probes": self.probes.model_dump(mode="json"),
         }

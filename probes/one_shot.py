@@ -5,12 +5,12 @@ import asyncio
 import os
 import secrets
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from ackscope.cli import print_json
 from ackscope.clock import SystemClock
-from probes.amqp10.connection import library
+from probes.amqp10 import connection as amqp10
 from probes.catalogue import PROBES, handshake
 from probes.catalogue.probe import UNDECIDED
 from probes.instrument import LoopLag, run_without_gc
@@ -20,7 +20,15 @@ from probes.probe_stream import ProbeStream, StreamContext
 from probes.report import StreamReport, document, text
 from probes.runner import Runner, make_streams
 from probes.settings import AmqpServer, ProbesSettings
+from probes.streaming import codec
 from probes.sweep import sweep
+
+_LIBRARIES: Mapping[str, Callable[[], object]] = {
+    "amqp091": lambda: None,
+    "amqp10": amqp10.library,
+    "stream": codec.library,
+}
+"""By protocol: what raises `MissingPart` if the library of a probe is not installed."""
 
 
 def run(args: argparse.Namespace, settings: ProbesSettings, server: AmqpServer) -> int:
@@ -70,8 +78,7 @@ async def _measure(
 ) -> tuple[list[StreamReport], list[str]]:
     """Run the streams and delete their queues. Returns a report per stream, and a sentence per remaining queue."""
     loop, stop, clock = asyncio.get_running_loop(), asyncio.Event(), SystemClock()
-    if PROBES[args.name].protocol == "amqp10":
-        library()
+    _LIBRARIES[PROBES[args.name].protocol]()
     if args.name != handshake.PROBE.name:
         # Fail early if the broker cannot be used. A handshake does not, because the failure is what it measures.
         await (await ProbeConnection.open(server, f"ackscope-probe {args.name}")).close()

@@ -11,7 +11,7 @@ from probes.settings import ProbesSettings
 
 RATE = 50.0
 
-_CHECKED = ("rate", "every", "payload", "queue_type", "stream", "strategy", "processing", "prefetch")
+_CHECKED = ("rate", "every", "payload", "queue_type", "stream", "strategy", "processing", "prefetch", "stream_port")
 _KEYS = {"rate": "--rate", "control_rate": "--rate", "payload_bytes": "--payload", "prefix": "--prefix"}
 _KEYS |= {"interval": "--every"}
 

@@ -137,7 +137,7 @@ class RedeliveryStream(ScriptedStream[PublisherConsumerPair]):
         deliveries = channel.frames(Delivery)
         counts = self.stats.deliveries or DeliveryCounts()
         again = sum(delivery.redelivered for delivery in deliveries)
-        self.stats.deliveries = counts._replace(redeliveries=counts.redeliveries + again)
+        self.stats.deliveries = counts._replace(redeliveries=(counts.redeliveries or 0) + again)
         return deliveries
 
 

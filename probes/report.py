@@ -141,8 +141,14 @@ class StreamReport:
         outcome = self.outcome
         if outcome.missing is None:
             return []
-        again = f"duplicates {outcome.duplicates}  redelivered {outcome.redeliveries}"
-        return [f"  delivered  missing {outcome.missing}  {again}  out of order {outcome.out_of_order}"]
+        counts = {
+            "missing": outcome.missing,
+            "duplicates": outcome.duplicates,
+            "redelivered": outcome.redeliveries,
+            "out of order": outcome.out_of_order,
+        }
+        known = (f"{name} {count}" for name, count in counts.items() if count is not None)
+        return [f"  delivered  {'  '.join(known)}"]
 
     def _prefetch(self) -> list[str]:
         outcome = self.outcome

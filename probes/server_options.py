@@ -31,8 +31,17 @@ def server_of(args: argparse.Namespace) -> AmqpServer:
         raise UsageError("--ca-file and --no-verify: only for TLS; use an amqps:// address")
     try:
         settings = AmqpSettings.model_validate(
-            {"url": args.amqp, "password": password, "ca_file": args.ca_file, "verify": not args.no_verify}
+            {
+                "url": args.amqp,
+                "password": password,
+                "ca_file": args.ca_file,
+                "verify": not args.no_verify,
+                # Only `ackscope probe` has this option.
+                "stream_port": getattr(args, "stream_port", None),
+            }
         )
     except ValidationError as error:
-        raise UsageError(f"--amqp: {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
+        first = error.errors()[0]
+        option = "--stream-port" if first["loc"] == ("stream_port",) else "--amqp"
+        raise UsageError(f"{option}: {first['msg'].removeprefix('Value error, ')}") from None
     return settings.server()

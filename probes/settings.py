@@ -18,6 +18,7 @@ from probes.catalogue.probe import Probe
 DEFAULT_PREFIX = "ackscope.probe"
 """Names of all objects of probes on a broker begin with this prefix and a dot."""
 
+_STREAM_PORT, _STREAM_PORT_TLS = 5552, 5551
 _NODE = re.compile(r"[A-Za-z0-9_.@-]{1,200}")
 
 
@@ -27,12 +28,20 @@ class AmqpServer:
 
     Attributes:
         tls_name: the name in its certificate, if it differs from the host (behind a relay).
+        stream_port: port of the stream protocol; None: 5552, or 5551 with TLS.
     """
 
     address: Address
     ca_file: Path | None = None
     verify: bool = True
     tls_name: str | None = None
+    stream_port: int | None = None
+
+    @property
+    def streams(self) -> "AmqpServer":
+        """The same broker at its port of the stream protocol."""
+        port = self.stream_port or (_STREAM_PORT_TLS if self.address.tls else _STREAM_PORT)
+        return replace(self, address=replace(self.address, port=port))
 
 
 class AmqpSettings(Settings):
@@ -41,6 +50,8 @@ class AmqpSettings(Settings):
     Attributes:
         nodes: node name -> its own address, for the probes that measure node by node; user, password and virtual host
             are those of the cluster where the address names none.
+        stream_port: port of the stream protocol on the host of `url`, for the probe `streaming`; TLS as in `url`; none:
+            5552, or 5551 with TLS.
     """
 
     url: SecretStr
@@ -50,6 +61,7 @@ class AmqpSettings(Settings):
     password_file: Path | None = None
     ca_file: Path | None = None
     verify: bool = True
+    stream_port: int | None = Field(default=None, ge=1, le=65_535)
 
     @field_validator("url")
     @classmethod
@@ -79,9 +91,7 @@ class AmqpSettings(Settings):
             ConfigError: the password file cannot be read.
         """
         main = self.server()
-        return {
-            name: AmqpServer(_filled(url, main.address), self.ca_file, self.verify) for name, url in self.nodes.items()
-        }
+        return {name: replace(main, address=_filled(url, main.address)) for name, url in self.nodes.items()}
 
     def server(self) -> AmqpServer:
         """The broker with its credentials resolved.
@@ -99,7 +109,7 @@ class AmqpSettings(Settings):
             password=base.password if password is None else password,
             vhost=base.vhost,
         )
-        return AmqpServer(address, self.ca_file, self.verify)
+        return AmqpServer(address, self.ca_file, self.verify, stream_port=self.stream_port)
 
 
 def _filled(url: SecretStr, main: Address) -> Address:

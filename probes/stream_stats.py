@@ -34,9 +34,9 @@ class MessageEntry(NamedTuple):
 
 
 class DeliveryCounts(NamedTuple):
-    """Counts of deliveries since the start."""
+    """Counts of deliveries since the start; `redeliveries` is None if the protocol does not tell them."""
 
-    redeliveries: int = 0
+    redeliveries: int | None = 0
     duplicates: int = 0
     out_of_order: int = 0
 

@@ -32,6 +32,12 @@ def settle_settings(queue_types: list[str], rate: float) -> ProbesSettings:
     return ProbesSettings.model_validate({"enabled": ["settle"], "settle": settle})
 
 
+def streaming_settings(rate: float) -> ProbesSettings:
+    """Return settings of the streaming probe alone."""
+    streaming = {"rate": rate, "max_outstanding": 20_000}
+    return ProbesSettings.model_validate({"enabled": ["streaming"], "streaming": streaming})
+
+
 class ProbeProcess:
     """A probe process that measures while the block runs.
 
@@ -41,10 +47,14 @@ class ProbeProcess:
 
     Args:
         before: command prefix, such as `nice -n -5`.
+        stream_port: port of the stream protocol.
     """
 
-    def __init__(self, amqp: str, probes: ProbesSettings, before: tuple[str, ...] = ()) -> None:
-        self._document = encode_targets([ProbeTarget(CLUSTER, AmqpSettings(url=SecretStr(amqp)), probes)])
+    def __init__(
+        self, amqp: str, probes: ProbesSettings, before: tuple[str, ...] = (), stream_port: int | None = None
+    ) -> None:
+        target = AmqpSettings(url=SecretStr(amqp), stream_port=stream_port)
+        self._document = encode_targets([ProbeTarget(CLUSTER, target, probes)])
         self._before = before
         self.messages: list[MessageRecord] = []
         self.bursts: list[AckBurst] = []

@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from ackscope.clock import Clock
 from ackscope.log import get_logger, redact
+from probes.catalogue import PROBES
 from probes.settings import AmqpServer, AmqpSettings
 
 log = get_logger(__name__)
@@ -166,4 +167,6 @@ def cli_arguments(order: OnDemandRequest, server: AmqpServer, prefix: str) -> li
         arguments += ["--ca-file", str(server.ca_file)]
     if address.tls and not server.verify:
         arguments.append("--no-verify")
+    if server.stream_port is not None and "stream_port" in PROBES[order.probe].one_shot.takes:
+        arguments += ["--stream-port", str(server.stream_port)]
     return [*arguments, "--json"] if order.as_json else arguments

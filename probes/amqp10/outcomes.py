@@ -197,7 +197,7 @@ class OutcomesStream(ScriptedStream[Amqp10Pair]):
     def _count(self, link: Amqp10Receiver) -> None:
         counts = self.stats.deliveries or DeliveryCounts()
         again = sum(not received.first_acquirer for received in link.deliveries)
-        self.stats.deliveries = counts._replace(redeliveries=counts.redeliveries + again)
+        self.stats.deliveries = counts._replace(redeliveries=(counts.redeliveries or 0) + again)
 
     @staticmethod
     def _release(link: Amqp10Receiver, held: Received) -> float:

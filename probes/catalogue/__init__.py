@@ -28,5 +28,5 @@ NOT_ACKED_BY_DESIGN = tuple(name for name, probe in PROBES.items() if probe.expe
 
 
 def protocol_of(name: str) -> str:
-    """Return the protocol that a probe speaks: "amqp091", also for one of another version, or "amqp10"."""
+    """Return the protocol that a probe speaks: "amqp091" (also for one of another version), "amqp10" or "stream"."""
     return PROBES[name].protocol if name in PROBES else "amqp091"

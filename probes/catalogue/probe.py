@@ -99,7 +99,8 @@ class Probe(Generic[S]):
         module: module with `streams(settings, context)`, which makes its streams.
         one_shot: defaults of a one-shot run.
         expected: outcome of its messages on a healthy broker.
-        protocol: what it speaks. AMQP 1.0 needs the extra `amqp10`, and such a probe runs only where it is asked for.
+        protocol: what it speaks. AMQP 1.0 needs the extra `amqp10`, the stream protocol `streams`; such a probe runs
+            only where it is asked for.
         on_nodes: whether it also runs against every node with its own address.
     """
 
@@ -109,7 +110,7 @@ class Probe(Generic[S]):
     module: str
     one_shot: OneShot
     expected: Outcome = Outcome.ACKED
-    protocol: Literal["amqp091", "amqp10"] = "amqp091"
+    protocol: Literal["amqp091", "amqp10", "stream"] = "amqp091"
     on_nodes: bool = False
 
     @property

@@ -36,7 +36,8 @@ RUNNING = gauge("ackscope_probe_running", "1 while the stream is measuring.", "p
 STATE = gauge(
     "ackscope_probe_state",
     "1 for the state of the stream: connecting, running, blocked (the broker blocks publishers: see its "
-    "alarms), failed (it cannot measure; /api/v1/probes says why), unsupported (not by this version of the broker).",
+    "alarms), failed (it cannot measure; /api/v1/probes says why), unsupported (by this version of the broker, or "
+    "without a plugin).",
     "probes",
     *_LABELS,
     "state",
@@ -68,8 +69,8 @@ AGE = gauge(
 )
 PROTOCOL = gauge(
     "ackscope_probe_protocol",
-    "Always 1, for the protocol that the stream speaks (protocol: amqp091, amqp10). Join it to the other metrics of a "
-    "probe to compare protocols.",
+    "Always 1, for the protocol that the stream speaks (protocol: amqp091, amqp10, stream). Join it to the other "
+    "metrics of a probe to compare protocols.",
     "probes",
     *_LABELS,
     "protocol",

@@ -169,7 +169,7 @@ WRONG = [
         f"{SHOP}probes: {{enabled: [confirms]}}\n",
         (
             "probes.enabled: unknown probe 'confirms', did you mean 'confirm'?; "
-            "known: confirm, delivery, settle, handshake, outcomes, prefetch, redelivery, rtt, nack, reject"
+            "known: confirm, delivery, settle, streaming, handshake, outcomes, prefetch, redelivery, rtt, nack, reject"
         ),
     ),
     (f"{SHOP}metrics: {{names: kbudde}}\n", "metrics.names: must be 'official', 'rabbitmq_exporter' or 'both'"),

@@ -23,6 +23,7 @@ def test_a_probe_that_is_refused_by_design_is_no_failure():
 
 def test_probes_that_act_like_applications_come_first():
     """Then those that time steps, and last those whose messages are refused."""
-    assert ["confirm", "delivery", "settle", "handshake"] == list(PROBES)[:4]
+    assert ["confirm", "delivery", "settle", "streaming", "handshake"] == list(PROBES)[:5]
     assert ["nack", "reject"] == list(PROBES)[-2:]
-    assert {"confirm", "delivery", "settle", "nack", "reject"} == {name for name, each in PROBES.items() if each.sends}
+    sending = {"confirm", "delivery", "settle", "streaming", "nack", "reject"}
+    assert sending == {name for name, each in PROBES.items() if each.sends}

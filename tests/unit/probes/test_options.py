@@ -30,10 +30,11 @@ def test_every_probe_has_settings_without_any_option(name):
     [
         (
             ("rtt", "--rate", "3"),
-            "--rate: does not apply to the rtt probe (only to confirm, delivery, settle, nack, reject)",
+            "--rate: does not apply to the rtt probe (only to confirm, delivery, settle, streaming, nack, reject)",
         ),
         (("handshake", "--queue-type", "quorum"), "--queue-type: does not apply to the handshake probe (only to"),
         (("confirm", "--every", "1s"), "--every: does not apply to the confirm probe"),
+        (("confirm", "--stream-port", "1"), "--stream-port: does not apply to the confirm probe (only to streaming)"),
         (("delivery", "--prefetch", "1"), "--prefetch: does not apply to the delivery probe (only to prefetch)"),
     ],
 )

@@ -162,7 +162,7 @@ def test_nodes_arrive_with_their_credentials_resolved():
 
 
 def test_the_document_has_the_agreed_shape():
-    """Cluster, amqp with url, nodes, ca_file and verify, and the settings of the probes."""
+    """Cluster, amqp with url, nodes, ca_file, verify and stream_port, and the settings of the probes."""
     document = target(url="amqps://u:p@[::1]", ca_file="/ca.pem", verify=False).to_json()
 
     assert document["cluster"] == "shop"
@@ -171,6 +171,7 @@ def test_the_document_has_the_agreed_shape():
         "nodes": {},
         "ca_file": "/ca.pem",
         "verify": False,
+        "stream_port": None,
     }
     assert document["probes"]["prefix"] == "my.probes"
 

@@ -1,5 +1,6 @@
 import pytest
 
+from diagnosis.text import render
 from tests.unit.diagnosis.pictures import queue
 from tests.unit.diagnosis.probing.heard import heard, of, one, outcome
 
@@ -49,3 +50,19 @@ def test_a_policy_that_takes_nothing_away_explains_nothing():
 def test_streams_that_miss_nothing_now_are_left_alone(fields):
     """The count starts with the probe; the last minute must have contributed to it."""
     assert [] == of(RULE, heard(lossy(**fields), parts=own()))
+
+
+def test_from_a_stream_no_other_reader_takes_anything():
+    """Its readers are no disturbance, and the number of its messages is no evidence; retention may explain a loss."""
+    lost = outcome("streaming", "stream", queue_type="stream", missing=3, success=False, outcomes={"acked": 100})
+
+    def read(**fields):
+        own_stream = queue("ackscope.probe.streaming.stream", type="stream", consumers=2, **fields)
+        return one(RULE, heard(lost, parts={"queues": (own_stream,)}))
+
+    finding, limited = read(), read(policy="all", effective_policy={"max-age": "1s"})
+
+    assert ("critical", "streaming.stream") == (finding.severity, finding.subject.name)
+    assert ["missing"] == [each.key for each in finding.evidence]
+    assert {"policy": "all", "limits": ["max-age 1s"]} == limited.facts["disturbance"]
+    assert "Reading removes nothing from a stream" in render(finding).cause

@@ -109,3 +109,12 @@ def test_tls_is_as_the_configuration_has_it(changes, expected):
 
     assert expected == reported[reported.index("p") + 1 :]
     assert "2.000s" == reported[reported.index("--for") + 1]
+
+
+@pytest.mark.parametrize(("probe", "expected"), [("streaming", ["--stream-port", "7000"]), ("rtt", [])])
+def test_the_port_of_streams_is_for_the_probe_that_uses_it(probe, expected):
+    """The command refuses an option that would be ignored."""
+    server = AmqpSettings.model_validate({"url": "amqp://host", "stream_port": 7000}).server()
+    reported = cli_arguments(order(probe=probe, as_json=False), server, "p")
+
+    assert expected == reported[reported.index("p") + 1 :]
