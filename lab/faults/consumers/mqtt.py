@@ -78,7 +78,7 @@ def _share_id(fault: Fault) -> None:
 
 
 def _spec(name: str, rule: str, summary: str, inject: Callable[[Fault], None], **more: Any) -> FaultSpec:
-    return native_spec(name, rule, summary, _queue(f"fault-{name}"), inject, **more)
+    return native_spec(name, rule, summary, _queue(f"fault-{name}"), inject, protocol="MQTT", **more)
 
 
 SPECS = (

@@ -92,7 +92,7 @@ def _churn(fault: Fault) -> None:
 
 
 def _spec(name: str, rule: str, summary: str, inject: Callable[[Fault], None], **more: Any) -> FaultSpec:
-    return native_spec(name, rule, summary, f"fault.{name}", inject, **more)
+    return native_spec(name, rule, summary, f"fault.{name}", inject, protocol="stream", **more)
 
 
 SPECS = (
