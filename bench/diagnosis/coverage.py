@@ -40,7 +40,10 @@ clients. It is generated from the results of these runs, which are in `bench/dia
 """
 
 _WORDS = (
-    ("named", f"the rule reported the fault, about the right object, while it was held ({WITHIN:.0f} s or a little longer)"),
+    (
+        "named",
+        f"the rule reported the fault, about the right object, while it was held ({WITHIN:.0f} s or a little longer)",
+    ),
     ("named, no client", "the same, but the finding does not name the client (AMQP 1.0, stream, MQTT)"),
     ("inconclusive", "the rule reported that it cannot judge, and why: see [Reasons](#reasons)"),
     ("**silent**", "the fault was played, and the rule reported nothing: see [Silent](#silent)"),
@@ -131,6 +134,7 @@ def page(found: Sequence[Column]) -> str:
         "",
         _NOTES,
         *_summary(found),
+        *_by_protocol(shown),
         *_rules(shown),
         *_silent(shown),
         *_reasons(shown),
@@ -165,6 +169,30 @@ def _summary(found: Iterable[Column]) -> Iterator[str]:
         rows.append([", ".join(brokers), _HEADS[column.source][1], *map(str, numbers), span])
     yield from _table(heads, rows)
     yield ""
+
+
+def _by_protocol(shown: Sequence[Column]) -> Iterator[str]:
+    """One row per protocol of the clients."""
+    yield "Named, of the faults that were played, by the protocol of their clients:\n"
+    rows = [
+        [
+            protocol,
+            *(_share([spec for spec in column.faults() if spec.protocol == protocol], column) for column in shown),
+        ]
+        for protocol in PROTOCOLS
+    ]
+    yield from _table(("clients", *(column.head for column in shown)), rows)
+    yield ""
+
+
+def _share(specs: Sequence[FaultSpec], column: Column) -> str:
+    outcomes = Counter(found.outcome for spec in specs if (found := column.result(spec)))
+    if not outcomes:
+        return NOT_PLAYED if specs else NO_FAULT
+    alone = sum(column.word(spec) == NAMED_ALONE for spec in specs)
+    counts = {"without client": alone, **{word: outcomes[word] for word in ("inconclusive", "silent")}}
+    rest = (f", {number} {word}" for word, number in counts.items() if number)
+    return f"{outcomes['named']} of {outcomes.total()}{''.join(rest)}"
 
 
 def _rules(shown: Sequence[Column]) -> Iterator[str]:
@@ -215,7 +243,8 @@ def _reasons(shown: Sequence[Column]) -> Iterator[str]:
     for reason, found in sorted(_by_reason(shown).items()):
         rules = ", ".join(f"[{rule}]" for rule in sorted({result.rule for result in found}))
         yield f"### {reason}\n"
-        yield fill(found[0].because, _WIDTH, break_long_words=False, break_on_hyphens=False) + "\n"
+        because = min((result.because for result in found), key=len)
+        yield fill(because, _WIDTH, break_long_words=False, break_on_hyphens=False) + "\n"
         yield fill(f"Rules: {rules}.", _WIDTH, break_long_words=False, break_on_hyphens=False) + "\n"
 
 

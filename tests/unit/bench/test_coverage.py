@@ -107,6 +107,18 @@ def test_protocols_are_rows_of_their_own():
     ] == [[cell.strip() for cell in row] for row in rows]
 
 
+def test_named_faults_are_counted_by_protocol():
+    """Of those that were played; 3.10 has no MQTT fault."""
+    left_open = result("amqp10-rejects", "inconclusive", reason="outcomes_not_reported")
+    alone = result("amqp10-no-credit", client="other")
+    text = page([column(result("amqp10-slow"), alone, left_open), column(result("stuck-consumer"), version="3.10")])
+    shown = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.count("|") == 4]
+
+    assert ["AMQP 0-9-1", "not played", "1 of 1"] in shown
+    assert ["AMQP 1.0", "2 of 3, 1 without client, 1 inconclusive", "-"] in shown
+    assert ["MQTT", "not played", "-"] in shown
+
+
 def test_several_faults_of_a_rule_are_counted():
     """Without those that the version does not have."""
     named = [result(name) for name in ("channel-limit-reached", "connection-limit-reached")]
