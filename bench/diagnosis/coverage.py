@@ -64,7 +64,7 @@ _COLUMNS = (
 _NOTES = """\
 A number before a word counts faults. Columns without any recorded run are left out, except in the summary. Clients are
 those of the fault. Faults of nodes, clusters and settings have no client of their own; they count as AMQP 0-9-1, which
-the sample workload uses.
+the sample workload uses. In the summary, *faults* are those that the lab has for the version.
 """
 
 _FOOTER = """\
