@@ -32,6 +32,7 @@ class Row:
 
     Attributes:
         seconds: from its being in effect to its finding; None without a finding.
+        reported: the same, for a finding that need not name the client.
         severity: of its first finding.
         source: what the exporter has.
         rule: the rule that should name it.
@@ -60,6 +61,7 @@ class Row:
     rule: str = ""
     protocol: Protocol = "AMQP 0-9-1"
     seconds: float | None = None
+    reported: float | None = None
     severity: str = ""
     clients: list[str] = field(default_factory=list)
     client: ClientNamed = ""
@@ -262,7 +264,7 @@ def _ask_why(stage: Scene, held: Sequence[Held], rows: dict[str, Row]) -> None:
     """Note for faults that were not named why their rules cannot tell."""
     unsure = stage.unsure()
     for item in held:
-        if rows[item.spec.name].seconds is None:
+        if rows[item.spec.name].reported is None:
             reasons = [each for each in unsure if item.is_left_open_by(each)]
             if reasons:
                 rows[item.spec.name].unsure = reasons[0]["because"]
@@ -281,15 +283,17 @@ def _compare(alerts: set[Alert], held: Sequence[Held], rows: dict[str, Row]) -> 
 
 
 def _see(item: Held, found: Sequence[tuple[FindingDocument, FindingDocument | None]], row: Row) -> None:
-    for each, under in found:
-        if item.is_named_by(each):
-            row.clients = each["involved"]["clients"] or row.clients
-            row.client = item.client_in(row.clients)
-            if row.seconds is not None:
-                return
-            row.seconds, row.severity = time.monotonic() - item.since, each["severity"]
-            row.under = under["rule"] if under else ""
-            return
+    reported = [pair for pair in found if item.is_reported_by(pair[0])]
+    named = [pair for pair in reported if item.is_named_by(pair[0])]
+    if not reported:
+        return
+    seconds, (each, under) = time.monotonic() - item.since, (named or reported)[0]
+    row.clients = each["involved"]["clients"] or row.clients
+    row.client = item.client_in(row.clients)
+    if row.reported is None or (named and row.seconds is None):
+        row.severity, row.under = each["severity"], under["rule"] if under else ""
+    row.reported = seconds if row.reported is None else row.reported
+    row.seconds = seconds if named and row.seconds is None else row.seconds
 
 
 def _once(stage: Scene, held: Sequence[Held], rows: dict[str, Row]) -> None:

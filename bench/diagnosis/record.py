@@ -68,11 +68,12 @@ class FaultResult:
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "FaultResult":
         """Return the result in a row of `bench.diagnosis.faults --json`."""
-        named = row["seconds"] is not None
+        seconds = row["reported"] if row["seconds"] is None else row["seconds"]
+        named = seconds is not None
         known = {each.name: row[each.name] for each in fields(cls) if each.name in row}
         own = {
             "outcome": "named" if named else "inconclusive" if row["reason"] else "silent",
-            "seconds": round(row["seconds"]) if named else None,
+            "seconds": round(seconds) if named else None,
             "client": row["client"] if named else "",
             "because": _ADDRESS.sub("HOST:PORT", row["unsure"]),
             # A subject may be a connection with its ports.

@@ -65,16 +65,20 @@ class Held:
     subject: dict[str, str | None]
     since: float
 
-    def is_named_by(self, finding: FindingDocument) -> bool:
-        """Return whether a finding names this fault, with the right rule, subject and client."""
+    def is_reported_by(self, finding: FindingDocument) -> bool:
+        """Return whether a finding is about this fault, with the right rule and subject."""
         subject = finding["subject"]
         return (
             finding["rule"] == self.spec.rule
             and subject["kind"] == self.subject["kind"]
             and self.subject["name"] in {"", subject["name"]}
             and (subject["vhost"] is None or self.subject["vhost"] in {None, subject["vhost"]})
-            and (not self.spec.client or self.spec.client in finding["involved"]["clients"])
         )
+
+    def is_named_by(self, finding: FindingDocument) -> bool:
+        """Return whether a finding names this fault, with the right rule, subject and client."""
+        known = not self.spec.client or self.spec.client in finding["involved"]["clients"]
+        return known and self.is_reported_by(finding)
 
     def is_left_open_by(self, unsure: FindingDocument) -> bool:
         """Return whether the rule of this fault says that it cannot tell, and names its subject or its client.

@@ -18,7 +18,7 @@ _WORKERS, _LIVES = 5, 8.0
 
 
 def _clients(fault: Fault) -> StreamConnections:
-    clients = StreamConnections(fault.address, listener(fault.ask, "stream"))
+    clients = StreamConnections(fault.address, listener(fault.ask, "stream", fault.control))
     fault.later(clients.close)
     return clients
 

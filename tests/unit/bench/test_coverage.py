@@ -7,7 +7,7 @@ import pytest
 
 from ackscope.errors import UsageError
 from bench.diagnosis.coverage import Column, columns, page
-from bench.diagnosis.faults import Row
+from bench.diagnosis.faults import Row, _see
 from bench.diagnosis.record import RESULTS, FaultResult, read_results, record, results_file
 from bench.diagnosis.scene import SOURCES, Held, never_read
 from lab.brokers import SUITES, minor
@@ -182,6 +182,10 @@ def row(**fields):
     [
         ({"seconds": 21.6, "severity": "info", "client": "right"}, result("amqp10-slow", seconds=22, severity="info")),
         (
+            {"reported": 9.2, "severity": "info", "client": "other"},
+            result("amqp10-slow", seconds=9, severity="info", client="other"),
+        ),
+        (
             {"reason": "not_read", "unsure": "sessions never read (127.0.0.1:5672 refused)"},
             result("amqp10-slow", "inconclusive", reason="not_read", because="sessions never read (HOST:PORT refused)"),
         ),
@@ -206,6 +210,30 @@ def test_a_rule_that_cannot_run_at_all_leaves_its_fault_open():
     assert ["right", "other", ""] == [
         held.client_in(each) for each in (["shop", "fault-amqp10-slow"], ["shop"], [])
     ]  # fmt: skip
+
+
+def test_a_finding_without_the_client_is_a_result_of_its_own():
+    """It is about the right object; a later one that names the client counts as well."""
+    held = Held(FAULTS["mqtt-slow"], {"kind": "queue", "vhost": "/", "name": "q"}, 0.0)
+    subject = {"kind": "queue", "vhost": "/", "name": "q"}
+    alone, other = (
+        {"rule": "slow-consumer", "severity": "info", "subject": subject, "involved": {"clients": clients}}
+        for clients in ([], ["fault-mqtt-slow"])
+    )
+    seen = Row(broker="4.3.6", nodes=1, fault="mqtt-slow")
+    _see(held, [({**alone, "rule": "stuck-consumer"}, None)], seen)
+
+    assert (None, None) == (seen.reported, seen.seconds)
+
+    _see(held, [(alone, None)], seen)
+    first = seen.reported
+
+    assert (None, "") == (seen.seconds, seen.client)
+
+    _see(held, [(alone, None), ({**other, "severity": "warning"}, None)], seen)
+
+    assert (first, "right", "warning") == (seen.reported, seen.client, seen.severity)
+    assert seen.seconds is not None
 
 
 def test_what_a_source_never_has_is_known_from_the_pages_of_the_rules():
