@@ -46,8 +46,8 @@ _WHOLE_RULE = {
 }  # fmt: skip
 """Reasons for which a rule judges nothing at all, so they name no object (`diagnosis/preconditions.py`)."""
 
-_METRICS_FAMILIES = frozenset({"overview", "queues", "nodes", "health"})
-"""Families whose figures the Prometheus endpoints have."""
+_METRICS_FAMILIES = frozenset({"overview", "queues", "nodes"})
+"""Families whose figures the Prometheus endpoints have. Of `health` they have the alarms only."""
 
 WITHOUT_STATISTICS = "management_agent.disable_metrics_collector = true\n"
 
