@@ -100,6 +100,16 @@ def test_the_endpoints_have_no_health_check():
     assert ["only_metrics"] * 2 == [reasons[rule] for rule in ("vhost-down", "tls-certificate-expiry")]
 
 
+@pytest.mark.parametrize("rule", ["requeue-loop", "poison-drop"])
+def test_consumers_that_nothing_counts_are_not_judged_without_their_list(rule):
+    """Those of AMQP 1.0; before 4.0 there are none."""
+    found = [look(window_of(unread_by_anyone, reading=JOINED, version=version)) for version in ("4.3.6", "3.10.8")]
+
+    assert [["no_client_lists"], ["no_queue_counters"]] == [
+        [gap.reason for gap in verdict.inconclusive if gap.rule == rule] for verdict in found
+    ]
+
+
 @pytest.mark.parametrize(("reading", "reason"), [(ALONE, "only_metrics"), (JOINED, "no_client_lists")])
 def test_large_messages_that_pass_are_not_judged_without_clients(reading, reason):
     """They are in no queue; those that are stored are still reported."""
