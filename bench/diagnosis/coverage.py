@@ -44,7 +44,7 @@ _WORDS = (
         "named",
         f"the rule reported the fault, about the right object, while it was held ({WITHIN:.0f} s or a little longer)",
     ),
-    ("named, no client", "the same, but the finding does not name the client (AMQP 1.0, stream, MQTT)"),
+    ("named, no client", "the same, but the finding does not name the client of the fault, which it should"),
     ("inconclusive", "the rule reported that it cannot judge, and why: see [Reasons](#reasons)"),
     ("**silent**", "the fault was played, and the rule reported nothing: see [Silent](#silent)"),
     ("not applicable", "the rule needs data that this source never has (`needs` on its page); not played"),
@@ -79,7 +79,7 @@ others. A fault that could not be injected is not recorded.
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class CoverageColumn:
     """A version of the broker and a source, with the recorded results by fault."""
 
     version: str
@@ -111,19 +111,22 @@ class Column:
             return f"[inconclusive][{found.reason}]"
         if found.outcome == "silent":
             return SILENT
-        return NAMED if found.client == "right" or spec.protocol == "AMQP 0-9-1" else NAMED_ALONE
+        expects_client = spec.client or spec.protocol != "AMQP 0-9-1"
+        return NAMED_ALONE if expects_client and found.client != "right" else NAMED
 
 
-def columns(folder: Path = RESULTS) -> list[Column]:
+def columns(folder: Path = RESULTS) -> list[CoverageColumn]:
     """Return all versions and sources, with what is recorded."""
     return [
-        Column(version, source, {each.fault: each for each in read_results(results_file(version, source, folder))})
+        CoverageColumn(
+            version, source, {each.fault: each for each in read_results(results_file(version, source, folder))}
+        )
         for source in SOURCES
         for version in SUITES
     ]
 
 
-def page(found: Sequence[Column]) -> str:
+def page(found: Sequence[CoverageColumn]) -> str:
     """Return the whole page."""
     shown = [column for column in found if any(column.result(spec) for spec in column.faults())]
     parts = [
@@ -145,7 +148,7 @@ def page(found: Sequence[Column]) -> str:
     return "\n".join(parts)
 
 
-def _summary(found: Iterable[Column]) -> Iterator[str]:
+def _summary(found: Iterable[CoverageColumn]) -> Iterator[str]:
     """One row per version and source."""
     yield "## Summary\n"
     heads = (
@@ -171,7 +174,7 @@ def _summary(found: Iterable[Column]) -> Iterator[str]:
     yield ""
 
 
-def _by_protocol(shown: Sequence[Column]) -> Iterator[str]:
+def _by_protocol(shown: Sequence[CoverageColumn]) -> Iterator[str]:
     """One row per protocol of the clients."""
     yield "Named, of the faults that were played, by the protocol of their clients:\n"
     rows = [
@@ -185,7 +188,7 @@ def _by_protocol(shown: Sequence[Column]) -> Iterator[str]:
     yield ""
 
 
-def _share(specs: Sequence[FaultSpec], column: Column) -> str:
+def _share(specs: Sequence[FaultSpec], column: CoverageColumn) -> str:
     outcomes = Counter(found.outcome for spec in specs if (found := column.result(spec)))
     if not outcomes:
         return NOT_PLAYED if specs else NO_FAULT
@@ -195,7 +198,7 @@ def _share(specs: Sequence[FaultSpec], column: Column) -> str:
     return f"{outcomes['named']} of {outcomes.total()}{''.join(rest)}"
 
 
-def _rules(shown: Sequence[Column]) -> Iterator[str]:
+def _rules(shown: Sequence[CoverageColumn]) -> Iterator[str]:
     """One table per group, one row per rule and protocol of the clients."""
     specs: dict[tuple[str, Protocol], list[FaultSpec]] = defaultdict(list)
     for spec in FAULTS.values():
@@ -224,7 +227,7 @@ def _counted(words: Iterable[str]) -> str:
     return ", ".join(f"{number} {word}" for word, number in counts.items())
 
 
-def _silent(shown: Iterable[Column]) -> Iterator[str]:
+def _silent(shown: Iterable[CoverageColumn]) -> Iterator[str]:
     yield "## Silent\n"
     found = [(column, result) for column, spec, result in _results(shown) if result.outcome == "silent"]
     for column, result in found:
@@ -236,7 +239,7 @@ def _silent(shown: Iterable[Column]) -> Iterator[str]:
     yield ""
 
 
-def _reasons(shown: Sequence[Column]) -> Iterator[str]:
+def _reasons(shown: Sequence[CoverageColumn]) -> Iterator[str]:
     """One section per reason: who gave it, and in which words."""
     yield "## Reasons\n"
     yield "Each with the text of one run, and the rules that gave it.\n"
@@ -248,7 +251,7 @@ def _reasons(shown: Sequence[Column]) -> Iterator[str]:
         yield fill(f"Rules: {rules}.", _WIDTH, break_long_words=False, break_on_hyphens=False) + "\n"
 
 
-def _faults(shown: Sequence[Column]) -> Iterator[str]:
+def _faults(shown: Sequence[CoverageColumn]) -> Iterator[str]:
     """One row per fault."""
     yield "## Fault by fault\n"
     yield "Seconds begin with the fault in effect. *client*: the finding names the client of the fault.\n"
@@ -260,21 +263,21 @@ def _faults(shown: Sequence[Column]) -> Iterator[str]:
     yield ""
 
 
-def _cell(column: Column, spec: FaultSpec) -> str:
+def _cell(column: CoverageColumn, spec: FaultSpec) -> str:
     found = column.result(spec)
     if found is None or found.outcome != "named":
         return column.word(spec)
     return f"{NAMED}, {found.seconds} s{', client' if found.client == 'right' else ''}"
 
 
-def _references(shown: Sequence[Column]) -> Iterator[str]:
+def _references(shown: Sequence[CoverageColumn]) -> Iterator[str]:
     """Targets of the links, apart from the tables, so that these can be read as text."""
     yield from (f"[{rule}]: ../diagnosis/catalogue/{rule}.md" for rule in pages())
     yield from (f"[{reason}]: #{reason}" for reason in sorted(_by_reason(shown)))
     yield ""
 
 
-def _by_reason(shown: Iterable[Column]) -> Mapping[str, list[FaultResult]]:
+def _by_reason(shown: Iterable[CoverageColumn]) -> Mapping[str, list[FaultResult]]:
     found: dict[str, list[FaultResult]] = defaultdict(list)
     for _, _, result in _results(shown):
         if result.reason:
@@ -282,7 +285,7 @@ def _by_reason(shown: Iterable[Column]) -> Mapping[str, list[FaultResult]]:
     return found
 
 
-def _results(shown: Iterable[Column]) -> Iterator[tuple[Column, FaultSpec, FaultResult]]:
+def _results(shown: Iterable[CoverageColumn]) -> Iterator[tuple[CoverageColumn, FaultSpec, FaultResult]]:
     for column in shown:
         for spec in FAULTS.values():
             result = column.result(spec)

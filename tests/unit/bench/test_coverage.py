@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ackscope.errors import UsageError
-from bench.diagnosis.coverage import Column, columns, page
+from bench.diagnosis.coverage import CoverageColumn, columns, page
 from bench.diagnosis.faults import Row, _see
 from bench.diagnosis.record import RESULTS, FaultResult, read_results, record, results_file
 from bench.diagnosis.scene import SOURCES, Held, never_read
@@ -26,7 +26,7 @@ def result(fault="stuck-consumer", outcome="named", **fields):
 
 def column(*results, version="4.3", source="all"):
     """Return a column with these results."""
-    return Column(version, source, {each.fault: each for each in results})
+    return CoverageColumn(version, source, {each.fault: each for each in results})
 
 
 def cells(text, first):
