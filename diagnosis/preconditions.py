@@ -1,6 +1,6 @@
 """Checks what a rule lacks: families never read or too old, disabled counters, queues that the API does not show."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ackscope.findings import Fact, Inconclusive
 from ackscope.snapshot import Queue
@@ -15,20 +15,18 @@ QUEUE_COUNTERS_SINCE = (4, 0)
 CLIENT_LISTS = frozenset({"connections", "channels", "consumers", "sessions"})
 """Families that a broker without statistics does not tell."""
 
+_ALARMS_ONLY = frozenset({"health"})
+"""Families of which the Prometheus endpoints have the alarms only, and no health check."""
+
 NEW_SECONDS = 15.0
 """A new queue has neither state nor counts for up to 12 s (its own tick and the statistics interval)."""
 
 
 def missing(rule: Rule, view: View) -> Iterator[Inconclusive]:
     """Yield why a rule cannot run; nothing if it can."""
-    unread = [family for family in rule.needs if not view.fresh(family)]
-    if unread:
-        if _has_only_metrics(view, unread):
-            yield _only_metrics(rule)
-        elif view.overview is not None and view.overview.statistics is False and CLIENT_LISTS.issuperset(unread):
-            yield Inconclusive(rule=rule.name, reason="no_client_lists")
-        else:
-            yield _not_read(rule, view, unread)
+    lacking = list(unread(rule.name, view, rule.needs))
+    if lacking:
+        yield from lacking
         return
     if not rule.compares_counters:
         return
@@ -44,6 +42,23 @@ def missing(rule: Rule, view: View) -> Iterator[Inconclusive]:
         yield Inconclusive(rule=rule.name, reason="no_counters")
     elif len(view.window.readings("queues")) < 2:
         yield Inconclusive(rule=rule.name, reason="read_once")
+
+
+def unread(rule: str, view: View, families: Iterable[str]) -> Iterator[Inconclusive]:
+    """Yield why families were not read, or not recently; nothing if all were.
+
+    A rule that can judge something without a family does not need it, and yields this itself.
+    """
+    alone = view.metrics is not None and view.metrics.alone
+    lacking = [family for family in families if not view.fresh(family) or (alone and family in _ALARMS_ONLY)]
+    if not lacking:
+        return
+    if _has_only_metrics(view, lacking):
+        yield _only_metrics(rule)
+    elif view.overview is not None and view.overview.statistics is False and CLIENT_LISTS.issuperset(lacking):
+        yield Inconclusive(rule=rule, reason="no_client_lists")
+    else:
+        yield _not_read(rule, view, lacking)
 
 
 def blind_spots(rule: Rule, view: View) -> Iterator[Inconclusive]:
@@ -78,21 +93,21 @@ def _silent(view: View, queue: Queue) -> bool:
 
 def settings_unknown(rule: Rule) -> Inconclusive:
     """Return the reason of a rule that asked for a setting of a queue whose figures alone are known."""
-    return _only_metrics(rule)
+    return _only_metrics(rule.name)
 
 
 def _has_only_metrics(view: View, unread: list[str]) -> bool:
     """Return whether the Prometheus endpoints are the only source, answer, and do not tell these families."""
     metrics = view.metrics
-    return metrics is not None and metrics.alone and not any(family in metrics.families for family in unread)
+    return metrics is not None and metrics.alone and _ALARMS_ONLY.issuperset(set(unread) & set(metrics.families))
 
 
-def _only_metrics(rule: Rule) -> Inconclusive:
+def _only_metrics(rule: str) -> Inconclusive:
     # The same words for every rule, so that it is shown once.
-    return Inconclusive(rule=rule.name, reason="only_metrics")
+    return Inconclusive(rule=rule, reason="only_metrics")
 
 
-def _not_read(rule: Rule, view: View, families: list[str]) -> Inconclusive:
+def _not_read(rule: str, view: View, families: list[str]) -> Inconclusive:
     latest = view.window.latest
     endpoints = [
         {
@@ -102,7 +117,7 @@ def _not_read(rule: Rule, view: View, families: list[str]) -> Inconclusive:
         }
         for family in families
     ]
-    return Inconclusive(rule=rule.name, reason="not_read", facts={"endpoints": endpoints})
+    return Inconclusive(rule=rule, reason="not_read", facts={"endpoints": endpoints})
 
 
 def _hidden(view: View) -> int:

@@ -10,8 +10,11 @@ from collections.abc import Callable, Coroutine
 from importlib import import_module
 from typing import Any
 
+import orjson
+
 from ackscope.address import Address
 from ackscope.errors import MissingPart, Unreachable
+from lab.control import Control
 from lab.node import Extra
 
 CLIENTS = Extra(
@@ -33,18 +36,22 @@ _AGAIN = 7
 """Seconds until an MQTT client connects again. Much briefer connections are in no list of the broker."""
 
 
-def listener(ask: Callable[[str, str], Any], protocol: str) -> int:
+def listener(ask: Callable[[str, str], Any], protocol: str, control: Control | None = None) -> int:
     """Return the port of a protocol, such as `stream` or `mqtt`.
 
     Args:
         ask: requests a path of the management API by its method.
         protocol: name of the protocol in the overview.
+        control: the lab, whose tools list the listeners where the overview does not: on a broker without statistics.
 
     Raises:
         MissingPart: the broker does not listen for it.
     """
-    found = (each for each in ask("GET", "/api/overview")["listeners"] if each["protocol"] == protocol)
-    port = next((each["port"] for each in found), None)
+    listed = ask("GET", "/api/overview").get("listeners")
+    if listed is None and control is not None:
+        words = ("--quiet", "listeners", "--formatter", "json")
+        listed = orjson.loads(control.tool(0, "rabbitmq-diagnostics", *words))["listeners"]
+    port = next((each["port"] for each in listed or () if each["protocol"] == protocol), None)
     if port is None:
         raise MissingPart(f"the broker does not listen for {protocol}; enable its plugin, such as rabbitmq_{protocol}")
     return int(port)

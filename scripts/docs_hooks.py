@@ -26,7 +26,8 @@ MOVED = {
 """Path in the repository -> path in the site, of the pages outside docs/."""
 
 LINK = re.compile(r"(?<!!)\[([^]]*)\]\((?!https?:|mailto:|#)([^)#\s]+)(#[^)]*)?\)")
-IMAGE = re.compile(r"(!\[[^]]*\]\()([^)\s]+)\)")
+IMAGE = re.compile(r"(!\[[^]]*\]\()([^)\s]+)(\))")
+REFERENCE = re.compile(r"^(\[[^]]+\]: )([^#\s]+)()$", re.MULTILINE)
 
 
 def on_files(files: Files, config: "MkDocsConfig") -> Files:
@@ -47,11 +48,11 @@ def on_page_markdown(markdown: str, page: "Page", config: "MkDocsConfig", files:
         moved = _in_site(posixpath.normpath(posixpath.join(posixpath.dirname(origin), target)), files)
         return text if moved is None else f"[{text}]({_relative(moved, here)}{anchor})"
 
-    def image(found: re.Match[str]) -> str:
+    def target(found: re.Match[str]) -> str:
         moved = _in_site(posixpath.normpath(posixpath.join(posixpath.dirname(origin), found[2])), files)
-        return found[0] if moved is None else f"{found[1]}{_relative(moved, here)})"
+        return found[0] if moved is None else f"{found[1]}{_relative(moved, here)}{found[3]}"
 
-    return IMAGE.sub(image, LINK.sub(link, markdown))
+    return REFERENCE.sub(target, IMAGE.sub(target, LINK.sub(link, markdown)))
 
 
 def _in_site(path: str, files: Files) -> str | None:

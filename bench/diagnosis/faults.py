@@ -7,14 +7,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 
-from ackscope.errors import AckscopeError
+from ackscope.cli import nearest
+from ackscope.errors import AckscopeError, UsageError
 from bench.bench import Bench, Document, progress
 from bench.diagnosis.figures import goals, rows_table
 from bench.diagnosis.peers import Alert
-from bench.diagnosis.scene import SOURCES, FindingDocument, Held, Scene, flat, scene
+from bench.diagnosis.record import ClientNamed, FaultResult, commit, record, results_file, today
+from bench.diagnosis.scene import SOURCES, FindingDocument, Held, Scene, Source, flat, never_read, scene
 from lab.brokers import SUITES, minor
 from lab.faults import FAULTS
-from lab.faults.fault import FaultSpec
+from lab.faults.fault import FaultSpec, Protocol
 
 WITHIN = 75.0
 """Seconds after which a fault that was not named is missed."""
@@ -30,10 +32,16 @@ class Row:
 
     Attributes:
         seconds: from its being in effect to its finding; None without a finding.
+        reported: the same, for a finding that need not name the client.
         severity: of its first finding.
+        source: what the exporter has.
+        rule: the rule that should name it.
+        protocol: what its clients use.
         clients: those that its finding names, at the end of the fault.
-        open: whether this version does not tell enough, so that a reason is expected instead of a name.
+        client: whether these contain the client of the fault.
+        open: whether this version or source does not tell enough, so that a reason is expected instead of a name.
         unsure: reason for which its rule says that it cannot tell, if the fault was not named; "" without.
+        reason: its code.
         under: rule of the cause whose consequence its finding was; "" for a finding of its own.
         once: whether `ackscope diagnose` named it; None if one run cannot show the fault.
         others: "severity rule subject" of unexpected findings.
@@ -42,16 +50,24 @@ class Row:
         peers: publisher of rules -> names of alerts whose condition began to hold during the fault.
         named_by: publishers with an alert whose name states the cause.
         peers_wait: publisher -> shortest waiting time (`for`) of its alerts, seconds.
+        commit: the last one that changed what is measured.
+        date: of the run, UTC.
     """
 
     broker: str
     nodes: int
     fault: str
+    source: Source = "all"
+    rule: str = ""
+    protocol: Protocol = "AMQP 0-9-1"
     seconds: float | None = None
+    reported: float | None = None
     severity: str = ""
     clients: list[str] = field(default_factory=list)
+    client: ClientNamed = ""
     open: bool = False
     unsure: str = ""
+    reason: str = ""
     under: str = ""
     once: bool | None = None
     others: list[str] = field(default_factory=list)
@@ -60,6 +76,8 @@ class Row:
     peers: dict[str, list[str]] = field(default_factory=dict)
     named_by: list[str] = field(default_factory=list)
     peers_wait: dict[str, float] = field(default_factory=dict)
+    commit: str = ""
+    date: str = ""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -75,11 +93,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what the exporter has: all; statistics-off: a broker without statistics, and its Prometheus endpoints; "
         "prometheus: only these endpoints, and no probes",
     )
+    parser.add_argument(
+        "--record",
+        action="store_true",
+        help="write the results into bench/diagnosis/results, from which docs/coverage.md is made",
+    )
     parser.add_argument("--compare", action="store_true", help="also evaluate the alert rules that others publish")
 
 
 def measure(args: argparse.Namespace) -> Document:
     """Inject all chosen faults into brokers of each version, as many at once as possible."""
+    unknown = [name for name in args.fault if name not in FAULTS]
+    if unknown:
+        raise UsageError(
+            f"unknown fault {unknown[0]!r}{nearest(unknown[0], list(FAULTS))}; ackscope lab fault --list shows all"
+        )
     rows: list[Row] = []
     for broker in args.broker:
         for group in groups(_chosen(args, broker)):
@@ -134,15 +162,31 @@ def _group(broker: str, group: list[FaultSpec], args: argparse.Namespace) -> lis
                     done += 1
                     found, well = hold(stage, group[0].nodes, batch)
                     rows += found
+                    if args.record:
+                        injected = [FaultResult.of(asdict(row)) for row in found if not row.failed]
+                        record(results_file(minor(broker), args.source), injected)
                     if not well:
                         break
         except AckscopeError as error:
             done = max(done, 1)
-            rows += [
-                Row(broker=broker, nodes=spec.nodes, fault=spec.name, failed=str(error)) for spec in left[done - 1]
-            ]
+            rows += [_row(spec, broker, spec.nodes, args.source, failed=str(error)) for spec in left[done - 1]]
         left = left[done:]
     return rows
+
+
+def _row(spec: FaultSpec, broker: str, nodes: int, source: Source, failed: str = "") -> Row:
+    return Row(
+        broker=broker,
+        nodes=nodes,
+        fault=spec.name,
+        source=source,
+        rule=spec.rule,
+        protocol=spec.protocol,
+        open=minor(broker) not in spec.brokers or never_read(spec.rule, minor(broker), source),
+        failed=failed,
+        commit=commit(),
+        date=today(),
+    )
 
 
 def hold(stage: Scene, nodes: int, batch: Sequence[FaultSpec]) -> tuple[list[Row], bool]:
@@ -152,10 +196,7 @@ def hold(stage: Scene, nodes: int, batch: Sequence[FaultSpec]) -> tuple[list[Row
     """
     version = stage.lab.broker
     progress(f"{version}, {nodes} nodes: {', '.join(spec.name for spec in batch)}")
-    rows = {
-        spec.name: Row(broker=version, nodes=nodes, fault=spec.name, open=minor(version) not in spec.brokers)
-        for spec in batch
-    }
+    rows = {spec.name: _row(spec, version, nodes, stage.source) for spec in batch}
     before = {_name(found) for found, _ in flat(stage.findings())}
     held_before = stage.peers.holding() if stage.peers else set()
     with ExitStack() as stack:
@@ -223,9 +264,11 @@ def _ask_why(stage: Scene, held: Sequence[Held], rows: dict[str, Row]) -> None:
     """Note for faults that were not named why their rules cannot tell."""
     unsure = stage.unsure()
     for item in held:
-        if rows[item.spec.name].seconds is None:
-            reasons = [each["because"] for each in unsure if item.is_left_open_by(each)]
-            rows[item.spec.name].unsure = reasons[0] if reasons else ""
+        if rows[item.spec.name].reported is None:
+            reasons = [each for each in unsure if item.is_left_open_by(each)]
+            if reasons:
+                rows[item.spec.name].unsure = reasons[0]["because"]
+                rows[item.spec.name].reason = reasons[0]["reason"]
 
 
 def _compare(alerts: set[Alert], held: Sequence[Held], rows: dict[str, Row]) -> None:
@@ -240,14 +283,17 @@ def _compare(alerts: set[Alert], held: Sequence[Held], rows: dict[str, Row]) -> 
 
 
 def _see(item: Held, found: Sequence[tuple[FindingDocument, FindingDocument | None]], row: Row) -> None:
-    for each, under in found:
-        if item.is_named_by(each):
-            row.clients = each["involved"]["clients"] or row.clients
-            if row.seconds is not None:
-                return
-            row.seconds, row.severity = time.monotonic() - item.since, each["severity"]
-            row.under = under["rule"] if under else ""
-            return
+    reported = [pair for pair in found if item.is_reported_by(pair[0])]
+    named = [pair for pair in reported if item.is_named_by(pair[0])]
+    if not reported:
+        return
+    seconds, (each, under) = time.monotonic() - item.since, (named or reported)[0]
+    row.clients = each["involved"]["clients"] or row.clients
+    row.client = item.client_in(row.clients)
+    if row.reported is None or (named and row.seconds is None):
+        row.severity, row.under = each["severity"], under["rule"] if under else ""
+    row.reported = seconds if row.reported is None else row.reported
+    row.seconds = seconds if named and row.seconds is None else row.seconds
 
 
 def _once(stage: Scene, held: Sequence[Held], rows: dict[str, Row]) -> None:

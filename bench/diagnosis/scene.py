@@ -15,7 +15,10 @@ import requests
 
 from ackscope.errors import BrokerError
 from bench.diagnosis.peers import Peers, peers
+from bench.diagnosis.record import ClientNamed
 from bench.exporting import Exporter, end_process, exporting_cluster, wait_for
+from diagnosis.pages import pages
+from diagnosis.preconditions import CLIENT_LISTS, QUEUE_COUNTERS_SINCE
 from lab.cluster import Lab, start_lab
 from lab.faults.fault import FaultSpec
 from lab.node import NOTHING, Extra
@@ -37,6 +40,15 @@ Source = Literal["all", "statistics-off", "prometheus"]
 
 SOURCES: tuple[Source, ...] = get_args(Source)
 
+_WHOLE_RULE = {
+    "not_read", "read_once", "no_counters", "no_queue_counters", "no_client_lists", "only_metrics",
+    "metrics_incomplete",
+}  # fmt: skip
+"""Reasons for which a rule judges nothing at all, so they name no object (`diagnosis/preconditions.py`)."""
+
+_METRICS_FAMILIES = frozenset({"overview", "queues", "nodes"})
+"""Families whose figures the Prometheus endpoints have. Of `health` they have the alarms only."""
+
 WITHOUT_STATISTICS = "management_agent.disable_metrics_collector = true\n"
 
 
@@ -53,26 +65,38 @@ class Held:
     subject: dict[str, str | None]
     since: float
 
-    def is_named_by(self, finding: FindingDocument) -> bool:
-        """Return whether a finding names this fault, with the right rule, subject and client."""
+    def is_reported_by(self, finding: FindingDocument) -> bool:
+        """Return whether a finding is about this fault, with the right rule and subject."""
         subject = finding["subject"]
         return (
             finding["rule"] == self.spec.rule
             and subject["kind"] == self.subject["kind"]
             and self.subject["name"] in {"", subject["name"]}
             and (subject["vhost"] is None or self.subject["vhost"] in {None, subject["vhost"]})
-            and (not self.spec.client or self.spec.client in finding["involved"]["clients"])
         )
+
+    def is_named_by(self, finding: FindingDocument) -> bool:
+        """Return whether a finding names this fault, with the right rule, subject and client."""
+        known = not self.spec.client or self.spec.client in finding["involved"]["clients"]
+        return known and self.is_reported_by(finding)
 
     def is_left_open_by(self, unsure: FindingDocument) -> bool:
         """Return whether the rule of this fault says that it cannot tell, and names its subject or its client.
 
-        Where no link is reported, no client is either (4.0), so the reason lists their connections.
+        A rule that cannot run at all names neither. Where no link is reported, no client is either (4.0), so the reason
+        lists their connections.
         """
         said = f"{unsure['because']} {unsure.get('facts')}"
         names = {self.subject["name"] or f"fault-{self.spec.name}", f"fault-{self.spec.name}"}
-        named = unsure["reason"] == "links_not_reported" or any(name in said for name in names)
+        named = unsure["reason"] in {*_WHOLE_RULE, "links_not_reported"} or any(name in said for name in names)
         return unsure["rule"] == self.spec.rule and named
+
+    def client_in(self, clients: Sequence[str]) -> ClientNamed:
+        """Return whether these are, or contain, the client of this fault; it is named after the fault."""
+        own = self.spec.client or f"fault-{self.spec.name}"
+        if any(each.startswith(own) for each in clients):
+            return "right"
+        return "other" if clients else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +166,17 @@ class Scene:
             for pipe in (process.stdin, process.stdout, process.stderr):
                 if pipe is not None:
                     pipe.close()
+
+
+def never_read(rule: str, version: str, source: Source) -> bool:
+    """Return whether a rule needs what this source never has on this minor version."""
+    page = pages()[rule]
+    if source == "all":
+        return False
+    if page.compares_counters and tuple(map(int, version.split("."))) < QUEUE_COUNTERS_SINCE:
+        return True
+    needs = frozenset(page.needs)
+    return bool(needs & CLIENT_LISTS if source == "statistics-off" else needs - _METRICS_FAMILIES)
 
 
 def flat(findings: Sequence[FindingDocument]) -> list[tuple[FindingDocument, FindingDocument | None]]:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
 import requests
 from pika.adapters.blocking_connection import BlockingChannel, BlockingConnection
@@ -21,6 +21,11 @@ from lab.node import NOTHING, Extra
 
 _log = get_logger(__name__)
 _ASK_SECONDS = 30.0
+
+Protocol = Literal["AMQP 0-9-1", "AMQP 1.0", "stream", "MQTT"]
+"""What the clients of a fault use."""
+
+PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -175,6 +180,8 @@ class FaultSpec:
         subject: subject of the finding; a virtual host of None is that of the broker's address. A name that is
             known only after injection (of a connection or channel) is "": any subject of the kind matches.
         client: name of the client that the finding must involve; "" is not checked.
+        protocol: what its clients use. Faults of nodes and settings have no client of their own, only the sample
+            workload, which uses AMQP 0-9-1.
         inject: injects the fault, announces it, and keeps it in effect until `Fault.ending` is set.
         brokers: versions on which the rule can name it.
         unsure: versions that do not tell enough, so that the rule must say that it cannot tell, and why.
@@ -194,6 +201,7 @@ class FaultSpec:
     subject: Subject
     inject: Callable[[Fault], None]
     client: str = ""
+    protocol: Protocol = "AMQP 0-9-1"
     brokers: tuple[str, ...] = tuple(SUITES)
     unsure: tuple[str, ...] = ()
     nodes: int = 1

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from ackscope.findings import Certainty, Evidence, Facts, Finding, Involved, Severity, Suppressed, Unit, source
-from ackscope.snapshot import Channel, Queue
+from ackscope.snapshot import Channel, Connection, Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import client_name, queue_facts, queue_ref
 from diagnosis.memo import per_view
@@ -178,6 +178,18 @@ def _expires_unread(queue: Queue) -> bool:
     return isinstance(queue.setting("message-ttl"), int) and not was_consumed(queue)
 
 
+def _idle_connections(view: View, queue: Queue, since: float) -> list[Connection]:
+    """Return the connections without a channel that may have consumed from the queue before `since`.
+
+    A later one did not, and the broker reports 0 channels of it until it refreshes its statistics.
+    """
+    idle = [
+        each for each in view.connections if each.vhost == queue.vhost and each.channels == 0 and has_channels(each)
+    ]
+    earlier = [each for each in idle if each.connected_at is None or each.connected_at < since]
+    return sorted(earlier, key=lambda each: each.client_name or each.name)
+
+
 def _finding(view: View, queue: Queue, unconsumed: Series[Queue], severity: Severity) -> Finding:
     limits = view.limits(queue).consumers
     recent = last(unconsumed, limits.no_consumer_growing)
@@ -185,10 +197,7 @@ def _finding(view: View, queue: Queue, unconsumed: Series[Queue], severity: Seve
     history = view.history(queue)
     grows = _grows(recent)
     absent = mqtt_client(queue)
-    idle = sorted(
-        (each for each in view.connections if each.vhost == queue.vhost and each.channels == 0 and has_channels(each)),
-        key=lambda each: each.client_name or each.name,
-    )
+    idle = _idle_connections(view, queue, unconsumed[0].at.wall)
     cancelled = _cancelled(view, queue) if grows else []
     connections = [view.connection(each.connection_name) for each in cancelled]
     left = sorted({name for each in connections if (name := client_name(each)) is not None})

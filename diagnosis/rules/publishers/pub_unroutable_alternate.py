@@ -13,6 +13,7 @@ from ackscope.findings import (
     Evidence,
     ExchangeRef,
     Finding,
+    Inconclusive,
     Involved,
     QueueRef,
     Severity,
@@ -37,6 +38,10 @@ _CONSUMPTION = ("deliver", "deliver_no_ack", "get", "get_no_ack")
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that only alternate exchanges feed."""
+    if view.overview is not None and view.overview.statistics is False:
+        # The Prometheus endpoints have the counters of queues, and none of exchanges.
+        yield Inconclusive(rule=NAME, reason="no_counters")
+        return
     for place, (alternate, exchanges) in alternate_places(view).items():
         queue = view.queue(*place)
         if queue is not None and queue.messages_ready and not _is_consumed(queue):

@@ -14,6 +14,7 @@ from ackscope.findings import Certainty, Evidence, Fact, Finding, Involved, Seve
 from ackscope.snapshot import Connection, Queue
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import client_name
+from diagnosis.preconditions import unread
 from diagnosis.rules.publishers._shared.publishers import ActivePublisher
 from diagnosis.rules.publishers._shared.publishers import publishers as active_publishers
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
@@ -50,6 +51,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             continue
         if _average(queue) >= view.limits(queue).queues.large_bytes:
             found[queue.vhost].append(queue)
+    yield from unread(NAME, view, ("connections", "channels"))
     publishers = _publishers(view)
     for vhost in sorted({*found, *publishers}):
         queues, clients = found.get(vhost, []), publishers.get(vhost, [])

@@ -56,6 +56,7 @@ SPECS = (
         summary="an AMQP 1.0 client connects and disconnects twice a second",
         subject=Subject(kind="cluster", name=""),
         inject=_churn,
+        protocol="AMQP 1.0",
         brokers=_BROKERS,
         alone=True,
     ),
@@ -65,6 +66,7 @@ SPECS = (
         summary="an application opens two AMQP 1.0 connections a second and closes none",
         subject=Subject(kind="connection", name=""),
         inject=_leak_connections,
+        protocol="AMQP 1.0",
         brokers=_BROKERS,
         alone=True,
         one_shot=False,
@@ -75,6 +77,7 @@ SPECS = (
         summary="an AMQP 1.0 client opens three sessions a second and ends none",
         subject=Subject(kind="connection", name=""),
         inject=_leak_sessions,
+        protocol="AMQP 1.0",
         brokers=_BROKERS,
     ),
 )

@@ -91,6 +91,7 @@ def _spec(name: str, rule: str, summary: str, inject: Callable[[Fault], None], *
         inject=inject,
         **{
             "subject": subject,
+            "protocol": "AMQP 1.0",
             "brokers": _BROKERS,
             "unsure": _WITHOUT_SESSIONS,
             "also": ("quorum-queue-without-dlx",),

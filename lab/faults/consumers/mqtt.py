@@ -31,7 +31,7 @@ def _session(
     """Return an injection: a publisher, and a persistent session whose client handles messages like this or is away."""
 
     def inject(fault: Fault) -> None:
-        port, client_id, topic = listener(fault.ask, "mqtt"), f"fault-{name}", f"fault/{name}"
+        port, client_id, topic = listener(fault.ask, "mqtt", fault.control), f"fault-{name}", f"fault/{name}"
         # Registered first, so that it is deleted when its client is gone.
         fault.later(lambda: _delete(fault, _queue(client_id)))
         client = _client(fault, port, client_id, lasting=True, handle=handle)
@@ -66,7 +66,7 @@ def _slowly(_message: Any) -> bool:
 
 def _share_id(fault: Fault) -> None:
     """Connect two clients with one id: each connection ends the other one, and both connect again."""
-    port = listener(fault.ask, "mqtt")
+    port = listener(fault.ask, "mqtt", fault.control)
     for _ in range(2):
         _client(fault, port, "fault-mqtt-shared-id", again=True)
     began = time.monotonic()
@@ -78,7 +78,7 @@ def _share_id(fault: Fault) -> None:
 
 
 def _spec(name: str, rule: str, summary: str, inject: Callable[[Fault], None], **more: Any) -> FaultSpec:
-    return native_spec(name, rule, summary, _queue(f"fault-{name}"), inject, **more)
+    return native_spec(name, rule, summary, _queue(f"fault-{name}"), inject, protocol="MQTT", **more)
 
 
 SPECS = (

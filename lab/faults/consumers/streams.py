@@ -18,7 +18,7 @@ _WORKERS, _LIVES = 5, 8.0
 
 
 def _clients(fault: Fault) -> StreamConnections:
-    clients = StreamConnections(fault.address, listener(fault.ask, "stream"))
+    clients = StreamConnections(fault.address, listener(fault.ask, "stream", fault.control))
     fault.later(clients.close)
     return clients
 
@@ -92,7 +92,7 @@ def _churn(fault: Fault) -> None:
 
 
 def _spec(name: str, rule: str, summary: str, inject: Callable[[Fault], None], **more: Any) -> FaultSpec:
-    return native_spec(name, rule, summary, f"fault.{name}", inject, **more)
+    return native_spec(name, rule, summary, f"fault.{name}", inject, protocol="stream", **more)
 
 
 SPECS = (

@@ -99,7 +99,9 @@ def _spec(
     name: str, rule: str, summary: str, subject: Subject, inject: Callable[[Fault], None], **more: Any
 ) -> FaultSpec:
     versions = {"brokers": ("4.3",), "unsure": ("4.0",), **more}
-    return FaultSpec(name=name, rule=rule, summary=summary, subject=subject, inject=inject, **versions)
+    return FaultSpec(
+        name=name, rule=rule, summary=summary, subject=subject, inject=inject, protocol="AMQP 1.0", **versions
+    )
 
 
 SPECS = (

@@ -27,5 +27,7 @@ SPEC = FaultSpec(
     rule="large-messages",
     summary="a client publishes messages of 1.5 MiB that are consumed at once",
     subject=Subject(kind="vhost", name=""),
+    # The finding is about the virtual host, and may be about large messages of others.
+    client="fault-large-messages-passing-publisher",
     inject=inject,
 )

@@ -150,12 +150,13 @@ def test_old_findings_are_not_repeated():
 
 @pytest.mark.parametrize("family", ["queues", "consumers", "channels", "overview"])
 def test_a_part_that_was_never_read_is_named(family):
-    """The rules that need it are inconclusive; the others work."""
+    """The rules that need it are inconclusive, and one that judges a part without it; the others work."""
+    partly = {"consumers": {"requeue-loop"}}.get(family, set())
     verdict = look(film(lambda t: {**troubled(t), family: Part(error="refused")}, until=60))
 
     blind = {gap.rule for gap in verdict.inconclusive if f"{family} never read (refused)" in text(gap).because}
 
-    assert {rule.name for rule in RULES if family in rule.needs} == blind
+    assert {rule.name for rule in RULES if family in rule.needs} | partly == blind
     assert "memory-alarm" in [finding.rule for finding in verdict.findings]
 
 

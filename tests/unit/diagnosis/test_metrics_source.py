@@ -8,6 +8,7 @@ from ackscope.findings import FieldRef, Impact
 from ackscope.second_source import Disagreement, MetricsReading, SettingsUnknown
 from ackscope.snapshot import FAMILIES, Overview, Part
 from diagnosis.contract import Rule
+from diagnosis.preconditions import CLIENT_LISTS
 from diagnosis.text import Cluster, render, render_inconclusive
 from diagnosis.window import Window
 from tests.unit.diagnosis.pictures import look, moment, queue, snapshot, stats
@@ -26,9 +27,8 @@ def window_of(frame, *, reading, version="4.3.6", until=90, statistics=False):
             queues=replace(taken.queues, origins={"messages_ready": READY}),
             prometheus=Part(value=reading, at=moment(seconds)),
         )
-        if reading.alone:
-            rest = dict.fromkeys(set(FAMILIES) - set(reading.families), Part())
-            taken = replace(taken, **rest)
+        unread = set(FAMILIES) - set(reading.families) if reading.alone else CLIENT_LISTS if statistics is False else ()
+        taken = replace(taken, **dict.fromkeys(unread, Part()))
         window = window.add(taken)
     return window
 
@@ -56,10 +56,10 @@ def test_evidence_names_the_endpoint():
 
 
 def test_counters_of_the_endpoints_are_counters():
-    """A broker without statistics is not inconclusive for lack of counters."""
+    """Only exchanges have none there, so what an alternate exchange took is unknown."""
     verdict = look(window_of(unread_by_anyone, reading=JOINED))
 
-    assert "no_counters" not in {gap.reason for gap in verdict.inconclusive}
+    assert ["pub-unroutable-alternate"] == [gap.rule for gap in verdict.inconclusive if gap.reason == "no_counters"]
     assert {"monitoring-blind-spot": "info"}.items() <= {it.rule: it.severity for it in verdict.findings}.items()
 
 
@@ -90,6 +90,35 @@ def test_what_only_the_endpoints_cannot_tell_has_one_reason():
     assert 1 == len({(text.because, text.needs) for text in map(render_inconclusive, rest)})
     assert len({gap.rule for gap in verdict.inconclusive}) == len(verdict.inconclusive)
     assert [] == [it.rule for it in verdict.findings if it.rule in {"orphan-queue", "stream-unbounded"}]
+
+
+def test_the_endpoints_have_no_health_check():
+    """They have the alarms, which count as read; a rule that needs another check is not silent."""
+    verdict = look(window_of(unread_by_anyone, reading=ALONE, statistics=None))
+    reasons = {gap.rule: gap.reason for gap in verdict.inconclusive}
+
+    assert ["only_metrics"] * 2 == [reasons[rule] for rule in ("vhost-down", "tls-certificate-expiry")]
+
+
+@pytest.mark.parametrize("rule", ["requeue-loop", "poison-drop"])
+def test_consumers_that_nothing_counts_are_not_judged_without_their_list(rule):
+    """Those of AMQP 1.0; before 4.0 there are none."""
+    found = [look(window_of(unread_by_anyone, reading=JOINED, version=version)) for version in ("4.3.6", "3.10.8")]
+
+    assert [["no_client_lists"], ["no_queue_counters"]] == [
+        [gap.reason for gap in verdict.inconclusive if gap.rule == rule] for verdict in found
+    ]
+
+
+@pytest.mark.parametrize(("reading", "reason"), [(ALONE, "only_metrics"), (JOINED, "no_client_lists")])
+def test_large_messages_that_pass_are_not_judged_without_clients(reading, reason):
+    """They are in no queue; those that are stored are still reported."""
+    window = window_of(lambda _: {"queues": (queue(messages_ready=10, message_bytes=20 * 1_048_576),)}, reading=reading)
+
+    verdict = look(window)
+
+    assert [reason] == [gap.reason for gap in verdict.inconclusive if gap.rule == "large-messages"]
+    assert ["large-messages"] == [it.rule for it in verdict.findings if it.rule == "large-messages"]
 
 
 def test_a_rule_that_asks_for_an_unknown_setting_is_inconclusive():

@@ -7,6 +7,7 @@ from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.consumers.results import found, only, suppressed, urgent
 from tests.unit.diagnosis.pictures import (
     PEER,
+    WALL,
     channel,
     connection,
     consumer,
@@ -229,6 +230,17 @@ def test_a_connection_without_channels_is_named():
 
     assert ["billing-7"] == finding.facts["idle_connections"]
     assert ((PEER,), ("billing-7",)) == (finding.involved.connections, finding.involved.clients)
+
+
+def test_a_connection_that_was_opened_later_is_no_former_consumer():
+    """The broker reports 0 channels of a new connection for up to 5 s."""
+
+    def frame(t):
+        opened = [connection("later", channels=0, client_name="shop", connected_at=WALL + 190)] if t >= 195 else []
+        before = connection(channels=0, client_name="billing-7", connected_at=WALL - 60)
+        return {**lonely()(t), "connections": (before, *opened)}
+
+    assert ["billing-7"] == only(look(film(frame, until=200))).facts["idle_connections"]
 
 
 def test_after_a_restart_of_the_broker_watching_starts_over():

@@ -1,14 +1,17 @@
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import pytest
 
 from ackscope.address import parse_amqp
+from ackscope.errors import MissingPart
 from diagnosis.rules import RULES
 from lab.brokers import SUITES
 from lab.decoys import DECOYS
 from lab.faults import FAULTS, clients, cluster, consumers, nodes, probing, publishers, queues, topology
 from lab.faults.__main__ import announcement
+from lab.native import listener
 from lab.ports import free_ports
 
 
@@ -59,3 +62,13 @@ def test_a_broker_that_is_not_there_is_one_line():
     where = f"lab.faults: amqp://guest@127.0.0.1:{port}"
     expected = f"{where}: no AMQP connection (AMQPConnectionError); is RabbitMQ listening there?"
     assert [expected] == done.stderr.splitlines()
+
+
+def test_the_port_of_a_protocol_is_known_without_statistics():
+    """Then the overview lists no listeners, and a tool of the broker does."""
+    control = Mock(tool=lambda *_: '{"listeners": [{"protocol": "stream", "port": 5552}]}')
+
+    assert 1883 == listener(lambda *_: {"listeners": [{"protocol": "mqtt", "port": 1883}]}, "mqtt", control)
+    assert 5552 == listener(lambda *_: {}, "stream", control)
+    with pytest.raises(MissingPart, match=r"^the broker does not listen for mqtt; enable its plugin"):
+        listener(lambda *_: {}, "mqtt", control)

@@ -14,6 +14,7 @@ from ackscope.snapshot import AmqpSession, Channel, Queue
 from diagnosis.contract import ConsumerPath, View
 from diagnosis.facts import consumer_facts, queue_names
 from diagnosis.memo import per_view
+from diagnosis.preconditions import unread
 from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.consumers._shared.standstill import handling_time, held, most_held, unsettled
 from diagnosis.series import delta, life, span, stretch
@@ -25,6 +26,9 @@ BLOCKED = {"blocked", "blocking"}
 SESSIONS = "/api/connections/{name}/sessions"
 SETTLED_BY = source(SESSIONS, "outgoing_unsettled_deliveries", "outgoing_links.delivery_count")
 """The fields that tell how many messages sessions settled."""
+
+_NATIVE_SINCE = (4, 0)
+"""The first version with AMQP 1.0 of its own; before, each session is a channel with counters."""
 
 _MANY = 20
 """Messages held and none ever settled: more than a handler usually takes at once."""
@@ -205,6 +209,9 @@ def unreported(view: View, rule: str, judged: Callable[[Queue], bool] | None = N
         rule: its name.
         judged: which queues it judges; all but streams without.
     """
+    if view.version is None or view.version >= _NATIVE_SINCE:
+        # Nothing else shows which queues have such consumers.
+        yield from unread(rule, view, ("consumers",))
     names = queue_names(queue for queue in per_view(view, _unreported) if judged is None or judged(queue))
     if names:
         version = view.version
