@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from pika.adapters.blocking_connection import BlockingChannel
-from pika.exceptions import ChannelClosedByBroker
+from pika.exceptions import AMQPChannelError
 
 from ackscope.findings import Subject
 from lab.amqp import publish
@@ -27,7 +27,9 @@ def inject(fault: Fault) -> None:
     consumer = fault.connect("fault-zombie-connection").channel()
 
     def take(inner: BlockingChannel, method: Any, _properties: Any, _body: bytes) -> None:
-        inner.basic_ack(method.delivery_tag)
+        # The broker may close the channel while the last deliveries are processed.
+        with suppress(AMQPChannelError):
+            inner.basic_ack(method.delivery_tag)
 
     consumer.basic_qos(prefetch_count=10)
     consumer.basic_consume(QUEUE, take, consumer_tag="fault-zombie-connection")
@@ -35,7 +37,7 @@ def inject(fault: Fault) -> None:
     for ticks, _ in enumerate(fault.ticks(_TICK), 1):
         publish(channel, QUEUE)
         if ticks == _WORKS:
-            with suppress(ChannelClosedByBroker):
+            with suppress(AMQPChannelError):
                 consumer.basic_ack(_NO_SUCH_TAG)
         if ticks > _WORKS and not announced and not consumer.is_open:
             fault.announce()
