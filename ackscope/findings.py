@@ -250,7 +250,7 @@ class DiagnosisResult:
 
 
 def exit_code(results: Sequence[DiagnosisResult]) -> int:
-    """The exit code of `ackscope diagnose`: 0 nothing, 1 warning, 2 critical, 3 inconclusive.
+    """The exit code of `ackscope diagnose`: 2 critical, 1 warning, 3 could not look or judge, 0 else.
 
     Without a warning or critical finding, one inconclusive rule is enough for 3: it may hide a fault. Permanently
     inconclusive rules do not count.

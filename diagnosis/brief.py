@@ -51,7 +51,10 @@ def _missing(finding: Finding) -> float:
     after = finding.facts.get("warning_after_seconds")
     if finding.severity is not Severity.INFO or not isinstance(after, int | float):
         return 0.0
-    return float(after) - (finding.seen_seconds or 0.0)
+    # The broker may tell that it lasts for longer than it was seen.
+    held = finding.facts.get("held_seconds")
+    lasted = max(finding.seen_seconds or 0.0, held if isinstance(held, int | float) else 0.0)
+    return float(after) - lasted
 
 
 def _rising(finding: Finding, later: dict[tuple[str, str, str, str], Finding]) -> Finding:

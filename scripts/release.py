@@ -46,6 +46,7 @@ def main() -> int:
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "dist", help="folder to write to (default: dist)")
     args = parser.parse_args()
     try:
+        print("release: building twice to compare, which takes a minute or more", file=sys.stderr)
         if args.version is not None:
             make_version(args.version)
         for path in build(args.output):

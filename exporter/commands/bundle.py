@@ -8,6 +8,7 @@ from ackscope.atomic_file import write_atomically
 from ackscope.cli import argument, print_json, seconds
 from ackscope.errors import DataError, UsageError
 from ackscope.findings import DiagnosisResult
+from ackscope.format import plural
 from diagnosis.thresholds import Thresholds
 from exporter.api.bundle import DiagnosisBundle, judge, pack_bundle
 from exporter.broker.snapshot_builder import raise_if_unreadable
@@ -94,6 +95,6 @@ def _print(args: argparse.Namespace, bundle: DiagnosisBundle, verdict: Diagnosis
         return
     sys.stdout.write(
         f"{args.output}: {looks} snapshots of {bundle.window.cluster}, {size / 1024:.0f} KiB, "
-        f"{len(verdict.findings)} findings\nIt contains names of queues, users, hosts and clients, but no "
+        f"{plural(len(verdict.findings), 'finding')}\nIt contains names of queues, users, hosts and clients, but no "
         f"messages and no passwords.\nDiagnose it anywhere: ackscope diagnose --bundle {args.output}\n"
     )

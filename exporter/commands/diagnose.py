@@ -37,6 +37,9 @@ _TWO_LOOKS = 15.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
+    parser.epilog = (
+        "exit code: 2 critical finding, 1 warning, 3 neither but something could not be read or judged, 0 none of these"
+    )
     parser.add_argument("--management", metavar="URL", help="http://user:password@host:15672")
     parser.add_argument(
         "--prometheus",

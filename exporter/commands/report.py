@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
 
-from ackscope.findings import Severity
+from ackscope.findings import Certainty, Severity
 from ackscope.format import duration
 from ackscope.records import ProbeOutcome
 from ackscope.reports import EvidenceReport, FindingReport, InconclusiveReport, Step, SuppressedReport
@@ -35,7 +35,7 @@ def report(
     pressing = [each for each in verdict.findings if everything or _is_pressing(each)]
     blocks += [_finding(finding, columns) for finding in pressing]
     if not any(finding.severity is not Severity.INFO for finding in verdict.findings):
-        early = any(finding.if_it_lasts is not None for finding in verdict.findings)
+        early = any(each.if_it_lasts is not None or each.certainty is Certainty.EARLY for each in verdict.findings)
         summary = _EARLY if early else "nothing to act on"
         summary = summary if verdict.findings else "nothing wrong found"
         blocks.append(_lines(f"{summary}; {len(verdict.checked)} rules were checked", columns))

@@ -120,7 +120,7 @@ def _where_to_look(stack: Stack, took: float, duration: float | None) -> str:
             f"  metrics      http://{stack.exporter}/metrics",
             f"  findings     http://{stack.exporter}/api/v1/findings",
             f"  Prometheus   {stack.prometheus}",
-            f"  broker UI     {plain_management}  (guest, guest)",
+            f"  broker UI    {plain_management}  (guest, guest)",
             f"  AMQP         {node.amqp}",
             f"  data, logs   {stack.folder}  (deleted at the end)",
             "",

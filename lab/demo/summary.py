@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from ackscope import manifest, tables
+from ackscope.findings import Severity
 
 
 @dataclass(slots=True)
@@ -19,13 +20,14 @@ class Watched:
     findings: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
 
     def see(self, document: dict[str, Any]) -> list[dict[str, Any]]:
-        """Add a response of `/api/v1/findings`. Returns the new findings."""
+        """Add a response of `/api/v1/findings`. Returns the findings that are new or more severe than before."""
         new = []
         for cluster in document.get("clusters", []):
             for finding in cluster["findings"]:
                 subject = finding["subject"]
                 key = (finding["rule"], subject["vhost"] or "", subject["name"])
-                if key not in self.findings:
+                before = self.findings.get(key)
+                if before is None or Severity(finding["severity"]).urgency < Severity(before["severity"]).urgency:
                     new.append(finding)
                 self.findings[key] = finding
         return new

@@ -6,7 +6,7 @@ from ackscope.findings import Certainty, Severity, exit_code
 from diagnosis.brief import diagnose_briefly, unsettled
 from diagnosis.engine import diagnose
 from diagnosis.thresholds import Thresholds
-from tests.unit.diagnosis.pictures import film, found, look, only, queue, stats, text
+from tests.unit.diagnosis.pictures import WORKED, film, found, look, only, queue, stats, stuck, text
 
 
 def without_consumer(backlog, rate=20):
@@ -77,6 +77,15 @@ def test_only_findings_that_can_be_settled_in_time_are_worth_a_longer_look():
     assert [] == unsettled(result, 60)
     assert ["no-consumer"] == [each.rule for each in unsettled(result, 180)]
     assert [] == unsettled(replace(result, findings=()), 180)
+
+
+def test_what_the_broker_saw_before_the_first_look_counts():
+    """The channel was idle for 31 s of the 40 s that make it critical, though it was looked at for 6 s."""
+    window = film(stuck, start=WORKED + 26, until=WORKED + 32, every=6)
+    result = diagnose_briefly(window, (), window.latest.taken)
+
+    assert ["stuck-consumer"] == [each.rule for each in unsettled(result, 12)]
+    assert [] == unsettled(result, 5)
 
 
 def test_a_quiet_broker_is_quiet_both_ways():

@@ -85,3 +85,12 @@ def test_a_wrong_password_is_reported_in_one_line(capsys):
     assert (3, "", 1) == (code, reported.out, reported.err.count("\n"))
     assert "401" in reported.err
     assert "s3cret" not in reported.err
+
+
+def test_the_help_explains_the_exit_code(capsys):
+    """A script that runs it needs no other page."""
+    with pytest.raises(SystemExit):
+        main(["diagnose", "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+
+    assert "exit code: 2 critical finding, 1 warning, 3 neither but something could not be read or judged" in shown

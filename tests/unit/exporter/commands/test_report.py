@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from ackscope.findings import Severity
+from ackscope.findings import Certainty, Severity
 from ackscope.records import Quantiles
 from ackscope.reports import InconclusiveReport, SuppressedReport
 from exporter.commands.report import report
@@ -97,6 +97,16 @@ def test_information_is_a_line_unless_everything_is_asked_for():
     assert "info  no-consumer: Queue 'orders' has messages" in short
     assert "why" not in short
     assert "why  No consumer is registered." in whole
+
+
+def test_information_that_is_too_recent_is_nothing_certain():
+    """A consumer that just stopped is no reason to look away."""
+    early = replace(finding_report(), severity=Severity.INFO, certainty=Certainty.EARLY)
+
+    text = report(diagnosis_report(findings=(early,)), "4.3.6", [], 80)
+
+    assert "nothing is certain yet; --watch, or a longer --within" in text
+    assert "nothing to act on" not in text
 
 
 def test_consequences_hang_under_their_cause():
