@@ -67,7 +67,7 @@ class ConsumerThresholds(Settings):
             no_consumer_quiet=4.0,
             stuck_seen=4.0,
             stuck_for=4.0,
-            stuck_unknown=30.0,
+            stuck_unknown=4.0,
             stuck_never_acked=4.0,
             requeue_for=4.0,
             requeue_intervals=1,

@@ -26,7 +26,9 @@ from exporter.commands.watch import EVERY, watch
 APART = 6.0
 """Seconds between the two snapshots: the broker refreshes its statistics every 5 s; closer ones show no difference."""
 
-_SHORTEST, _USUAL, _LONGEST = 8.0, 25.0, 300.0
+_SHORTEST, _USUAL, _LONGEST = 8.0, 50.0, 300.0
+"""Limits of --within in seconds. The usual one is enough to be certain of a standstill (40 s), whatever the broker
+reports about the time before: it renews `idle_since` of a hung channel once a minute."""
 
 _FEWEST = 2
 """Snapshots of one look."""

@@ -6,7 +6,20 @@ from ackscope.findings import Certainty, Severity, exit_code
 from diagnosis.brief import diagnose_briefly, unsettled
 from diagnosis.engine import diagnose
 from diagnosis.thresholds import Thresholds
-from tests.unit.diagnosis.pictures import WORKED, film, found, look, only, queue, stats, stuck, text
+from tests.unit.diagnosis.pictures import (
+    WALL,
+    WORKED,
+    channel,
+    consumer,
+    film,
+    found,
+    look,
+    only,
+    queue,
+    stats,
+    stuck,
+    text,
+)
 
 
 def without_consumer(backlog, rate=20):
@@ -94,3 +107,28 @@ def test_a_quiet_broker_is_quiet_both_ways():
 
     assert [] == [each for each in result.findings if each.if_it_lasts is not None]
     assert found(look(film(lambda t: {"queues": ()}, until=6, every=6))) == []
+
+
+@pytest.mark.parametrize("renewed", [0, 5, 20, 45, 59])
+def test_a_hung_consumer_is_found_at_every_second_of_the_minute(renewed):
+    """The broker renews `idle_since` of a hung channel once a minute. A look that goes on for 45 s needs it not."""
+    hung = 600
+
+    def frame(t):
+        counters = stats(publish=int(9000 + 5 * t), deliver=100, ack=90, deliver_get=100)
+        at = WALL + hung + t
+        last = at - (hung + t - renewed) % 60
+        return {
+            "queues": (queue(messages_ready=int(8000 + 5 * t), messages_unacked=10, stats=counters),),
+            "consumers": (consumer(),),
+            "channels": (channel(messages_unacked=10, stats=stats(deliver=100, ack=90), idle_since=last),),
+        }
+
+    def after(seconds):
+        window = film(frame, start=hung, until=hung + seconds, every=5)
+        return diagnose_briefly(window, (), window.latest.taken)
+
+    first = after(10)
+
+    assert 2 == exit_code([first]) or ["stuck-consumer"] == [it.rule for it in unsettled(first, 38)]
+    assert [("stuck-consumer", "critical", "orders")] == found(after(45))

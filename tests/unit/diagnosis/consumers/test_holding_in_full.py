@@ -2,7 +2,8 @@
 
 import pytest
 
-from ackscope.findings import flat
+from ackscope.findings import Severity, flat
+from diagnosis.brief import diagnose_briefly
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.consumers.results import ever, found, only, urgent
 from tests.unit.diagnosis.pictures import (
@@ -113,10 +114,12 @@ def test_two_readings_show_it():
 
 
 def test_two_readings_of_a_slow_consumer_show_no_standstill():
-    """It acknowledged before, and how long a message takes is not known."""
-    result = look(film(full(acked=500), until=6, every=6), thresholds=Thresholds.as_if_lasting())
+    """It acknowledged before, and how long a message takes is not known: it would be a standstill if it lasted."""
+    window = film(full(acked=500), until=6, every=6)
+    result = diagnose_briefly(window, (), window.latest.taken)
 
     assert [("stuck-consumer", "info", "ship")] == found(result)
+    assert Severity.CRITICAL is only_stuck(result).if_it_lasts
 
 
 def test_one_channel_that_serves_five_queues_is_one_finding():
