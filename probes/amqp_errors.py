@@ -117,7 +117,8 @@ def _protocol_error(cause: BaseException, server: AmqpServer) -> BrokerError | N
             if "not found" in text:
                 return Refused(f"{address.where}: virtual host {address.vhost!r} does not exist")
             return Refused(
-                f"{address.where}: user {address.username!r} may not use virtual host {address.vhost!r} ({text})"
+                f"{address.where}: user {address.username!r} may not use virtual host {address.vhost!r} ({text}); "
+                "the URL ends with the virtual host to use, as in amqp://HOST:5672/NAME"
             )
     return None
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ackscope.format import plural
 from ackscope.records import Quantiles
 
 LEAST_MESSAGES = 20
@@ -15,7 +16,7 @@ FLOOR = 0.001
 def doubt_of_messages(*, confirm: Quantiles, send_delay: Quantiles, loop_lag: Quantiles) -> str | None:
     """Return why the measurement is doubtful, as a sentence with its values; None if it is good."""
     if confirm.count < LEAST_MESSAGES or confirm.p50 is None:
-        return f"only {confirm.count} messages were settled; at least {LEAST_MESSAGES} are needed"
+        return f"only {plural(confirm.count, 'message')} settled; at least {LEAST_MESSAGES} are needed"
     bearable = max(FLOOR, SHARE * confirm.p50)
     for what, own in (("sent late by", send_delay), ("timer loop late by", loop_lag)):
         if own.p99 is not None and own.p99 > bearable:

@@ -15,6 +15,8 @@ from ackscope.log import redact
 from lab.demo.cores import give_way
 
 _TAIL_LINES = 8
+_SIGN_OF_LIFE = 20.0
+"""Seconds of waiting until something is printed again."""
 
 
 class ServiceFailed(AckscopeError):
@@ -47,14 +49,24 @@ class Service:
         lines = self.log.read_text(errors="replace").splitlines()[-_TAIL_LINES:]
         return redact("\n".join(f"  {line}" for line in lines))
 
-    def wait_until(self, ready: Callable[[], bool], what: str, timeout: float) -> None:
-        """Wait until `ready()` is true; raise ServiceFailed if the process exits first, or after `timeout` seconds."""
-        deadline = time.monotonic() + timeout
+    def wait_until(
+        self, ready: Callable[[], bool], what: str, timeout: float, waiting: Callable[[], None] = lambda: None
+    ) -> None:
+        """Wait until `ready()` is true, and call `waiting()` every 20 s.
+
+        Raises:
+            ServiceFailed: the process exits first, or `timeout` seconds are over.
+        """
+        began = printed = time.monotonic()
         while not ready():
             self.check()
-            if time.monotonic() > deadline:
+            now = time.monotonic()
+            if now - began > timeout:
                 problem = f"{self.name}: {what} not seen within {timeout:.0f} s; end of its log:"
                 raise ServiceFailed(problem).with_log(self.tail())
+            if now - printed >= _SIGN_OF_LIFE:
+                printed = now
+                waiting()
             time.sleep(0.2)
 
     def stop(self) -> None:

@@ -197,7 +197,12 @@ def running_stack(
         web.wait_until(lambda: answers(f"http://{page}/_stcore/health", "ok"), "a response", _PAGE_START)
         step(f"dashboard is up, you can open it: http://{page}")
         step("Spark: waiting for the first minutes of history, the longest step")
-        spark.wait_until(lambda: bool(manifest.clusters(rollups)), "a first rollup", _SPARK_START)
+        spark.wait_until(
+            lambda: bool(manifest.clusters(rollups)),
+            "a first rollup",
+            _SPARK_START,
+            lambda: step("Spark: still working; the dashboard shows the present already"),
+        )
         # Only now: it would start at a fraction of its speed.
         move(spark.process.pid, sharing.others, _NICE_SPARK)
         yield stack

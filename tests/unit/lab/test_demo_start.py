@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dashboard.data import notes
-from lab.demo import command
+from lab.demo import command, services
 from lab.demo.stack import CLUSTER, Stack
 
 
@@ -51,3 +51,17 @@ def command_args():
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
     return parser.parse_args([])
+
+
+def test_a_long_wait_prints_something_again_and_again(monkeypatch, tmp_path: Path) -> None:
+    """Nobody takes a slow start for one that hangs."""
+    monkeypatch.setattr(services, "_SIGN_OF_LIFE", 0.3)
+    signs: list[int] = []
+    started = services.Services(tmp_path)
+    try:
+        sleeper = started.start("sleeper", ["sleep", "60"])
+        sleeper.wait_until(lambda: len(signs) >= 2, "two signs of life", 30, lambda: signs.append(1))
+    finally:
+        started.stop()
+
+    assert 2 == len(signs)

@@ -29,7 +29,7 @@ def test_it_says_how_late_and_whose_figures_not_to_believe():
     "fields",
     [
         {"doubtful": None},
-        {"send_delay": took(0.0), "doubtful": "only 3 messages were settled, at least 20 are needed"},
+        {"send_delay": took(0.0), "doubtful": "only 3 messages settled; at least 20 are needed"},
         {"confirm": took(1.0)},
         {"at": 0.0},
     ],
