@@ -25,7 +25,8 @@ from tests.unit.exporter.delivery.receiving import receiving
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
-WITHIN = 90.0
+WITHIN = 240.0
+"""A loaded machine needs many rounds; what moves is seen much sooner on an idle one."""
 CAPPED = "ackscope_dropped_series"
 """It moves when the caps do, at the very end."""
 COLLECTORS = collectors_for(MetricNames.BOTH, with_detailed=True)
