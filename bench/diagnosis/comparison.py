@@ -24,28 +24,28 @@ PEERS = {
 _HEADER = """\
 # Published alert rules of others, compared with ackscope
 
-All were tested with the same faults on the same brokers at the same time: ackscope as installed (an exporter with its
-defaults, and its probes), and a real Prometheus that evaluates the published alert rules of others on the metrics of
-RabbitMQ's official plugin. Their rules were rewritten with the thresholds and the meaning that they document
-(`bench/diagnosis/peer_rules.yml`).
+This page compares ackscope as installed (an exporter with its defaults, and its probes) with the published alert rules
+of others, which a real Prometheus evaluates on the metrics of RabbitMQ's official plugin. Both observed the same faults
+on the same brokers at the same time. The rules of others are rewritten here with their documented thresholds and
+meaning (`bench/diagnosis/peer_rules.yml`).
 
-Rules of counting that favour the others:
+These counting rules favour the others:
 
-- An alert counts as soon as its condition holds. Most wait for minutes before they notify anybody; the column *median
-  `for:`* shows how long.
+- An alert counts as soon as its condition holds. Most alerts wait for minutes before they notify anybody; the column
+  *median `for:`* shows how long.
 - An alert without a queue in its labels counts for every fault that was present at that time, even if another fault
   raised it.
 - A cause counts as named if the name of the alert states it, whether or not the alert identifies the queue, the client
   or the node.
-- The stream `unroutable` of our own probe was left out. It is returned by design, and would cause their alerts on
-  unroutable messages all the time.
+- The stream `unroutable` of ackscope's confirm probe was off. Its messages are returned by design, so alerts on
+  unroutable messages would fire all the time.
 
-A rule of counting that favours ackscope: its first report of a fault counts. In most cases that is *info*, which pages
-nobody. The warning follows after the time that the runbook states, because a deployment or a burst looks the same at
-first. The others page when their waiting time is over.
+One counting rule favours ackscope: its first report of a fault counts. In most cases its severity is *info*, which
+pages nobody. The warning follows after the time that the runbook states, because a deployment or a burst looks the same
+at first. The others page when their `for:` has passed.
 
-Not shown: rules that people write for their own queues by name, and what somebody who knows RabbitMQ sees on a
-dashboard.
+The comparison does not include rules that people write for their own queues by name, or what a RabbitMQ expert sees on
+a dashboard.
 """
 
 
@@ -72,7 +72,7 @@ def page(rows: Sequence[Row]) -> str:
     heads = ["fault", "broker", "ackscope", *PEERS.values()]
     lines += ["", "## Fault by fault", "", f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
     lines += [_line(row) for row in sorted(tried, key=lambda row: (row["fault"], row["broker"]))]
-    lines += ["", "**Bold**: the alert names the cause. Alerts that fired on the healthy broker already are left out:"]
+    lines += ["", "**Bold**: the alert names the cause. Alerts that already fired on the healthy broker are omitted:"]
     lines += [
         "*NodeDown* of awesome-prometheus-alerts fires on every cluster of fewer than three nodes.",
         "",
