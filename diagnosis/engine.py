@@ -69,7 +69,9 @@ def diagnose(
                 else:
                     found.append(with_origins(answer, origins))
         except SettingsUnknown:
-            gaps += [gap for gap in (settings_unknown(rule),) if gap not in gaps]
+            gap = settings_unknown(rule)
+            if gap not in gaps:
+                gaps.append(gap)
     before = previous.findings if previous else ()
     lasting = without_explained(apply_hysteresis(found, before, now.iso(), thresholds.hold))
     ranked = sorted(lasting, key=lambda each: _rank(view, each))

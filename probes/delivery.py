@@ -14,7 +14,7 @@ class DeliveryStream(MatchedStream):
     def __init__(self, context: StreamContext, settings: DeliverySettings, queue_type: str) -> None:
         queue = context.queue(NAME, queue_type, queue_type)
         who = context.identity(NAME, queue_type, queue, rate=settings.rate, payload_bytes=settings.payload_bytes)
-        super().__init__(context, settings, who, queue, missing_after=settings.missing_after)
+        super().__init__(context, settings, who, queue)
         self._prefetch = settings.prefetch
         self._consumer: ProbeConnection | None = None
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from ackscope.clock import Instant
 from ackscope.errors import BrokerError
-from probes.catalogue.probe import SendingSettings
+from probes.catalogue.probe import MatchedSettings
 from probes.confirm_ledger import Settled
 from probes.deliveries import Matcher
 from probes.identity import Identity
@@ -23,23 +23,21 @@ class MatchedStream(MessageStream):
     because on one connection acks would wait behind deliveries.
 
     Args:
-        missing_after: seconds without a delivery after which a confirmed message counts as missing.
         redelivers: whether the protocol tells that a delivery is not the first.
     """
 
     def __init__(
         self,
         context: StreamContext,
-        settings: SendingSettings,
+        settings: MatchedSettings,
         who: Identity,
         queue: QueueSpec,
         *,
-        missing_after: float,
         redelivers: bool = True,
     ) -> None:
         super().__init__(context, settings, who, queue)
         self._source = queue
-        self._matcher = Matcher(missing_after, redelivers=redelivers)
+        self._matcher = Matcher(settings.missing_after, redelivers=redelivers)
         self.stats.deliveries = self._matcher.counts
 
     @property

@@ -20,6 +20,7 @@ from probes.kernel_timestamps import TimestampedConnection
 from probes.parameters import parameters
 from probes.queues import QueueSpec
 from probes.settings import AmqpServer
+from probes.timed_connection import resolve
 
 TIMEOUT = 10.0
 """Timeout in seconds for opening a connection, and for each response of the broker."""
@@ -80,11 +81,11 @@ class ProbeConnection:
 
         def not_opened(_: Any, error: BaseException) -> None:
             link._down(explain_open(error, server))
-            _resolve(opened, None)
+            resolve(opened, None)
 
         link._connection = TimestampedConnection(
             parameters(server, name, TIMEOUT),
-            on_open_callback=lambda _: _resolve(opened, None),
+            on_open_callback=lambda _: resolve(opened, None),
             on_open_error_callback=not_opened,
             on_close_callback=lambda _, error: link._down(explain_close(error, server, link._doing)),
             custom_ioloop=link._loop,
@@ -277,7 +278,7 @@ class ProbeConnection:
         before, self._doing = self._doing, doing
         answered: asyncio.Future[Any] = self._loop.create_future()
         self._alive_or_raise()
-        call(lambda answer: _resolve(answered, answer))
+        call(lambda answer: resolve(answered, answer))
         while not answered.done():
             await asyncio.wait({answered, self.closed}, timeout=TIMEOUT, return_when=asyncio.FIRST_COMPLETED)
             self._alive_or_raise()
@@ -313,18 +314,13 @@ class ProbeConnection:
         self._channel = self._connection.channel(on_open_callback=opened)
 
     def _end(self, error: BrokerError) -> None:
-        _resolve(self.closed, error)
+        resolve(self.closed, error)
 
     def _down(self, error: BrokerError) -> None:
         self._end(error)
-        _resolve(self._over, None)
+        resolve(self._over, None)
 
     def _hang_up(self) -> None:
         """Close the connection after its channel has ended, because both must end together."""
         if self._connection.is_open:
             self._connection.close()
-
-
-def _resolve(future: "asyncio.Future[Any]", value: object) -> None:
-    if not future.done():
-        future.set_result(value)

@@ -19,16 +19,13 @@ from ackscope.failures import FailurePhrase
 from probes.amqp10.links import Amqp10Link, Amqp10Receiver, Amqp10Sender, LinkEnded, condition_text
 from probes.amqp_errors import explain_open
 from probes.settings import AmqpServer
+from probes.timed_connection import TIMEOUT, TimedConnection, resolve
 from probes.timed_socket import TimedSocket
-
-TIMEOUT = 10.0
-"""Timeout in seconds for opening a connection or a link."""
 
 IDLE = 30.0
 """Seconds without a frame from the broker after which the connection is dead. It sends one at least every 15 s."""
 
 _BEAT = 5.0
-_FAREWELL = 0.4
 _FORGOTTEN = 0.5
 """Seconds until the broker has forgotten a session that ended."""
 _LOOK = 0.25
@@ -58,29 +55,17 @@ def queue_address(queue: str) -> str:
     return f"/queues/{quote(queue, safe='')}"
 
 
-class Amqp10Connection:
-    """A connection to one broker; made by `Amqp10Connection.open`.
-
-    Attributes:
-        closed: future whose result is the reason why the connection ended.
-        product: product and version of the broker, such as "RabbitMQ 4.3.6".
-        read_at: when the bytes that are being processed reached this machine, in monotonic seconds.
-    """
+class Amqp10Connection(TimedConnection):
+    """A connection to one broker; made by `Amqp10Connection.open`."""
 
     def __init__(self, server: AmqpServer, name: str, sock: TimedSocket, proton: Any) -> None:
-        address = server.address
-        self._server, self._socket, self._proton = server, sock, proton
-        self._loop = asyncio.get_running_loop()
+        super().__init__(server, sock)
+        address, self._proton = server.address, proton
         self._opened: asyncio.Future[None] = self._loop.create_future()
-        self._gone: asyncio.Future[None] = self._loop.create_future()
         self._news = asyncio.Event()
         self._links: dict[str, Amqp10Link] = {}
         self._names = itertools.count(1)
-        self._closing = False
         self._session_ended_at = float("-inf")
-        self._beating: asyncio.TimerHandle | None = None
-        self.closed: asyncio.Future[BrokerError] = self._loop.create_future()
-        self.product, self.read_at = "", 0.0
         self._collector = proton.Collector()
         self._raw = proton.Connection()
         self._raw.collect(self._collector)
@@ -119,16 +104,6 @@ class Amqp10Connection:
             link.cut()
             raise
         return link
-
-    @property
-    def where(self) -> str:
-        """Host and port of the broker."""
-        return self._server.address.where
-
-    @property
-    def alive(self) -> bool:
-        """Whether the connection is open."""
-        return not (self._closing or self.closed.done())
 
     async def sender(self, address: str | None, *, settled: bool = False, mixed: bool = False) -> Amqp10Sender:
         """Attach a link that publishes.
@@ -209,19 +184,6 @@ class Amqp10Connection:
                     await self._news.wait()
         return True
 
-    async def answer(self, future: "asyncio.Future[Any]", what: str) -> Any:
-        """Wait for `future`, or for the connection to end; `what` ends the sentence "no answer within 10 s ...".
-
-        Raises:
-            BrokerError: the connection ended first, or the timeout.
-        """
-        await asyncio.wait({future, self.closed}, timeout=TIMEOUT, return_when=asyncio.FIRST_COMPLETED)
-        if future.done():
-            return future.result()
-        if self.closed.done():
-            raise self.closed.result()
-        raise Unreachable(f"{self.where}: {FailurePhrase.NO_ANSWER} {TIMEOUT:g} s {what}")
-
     async def detach(self, link: Amqp10Link) -> None:
         """Close a link and wait until the broker has done so too: what the link held is in its queue again.
 
@@ -232,28 +194,20 @@ class Amqp10Connection:
         if not await self.until(lambda: link.gone) and not self.closed.done():
             raise Unreachable(f"{self.where}: {FailurePhrase.NO_ANSWER} {TIMEOUT:g} s to the end of a link")
 
-    async def close(self) -> None:
-        """Close the connection in order. If the broker does not respond in time, cut it. Can be called twice."""
-        if self.alive:
-            self._closing = True
-            self._raw.close()
-            self.flush()
-            await asyncio.wait({self._gone}, timeout=_FAREWELL)
-        self.cut()
-
     def end_session(self, session: Any) -> None:
         """End a session, also one that the broker has ended. What it holds is delivered again."""
         session.close()
         self._session_ended_at = self._loop.time()
 
-    def cut(self) -> None:
-        """Cut the connection without a close, like a crash of the client. Can be called twice."""
-        self._closing = True
-        self._over(Unreachable(f"{self.where}: closed by this program"))
-        self._socket.close()
-        if self._beating is not None:
-            self._beating.cancel()
-            self._beating = None
+    def end(self, error: BrokerError) -> None:
+        """Note why the connection and its links are of no use any more; the first reason counts."""
+        super().end(error)
+        for link in self._links.values():
+            link.end(LinkEnded("", str(error)))
+
+    def _send_close(self) -> None:
+        self._raw.close()
+        self.flush()
 
     def _begin(self) -> None:
         self._raw.open()
@@ -299,24 +253,18 @@ class Amqp10Connection:
                 self._transport.push(data[:room])
                 data = data[room:]
         except self._proton.TransportException as error:
-            self._over(Unreachable(f"{self.where}: the broker sent what is no AMQP 1.0 ({error})"))
+            self.end(Unreachable(f"{self.where}: the broker sent what is no AMQP 1.0 ({error})"))
         self._process()
         self.flush()
         self._news.set()
 
     def _hung_up(self, error: OSError | None) -> None:
         if not self._opened.done():
-            self._over(Unreachable(f"{self.where}: {FailurePhrase.SILENT_AFTER_CONNECT}; does it speak AMQP 1.0?"))
+            self.end(Unreachable(f"{self.where}: {FailurePhrase.SILENT_AFTER_CONNECT}; does it speak AMQP 1.0?"))
         why = "the connection was lost" if error is None else f"the connection was lost ({error.strerror or error})"
-        self._over(Unreachable(f"{self.where}: {why}"))
-        _resolve(self._gone)
+        self.end(Unreachable(f"{self.where}: {why}"))
+        resolve(self._gone, None)
         self._news.set()
-
-    def _over(self, error: BrokerError) -> None:
-        if not self.closed.done():
-            self.closed.set_result(error)
-        for link in self._links.values():
-            link.end(LinkEnded("", str(error)))
 
     def _process(self) -> None:
         while (event := self._collector.peek()) is not None:
@@ -329,14 +277,14 @@ class Amqp10Connection:
     def _on_connection_remote_open(self, _: Any) -> None:
         properties = self._raw.remote_properties or {}
         self.product = f"{properties.get('product', 'unknown')} {properties.get('version', '')}".strip()
-        _resolve(self._opened)
+        resolve(self._opened, None)
 
     def _on_connection_remote_close(self, _: Any) -> None:
         condition = self._raw.remote_condition
         if condition is not None:
-            self._over(Refused(f"{self.where}: the broker closed the connection ({condition_text(condition)})"))
+            self.end(Refused(f"{self.where}: the broker closed the connection ({condition_text(condition)})"))
         self._raw.close()
-        _resolve(self._gone)
+        resolve(self._gone, None)
 
     def _on_transport_error(self, event: Any) -> None:
         condition, user = event.transport.condition, self._server.address.username
@@ -344,7 +292,7 @@ class Amqp10Connection:
             why: BrokerError = Refused(f"{self.where}: login refused for user {user!r}; check name and password")
         else:
             why = Unreachable(f"{self.where}: the connection broke ({condition_text(condition)})")
-        self._over(why)
+        self.end(why)
 
     def _on_session_remote_close(self, event: Any) -> None:
         for link in [each for each in self._links.values() if each.raw.session == event.session]:
@@ -381,8 +329,3 @@ def _ending(condition: Any) -> LinkEnded:
     if condition is None:
         return LinkEnded("", "without a reason")
     return LinkEnded(str(condition.name), str(condition.description or ""))
-
-
-def _resolve(future: "asyncio.Future[None]") -> None:
-    if not future.done():
-        future.set_result(None)

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
 from ackscope.errors import BrokerError
+from probes.timed_connection import resolve
 
 
 class Settlement(StrEnum):
@@ -110,7 +111,7 @@ class Amqp10Link:
         """Note that the broker attached the link. Without a terminus it is about to refuse it."""
         terminus = self.raw.remote_source if self.raw.is_receiver else self.raw.remote_target
         self.confirmed = terminus.type != terminus.UNSPECIFIED
-        _resolve(self.opened)
+        resolve(self.opened, None)
 
     def flowed(self) -> None:
         """Note that the broker changed the credit or the window."""
@@ -124,7 +125,7 @@ class Amqp10Link:
         """Note that the link has ended."""
         if self.ended is None:
             self.ended, self.ended_at = why, self._engine.read_at
-            _resolve(self.opened)
+            resolve(self.opened, None)
             self._on_end(why)
 
     def detach(self) -> None:
@@ -302,8 +303,3 @@ def condition_text(condition: Any) -> str:
     if condition is None:
         return "no reason given"
     return f"{condition.name}: {condition.description}" if condition.description else str(condition.name)
-
-
-def _resolve(future: "asyncio.Future[None]") -> None:
-    if not future.done():
-        future.set_result(None)

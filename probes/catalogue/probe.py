@@ -21,6 +21,9 @@ UNDECIDED = 10.0
 ONE_SHOT_SENDING: Mapping[str, Any] = {"undecided_after": UNDECIDED, "max_outstanding": 10_000}
 """Settings of one-shot runs that send as fast as --rate says."""
 
+ONE_SHOT_MATCHED: Mapping[str, Any] = {**ONE_SHOT_SENDING, "missing_after": UNDECIDED}
+"""The same, of those that also consume what they publish."""
+
 QueueType = Literal["classic", "quorum"]
 QueueTypes = Annotated[tuple[QueueType, ...], Field(min_length=1)]
 CLASSIC_AND_QUORUM: tuple[QueueType, ...] = get_args(QueueType)
@@ -43,6 +46,17 @@ class SendingSettings(Settings):
     payload_bytes: int = Field(default=64, ge=SMALLEST_PAYLOAD, le=LARGEST_PAYLOAD)
     undecided_after: Seconds = Field(default=30.0, gt=0)
     max_outstanding: int = Field(default=1000, ge=1, le=50_000)
+
+
+class MatchedSettings(SendingSettings):
+    """Settings of probes that also consume what they publish.
+
+    Attributes:
+        missing_after: seconds without a delivery after which a confirmed message counts as missing.
+    """
+
+    rate: float = Field(default=1.0, gt=0, le=RATE_CAP)
+    missing_after: Seconds = Field(default=30.0, gt=0)
 
 
 class RefusedSettings(SendingSettings):

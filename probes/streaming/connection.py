@@ -17,14 +17,11 @@ from probes.amqp_errors import explain_open
 from probes.parameters import HEARTBEAT, client_properties
 from probes.settings import AmqpServer
 from probes.streaming.codec import FrameDecoder, Name, NotStreams, library
+from probes.timed_connection import TIMEOUT, TimedConnection, resolve
 from probes.timed_socket import TimedSocket
-
-TIMEOUT = 10.0
-"""Timeout in seconds for opening a connection, and for each response of the broker."""
 
 _OK = 1
 _FRAME_MAX = 1_048_576
-_FAREWELL = 0.4
 _NO_LEADER = 65_535
 _PLAIN = "PLAIN"
 _NOT_AVAILABLE, _NO_VHOST = 6, 12
@@ -49,34 +46,26 @@ class Members(NamedTuple):
     replicas: tuple[Member, ...]
 
 
-class StreamProtocolConnection:
+class StreamProtocolConnection(TimedConnection):
     """A connection to one node; made by `StreamProtocolConnection.open`.
 
     Attributes:
-        closed: future whose result is the reason why the connection ended.
-        product: product and version of the broker, such as "RabbitMQ 4.3.6".
         advertised: the address that the node advertises to clients; None if it tells none.
-        read_at: when the bytes that are being processed reached this machine, in monotonic seconds.
         frame_max: largest frame in bytes that the broker takes.
         rstream: the library.
     """
 
     def __init__(self, server: AmqpServer, sock: TimedSocket, rstream: Any) -> None:
-        self._server, self._socket, self.rstream = server, sock, rstream
-        self._schema = rstream.schema
-        self._loop = asyncio.get_running_loop()
+        super().__init__(server, sock)
+        self.rstream, self._schema = rstream, rstream.schema
         self._decoder = FrameDecoder(rstream)
         self._numbers = itertools.count(1)
         self._asked: dict[int, asyncio.Future[Any]] = {}
         self._tuned: asyncio.Future[Any] = self._loop.create_future()
-        self._gone: asyncio.Future[None] = self._loop.create_future()
-        self._closing = False
-        self._beating: asyncio.TimerHandle | None = None
         self._received_at = self._loop.time()
         self._heartbeat = HEARTBEAT
         self._handlers: dict[type[Any], Callable[[Any, float], None]] = {}
-        self.closed: asyncio.Future[BrokerError] = self._loop.create_future()
-        self.product, self.read_at, self.frame_max = "", 0.0, _FRAME_MAX
+        self.frame_max = _FRAME_MAX
         self.advertised: Member | None = None
 
     @classmethod
@@ -104,16 +93,6 @@ class StreamProtocolConnection:
             link.cut()
             raise
         return link
-
-    @property
-    def where(self) -> str:
-        """Host and port of the broker."""
-        return self._server.address.where
-
-    @property
-    def alive(self) -> bool:
-        """Whether the connection is open."""
-        return not (self._closing or self.closed.done())
 
     def on_frame(self, kind: type[Any], call: Callable[[Any, float], None]) -> None:
         """Register a callback for frames of one class of rstream's schema; it gets the frame and when it arrived."""
@@ -148,7 +127,7 @@ class StreamProtocolConnection:
             Refused: the broker refuses.
             Unreachable: the connection ended first, or the broker does not answer.
         """
-        response = await self._await(self.request(kind, *fields), doing)
+        response = await self.answer(self.request(kind, *fields), f"to {doing}")
         code = getattr(response, "response_code", _OK)
         if code != _OK:
             raise self._refused(code, doing)
@@ -174,23 +153,6 @@ class StreamProtocolConnection:
                 raise Unreachable(f"{self.where}: stream {stream!r} has no leader")
             await asyncio.sleep(0.1)
 
-    async def close(self) -> None:
-        """Close the connection in order. If the broker does not respond in time, cut it. Can be called twice."""
-        if self.alive:
-            self._closing = True
-            self.send(self._schema.Close(next(self._numbers), _OK, Name("done")))
-            await asyncio.wait({self._gone}, timeout=_FAREWELL)
-        self.cut()
-
-    def cut(self) -> None:
-        """Cut the connection without a farewell. Can be called twice."""
-        self._closing = True
-        self.end(Unreachable(f"{self.where}: closed by this program"))
-        self._socket.close()
-        if self._beating is not None:
-            self._beating.cancel()
-            self._beating = None
-
     def end_with_stream(self, stream: str) -> None:
         """End this connection when the broker tells that the stream is not there any more: it serves it no longer."""
 
@@ -202,10 +164,8 @@ class StreamProtocolConnection:
 
         self.on_frame(self._schema.MetadataUpdate, changed)
 
-    def end(self, error: BrokerError) -> None:
-        """Note why the connection is of no use any more; the first reason counts."""
-        if not self.closed.done():
-            self.closed.set_result(error)
+    def _send_close(self) -> None:
+        self.send(self._schema.Close(next(self._numbers), _OK, Name("done")))
 
     async def _log_in(self, name: str) -> None:
         schema, address = self._schema, self._server.address
@@ -217,7 +177,7 @@ class StreamProtocolConnection:
             raise Refused(f"{self.where}: the broker offers no login with a password (only {', '.join(offered)})")
         secret = f"\0{address.username}\0{address.password}".encode()
         await self.ask("logging in", schema.SaslAuthenticate, _PLAIN, secret)
-        tune = await self._await(self._tuned, "logging in")
+        tune = await self.answer(self._tuned, "to logging in")
         self.frame_max = min(tune.frame_max or _FRAME_MAX, _FRAME_MAX)
         self._heartbeat = min(tune.heartbeat or HEARTBEAT, HEARTBEAT)
         self.send(schema.Tune(self.frame_max, self._heartbeat))
@@ -237,14 +197,6 @@ class StreamProtocolConnection:
         self._beating = self._loop.call_later(self._heartbeat / 2, self._beat)
         self.send(self._schema.Heartbeat())
 
-    async def _await(self, future: "asyncio.Future[Any]", doing: str) -> Any:
-        await asyncio.wait({future, self.closed}, timeout=TIMEOUT, return_when=asyncio.FIRST_COMPLETED)
-        if future.done():
-            return future.result()
-        if self.closed.done():
-            raise self.closed.result()
-        raise Unreachable(f"{self.where}: {FailurePhrase.NO_ANSWER} {TIMEOUT:g} s to {doing}")
-
     def _received(self, data: bytes, at: float) -> None:
         self.read_at, self._received_at = at, self._loop.time()
         try:
@@ -263,13 +215,13 @@ class StreamProtocolConnection:
             self.send(schema.CloseResponse(frame.correlation_id, _OK))
             self.end(Unreachable(f"{self.where}: the broker closed the connection ({frame.reason})"))
         elif isinstance(frame, schema.CloseResponse):
-            _resolve(self._gone, None)
+            resolve(self._gone, None)
         elif isinstance(frame, schema.Tune):
-            _resolve(self._tuned, frame)
+            resolve(self._tuned, frame)
         elif handler is not None:
             handler(frame, self.read_at)
         elif answer is not None:
-            _resolve(answer, frame)
+            resolve(answer, frame)
 
     def _hung_up(self, error: OSError | None) -> None:
         if self.product:
@@ -277,7 +229,7 @@ class StreamProtocolConnection:
         else:
             why = "the connection is closed before the login; is it the port of the stream protocol (usually 5552)?"
         self.end(Unreachable(f"{self.where}: {why}"))
-        _resolve(self._gone, None)
+        resolve(self._gone, None)
 
     def _refused(self, code: int, doing: str) -> BrokerError:
         address = self._server.address
@@ -328,8 +280,3 @@ def _members(response: Any) -> Members | int:
 
 def _properties(response: Any) -> Mapping[str, str]:
     return {each.key: each.value for each in response.properties}
-
-
-def _resolve(future: "asyncio.Future[Any]", value: object) -> None:
-    if not future.done():
-        future.set_result(value)

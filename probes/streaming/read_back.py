@@ -28,7 +28,7 @@ class ReadBackStream(MatchedStream):
     def __init__(self, context: StreamContext, settings: StreamingSettings) -> None:
         queue = context.queue(NAME, _STREAM, _STREAM)
         who = context.identity(NAME, _STREAM, queue, rate=settings.rate, payload_bytes=settings.payload_bytes)
-        super().__init__(context, settings, who, queue, missing_after=settings.missing_after, redelivers=False)
+        super().__init__(context, settings, who, queue, redelivers=False)
         self._credit = settings.credit
         self._position = StreamPosition()
         self._was_measured = False

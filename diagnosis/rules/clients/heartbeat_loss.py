@@ -78,11 +78,7 @@ def _silent_connections(view: View, readings: Series[tuple[Connection, ...]]) ->
             if newer is None:
                 latest[connection.name] = connection
             # A cheap filter: only connections without a byte between some reading and the last are checked closely.
-            elif (
-                newer.recv_oct is not None
-                and connection.recv_oct == newer.recv_oct
-                and _limit(view, newer) <= watched_seconds
-            ):
+            elif connection.recv_oct == newer.recv_oct and _judged(newer) and _limit(view, newer) <= watched_seconds:
                 suspects.add(connection.name)
     histories: dict[str, list[Timestamped[Connection]]] = {}
     for seen in readings if suspects else ():
@@ -91,8 +87,6 @@ def _silent_connections(view: View, readings: Series[tuple[Connection, ...]]) ->
                 histories.setdefault(connection.name, []).append(Timestamped(seen.at, connection))
     for history in histories.values():
         last = history[-1]
-        if not _judged(last.value):
-            continue
         since = last.at
         for older, newest in reversed(list(pairwise(history))):
             if older.value.recv_oct != newest.value.recv_oct:
