@@ -35,7 +35,7 @@ class Address:
     @property
     def where(self) -> str:
         """Host and port, for messages."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return host_and_port(self.host, self.port)
 
     @property
     def url(self) -> str:
@@ -45,6 +45,11 @@ class Address:
     def __str__(self) -> str:
         """The address without its password."""
         return f"{self.scheme}://{self.username}@{self.where}{self.path}"
+
+
+def host_and_port(host: str, port: int) -> str:
+    """Host and port as in a URL, with an IPv6 address in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _is_ambiguous(url: str) -> bool:

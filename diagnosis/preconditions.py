@@ -16,7 +16,7 @@ CLIENT_LISTS = frozenset({"connections", "channels", "consumers", "sessions"})
 """Families that a broker without statistics does not tell."""
 
 _ALARMS_ONLY = frozenset({"health"})
-"""Families of which the Prometheus endpoints have the alarms only, and no health check."""
+"""For these families the Prometheus endpoints have alarms only, and no health check."""
 
 NEW_SECONDS = 15.0
 """A new queue has neither state nor counts for up to 12 s (its own tick and the statistics interval)."""

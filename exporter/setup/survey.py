@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from ackscope.address import host_and_port
 from ackscope.errors import BadAnswer, Refused
 from exporter.broker.client import ManagementClient
 
@@ -141,7 +142,7 @@ class _Addresses:
             scheme, port = _SCHEMES[listener["protocol"]], int(listener["port"])
             for host in dict.fromkeys([*hosts, *specific]):
                 if self._answers(scheme, host, port):
-                    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+                    return f"{scheme}://{host_and_port(host, port)}"
         return None
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
+from ackscope.address import host_and_port
 from ackscope.errors import UsageError
 from ackscope.log import get_logger
 from exporter.web.app import REQUEST_BYTES, make_app
@@ -123,7 +124,7 @@ class AsgiListener(uvicorn.Server):
         connections: Any = self.server_state.connections
         self.room.limited(max_connections, connections)
         bound = self.room.getsockname()
-        self.url = f"{'http' if context is None else 'https'}://{_where(str(bound[0]), int(bound[1]))}"
+        self.url = f"{'http' if context is None else 'https'}://{host_and_port(str(bound[0]), int(bound[1]))}"
 
     def serve_until_stopped(self) -> None:
         """Serve until `should_exit` is set or, in the main thread, a signal comes."""
@@ -170,12 +171,8 @@ def _bound(host: str, port: int) -> Room:
         room.listen()
     except OSError as error:
         room.close()
-        raise UsageError(f"listen: {_where(host, port)} {_why(error)}") from None
+        raise UsageError(f"listen: {host_and_port(host, port)} {_why(error)}") from None
     return room
-
-
-def _where(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _why(error: OSError) -> str:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from ackscope.address import host_and_port
 from ackscope.errors import BrokerError, Refused, Unreachable, Unsupported
 from ackscope.failures import FailurePhrase
 from probes.amqp_errors import explain_open
@@ -36,7 +37,7 @@ class Member(NamedTuple):
     port: int
 
     def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return host_and_port(self.host, self.port)
 
 
 class Members(NamedTuple):

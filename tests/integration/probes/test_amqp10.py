@@ -14,7 +14,8 @@ from probes.amqp10.outcomes import CONNECTION_LOSS, QUEUE_DELETED
 from probes.probe_connection import ProbeConnection
 from probes.queues import one_shot
 from probes.settings import AmqpSettings
-from tests.integration.probes.test_steps import failures, tls_in_front, until_tried
+from tests.integration.probes.relays import tls_in_front
+from tests.integration.probes.test_steps import failures, until_tried
 
 pytestmark = pytest.mark.integration
 

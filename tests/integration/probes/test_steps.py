@@ -1,13 +1,11 @@
 """The probes that time steps, and the one whose messages must be refused, against real brokers."""
 
 import asyncio
-import ssl
-from contextlib import asynccontextmanager
-from urllib.parse import urlsplit
 
 import pytest
 
 from ackscope.records import Outcome, ProbeState
+from tests.integration.probes.relays import tls_in_front
 
 pytestmark = pytest.mark.integration
 
@@ -51,35 +49,6 @@ def warnings(lab):
     """Lines of the broker's log about handshake connections that went without a goodbye."""
     text = "".join(file.read_text(errors="replace") for file in lab.folder.rglob("log/*.log"))
     return sum("[warning]" in line and "ackscope-probe handshake" in line for line in text.splitlines())
-
-
-@asynccontextmanager
-async def tls_in_front(address, certificate):
-    """A port that speaks TLS and hands everything on to the broker."""
-    parts = urlsplit(address)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(*certificate)
-
-    async def pump(reader, writer):
-        try:
-            while data := await reader.read(65536):
-                writer.write(data)
-                await writer.drain()
-        except OSError:
-            pass
-        writer.close()
-
-    async def connected(reader, writer):
-        there, back = await asyncio.open_connection(parts.hostname, parts.port)
-        try:
-            await asyncio.gather(pump(reader, back), pump(there, writer))
-        finally:
-            back.close()
-            writer.close()
-
-    async with await asyncio.start_server(connected, "127.0.0.1", 0, ssl=context) as server:
-        port = server.sockets[0].getsockname()[1]
-        yield f"amqps://{parts.username}:{parts.password}@127.0.0.1:{port}"
 
 
 def test_tls_is_a_step_of_its_own_and_verified(lab_43, measure, run, certificate):

@@ -1,10 +1,8 @@
 """The probe over the stream protocol, against real brokers whose nodes advertise a name that leads nowhere."""
 
 import asyncio
-import itertools
 import subprocess
 import sys
-from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pika
@@ -18,7 +16,7 @@ from lab.node import Extra
 from probes.probe_connection import ProbeConnection
 from probes.settings import AmqpSettings
 from probes.streaming.connection import StreamProtocolConnection
-from tests.integration.probes.test_steps import tls_in_front
+from tests.integration.probes.relays import relay, tls_in_front
 
 pytestmark = pytest.mark.integration
 
@@ -55,7 +53,7 @@ def queues(lab):
 
 
 async def delete(amqp, queue):
-    """Delete a queue, whoever uses it."""
+    """Delete a queue, also while clients use it."""
     link = await ProbeConnection.open(AmqpSettings(url=amqp).server(), "test")
     await link.delete(queue)
     await link.close()
@@ -295,31 +293,3 @@ def test_behind_a_load_balancer_the_leader_is_found(measure, run):
     assert (0, 0, 0, 1) == (found.missing, found.duplicates, found.out_of_order, found.connects)
     assert f"is advertised as nowhere.invalid:{ports[1]}, which cannot be reached" in alone.reason
     assert "set advertised_host" in alone.reason
-
-
-@asynccontextmanager
-async def relay(ports):
-    """A load balancer: each connection goes to the next port. Yields its port, and what cuts all connections."""
-    turns, open_ = itertools.cycle(ports), set()
-
-    async def pump(reader, writer):
-        try:
-            while data := await reader.read(65536):
-                writer.write(data)
-                await writer.drain()
-        except OSError:
-            pass
-        writer.close()
-
-    async def connected(reader, writer):
-        there, back = await asyncio.open_connection("127.0.0.1", next(turns))
-        open_.add(writer)
-        await asyncio.gather(pump(reader, back), pump(there, writer))
-        open_.discard(writer)
-
-    def cut():
-        for writer in open_:
-            writer.transport.abort()
-
-    async with await asyncio.start_server(connected, "127.0.0.1", 0) as server:
-        yield server.sockets[0].getsockname()[1], cut

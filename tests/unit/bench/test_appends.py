@@ -35,7 +35,7 @@ def deliver(*bodies):
 
 
 def talk():
-    """Three messages, of which two are confirmed together and one is refused; two are delivered, one of them twice."""
+    """Of three messages two are confirmed together and one is refused; two are delivered, one of them twice."""
     said = Talk()
     said.say(1000, CLIENT, framed(1, b"\0") + publish(1))
     said.say(2000, CLIENT, publish(2, 3))

@@ -129,7 +129,7 @@ def test_several_faults_of_a_rule_are_counted():
 
 
 def test_the_summary_has_every_version_and_source():
-    """Also those of which nothing was played."""
+    """Also those that were not played."""
     found = [column(result(), result("no-consumer", "silent")), column(version="3.10", source="prometheus")]
     first, second = (line.split("|")[1:-1] for line in page(found).splitlines() if "management API with stat" in line
                      or "no probes" in line)  # fmt: skip

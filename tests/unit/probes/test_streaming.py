@@ -157,7 +157,7 @@ def test_frames_are_cut_wherever_the_bytes_are_split():
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "reason"),
     [
         (b"AMQP\0\0\x09\x01", "it sends a frame of 1095586128 bytes"),
         (b"\0\0\0\x02\0\0", "it sends a frame of 2 bytes"),
@@ -168,14 +168,14 @@ def test_frames_are_cut_wherever_the_bytes_are_split():
         (b"\0\0\0\x0a\0\x03\0\x01\0\0\0\0\0!", "it sends a frame that cannot be read: PublishConfirm is too long"),
     ],
 )
-def test_what_is_no_frame_is_told(data, told):
+def test_what_is_no_frame_ends_with_a_reason(data, reason):
     """Another protocol, an unknown frame, another version, a frame that ends too early or late, and a false count."""
-    with pytest.raises(codec.NotStreams, match=told):
+    with pytest.raises(codec.NotStreams, match=reason):
         list(codec.FrameDecoder(RSTREAM).feed(data))
 
 
 @given(st.integers(1, 30), st.booleans(), st.binary(max_size=120))
-def test_any_content_is_a_frame_or_told(key, response, content):
+def test_any_content_is_a_frame_or_an_error(key, response, content):
     """A damaged frame ends the connection with one line, and in no other way."""
     data = struct.pack(">IHH", 4 + len(content), key | (0x8000 if response else 0), 1) + content
     try:
@@ -187,7 +187,7 @@ def test_any_content_is_a_frame_or_told(key, response, content):
 
 
 @given(st.integers(0, 6), st.binary(max_size=60))
-def test_any_chunk_is_read_or_told(entries, data):
+def test_any_chunk_is_read_or_an_error(entries, data):
     """The same for the messages in a chunk."""
     made = SCHEMA.Deliver(0, 80, 0, entries, entries, 0, 1, 0, zlib.crc32(data), len(data), 0, 0, data)
     try:
@@ -223,7 +223,7 @@ def test_a_login_tells_product_and_address():
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "reason"),
     [
         ({"login": 8}, "127.0.0.1:2: login refused for user 'user'"),
         ({"login": 11}, "127.0.0.1:2: login refused for user 'user'"),
@@ -233,11 +233,11 @@ def test_a_login_tells_product_and_address():
         ({"mechanisms": ["EXTERNAL"]}, "offers no login with a password .only EXTERNAL."),
     ],
 )
-def test_a_refusal_is_one_line_without_the_password(changes, told):
+def test_a_refusal_is_one_line_without_the_password(changes, reason):
     """It says what to check."""
 
     async def scenario(link, _):
-        with pytest.raises(Refused, match=told) as error:
+        with pytest.raises(Refused, match=reason) as error:
             await link._log_in("test")
         return str(error.value)
 
@@ -245,13 +245,13 @@ def test_a_refusal_is_one_line_without_the_password(changes, told):
 
 
 @pytest.mark.parametrize(
-    ("frame", "told"),
+    ("frame", "reason"),
     [
         (SCHEMA.Close(9, 1, "shutdown"), "the broker closed the connection (shutdown)"),
         (SCHEMA.MetadataUpdate(SCHEMA.MetadataInfo(6, "s")), "stream 's' was deleted, or its leader or replica moved"),
     ],
 )
-def test_what_the_broker_ends_is_told(frame, told):
+def test_what_the_broker_ends_has_a_reason(frame, reason):
     """A closed connection, and a stream that is not there any more; the close is answered."""
 
     async def scenario(link, socket):
@@ -261,11 +261,11 @@ def test_what_the_broker_ends_is_told(frame, told):
 
     alive, why, keys = connected(scenario)
 
-    assert (False, True) == (alive, told in why)
+    assert (False, True) == (alive, reason in why)
     assert keys == ([0x16] if isinstance(frame, SCHEMA.Close) else [])
 
 
-def test_another_protocol_at_the_port_is_told():
+def test_another_protocol_at_the_port_is_named():
     """Before the login with a hint; nothing is read after it."""
 
     async def scenario(link, socket):
@@ -297,7 +297,7 @@ def of_members(number, leader=1, code=1):
 
 
 def test_a_new_stream_is_asked_for_until_it_has_a_leader():
-    """A replica whose node is not told is left out."""
+    """A replica whose node is not listed is left out."""
     leaders = iter((65_535, 7, 1))
 
     async def scenario(link, _):
@@ -310,8 +310,8 @@ def test_a_new_stream_is_asked_for_until_it_has_a_leader():
 
 
 @pytest.mark.parametrize(("code", "kind"), [(2, Unreachable), (6, Unreachable), (16, Refused)])
-def test_a_stream_without_a_leader_is_told_in_the_end(code, kind):
-    """What cannot change is told at once."""
+def test_a_stream_without_a_leader_is_an_error_in_the_end(code, kind):
+    """What cannot change is reported at once."""
 
     async def scenario(link, _):
         with pytest.raises(kind, match="'s'"):
