@@ -28,6 +28,7 @@ COMMANDS = {
     "probe": Entry("probes.command", "run one probe now and print what a client experiences"),
     "verify": Entry("lab.verify.command", "check the documented ack/confirm semantics against a live broker"),
     "diagnose": Entry("exporter.commands.diagnose", "diagnose a cluster once: what is wrong, why, and what to do"),
+    "runbook": Entry("exporter.commands.runbook", "print the runbook of a rule"),
     "bundle": Entry(
         "exporter.commands.bundle", "save the input of diagnosis, to diagnose it without access to the broker"
     ),

@@ -142,6 +142,11 @@ def runbook(rule: str) -> str:
     return f"diagnosis/catalogue/{rule}.md"
 
 
+def runbook_command(rule: str) -> str:
+    """The command that prints the runbook of a rule, wherever ackscope is installed."""
+    return f"ackscope runbook {rule}"
+
+
 def flat_reports(findings: Sequence[FindingReport]) -> list[FindingReport]:
     """All findings, each followed by its consequences at all depths."""
     return [each for finding in findings for each in (finding, *flat_reports(finding.consequences))]

@@ -15,6 +15,12 @@ QUEUE_COUNTERS_SINCE = (4, 0)
 CLIENT_LISTS = frozenset({"connections", "channels", "consumers", "sessions"})
 """Families that a broker without statistics does not tell."""
 
+WHOLE_RULE = frozenset({
+    "not_read", "read_once", "no_counters", "no_queue_counters", "no_client_lists", "only_metrics",
+    "metrics_incomplete",
+})  # fmt: skip
+"""Reasons for which a rule judges nothing at all, so they name no object."""
+
 _ALARMS_ONLY = frozenset({"health"})
 """For these families the Prometheus endpoints have alarms only, and no health check."""
 

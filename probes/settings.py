@@ -18,7 +18,6 @@ from probes.catalogue.probe import Probe
 DEFAULT_PREFIX = "ackscope.probe"
 """Names of all objects of probes on a broker begin with this prefix and a dot."""
 
-_STREAM_PORT, _STREAM_PORT_TLS = 5552, 5551
 _NODE = re.compile(r"[A-Za-z0-9_.@-]{1,200}")
 
 
@@ -40,8 +39,13 @@ class AmqpServer:
     @property
     def streams(self) -> "AmqpServer":
         """The same broker at its port of the stream protocol."""
-        port = self.stream_port or (_STREAM_PORT_TLS if self.address.tls else _STREAM_PORT)
+        port = self.stream_port or usual_stream_port(tls=self.address.tls)
         return replace(self, address=replace(self.address, port=port))
+
+
+def usual_stream_port(*, tls: bool) -> int:
+    """The port on which a broker serves the stream protocol unless configured otherwise."""
+    return 5551 if tls else 5552
 
 
 class AmqpSettings(Settings):

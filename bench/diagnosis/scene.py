@@ -18,7 +18,7 @@ from bench.diagnosis.peers import Peers, peers
 from bench.diagnosis.record import ClientNamed
 from bench.exporting import Exporter, end_process, exporting_cluster, wait_for
 from diagnosis.pages import pages
-from diagnosis.preconditions import CLIENT_LISTS, QUEUE_COUNTERS_SINCE
+from diagnosis.preconditions import CLIENT_LISTS, QUEUE_COUNTERS_SINCE, WHOLE_RULE
 from lab.cluster import Lab, start_lab
 from lab.faults.fault import FaultSpec
 from lab.node import NOTHING, Extra
@@ -39,12 +39,6 @@ Source = Literal["all", "statistics-off", "prometheus"]
 """What the exporter has: everything; a broker without statistics and its Prometheus endpoints; only these endpoints."""
 
 SOURCES: tuple[Source, ...] = get_args(Source)
-
-_WHOLE_RULE = {
-    "not_read", "read_once", "no_counters", "no_queue_counters", "no_client_lists", "only_metrics",
-    "metrics_incomplete",
-}  # fmt: skip
-"""Reasons for which a rule judges nothing at all, so they name no object (`diagnosis/preconditions.py`)."""
 
 _METRICS_FAMILIES = frozenset({"overview", "queues", "nodes"})
 """Families whose figures the Prometheus endpoints have. Of `health` they have the alarms only."""
@@ -88,7 +82,7 @@ class Held:
         """
         said = f"{unsure['because']} {unsure.get('facts')}"
         names = {self.subject["name"] or f"fault-{self.spec.name}", f"fault-{self.spec.name}"}
-        named = unsure["reason"] in {*_WHOLE_RULE, "links_not_reported"} or any(name in said for name in names)
+        named = unsure["reason"] in WHOLE_RULE | {"links_not_reported"} or any(name in said for name in names)
         return unsure["rule"] == self.spec.rule and named
 
     def client_in(self, clients: Sequence[str]) -> ClientNamed:

@@ -29,7 +29,7 @@ from exporter.setup.broker_admin import BrokerAdmin
 from exporter.setup.config_file import InitLayout, config_text, name_from
 from exporter.setup.plan import SetupNames, SetupStep, steps
 from exporter.setup.survey import BrokerSurvey, speaks_amqp, survey
-from probes.settings import AmqpSettings, full_url
+from probes.settings import AmqpSettings, full_url, usual_stream_port
 
 _WITHIN = 25.0
 """Time limit of the first diagnosis, in seconds."""
@@ -281,7 +281,8 @@ def _write_config(
         nodes = {node: url.get_secret_value() for node, url in settings.nodes.items()}
         url = settings.server().address
         shown = f"{url.scheme}://{url.where}/{full_url(url).rpartition('/')[2]}"
-        amqp = {"url": shown, **_access(probe, layout), **({"nodes": nodes} if nodes else {}), **trust}
+        stream = {} if settings.stream_port is None else {"stream_port": settings.stream_port}
+        amqp = {"url": shown, **_access(probe, layout), **({"nodes": nodes} if nodes else {}), **stream, **trust}
     _write(layout.config, config_text(name, management, amqp, layout).encode())
     # The service reads it as a user of its own; it has no secrets.
     layout.config.chmod(0o644)
@@ -306,11 +307,13 @@ def _amqp_settings(args: argparse.Namespace, broker: BrokerSurvey, probe: _Login
     nodes = {node.name: SecretStr(node.amqp) for node in broker.nodes if node.amqp is not None}
     every = len(nodes) == len(broker.nodes) > 1
     address = Address(*_split(where), probe.user, probe.password, vhost)
+    stream_port = broker.stream_ports.get(address.tls)
     return AmqpSettings(
         url=SecretStr(full_url(address)),
         username=probe.user,
         password=SecretStr(probe.password),
         nodes=nodes if every else {},
+        stream_port=None if stream_port == usual_stream_port(tls=address.tls) else stream_port,
         ca_file=args.ca_file,
     )
 

@@ -6,7 +6,14 @@ from textwrap import wrap
 from ackscope.findings import Certainty, Severity
 from ackscope.format import duration
 from ackscope.records import ProbeOutcome
-from ackscope.reports import EvidenceReport, FindingReport, InconclusiveReport, Step, SuppressedReport
+from ackscope.reports import (
+    EvidenceReport,
+    FindingReport,
+    InconclusiveReport,
+    Step,
+    SuppressedReport,
+    runbook_command,
+)
 from diagnosis.text import DiagnosisReport
 
 NARROWEST, WIDEST = 40, 100
@@ -67,7 +74,7 @@ def _finding(finding: FindingReport, columns: int) -> str:
             _labelled("seen", map(_evidence, finding.evidence), columns),
             *_consequences(finding.consequences, columns),
             _steps(finding.steps, columns),
-            f"  more {finding.runbook}",
+            f"  more {runbook_command(finding.rule)}",
         ]
     )
 
@@ -95,7 +102,7 @@ def _consequences(consequences: Sequence[FindingReport], columns: int) -> list[s
 
 
 def _information(finding: FindingReport, columns: int) -> str:
-    return _lines(f"info  {finding.rule}: {finding.summary} [{finding.runbook}]", columns, rest=" " * 6)
+    return _lines(f"info  {finding.rule}: {finding.summary} [{runbook_command(finding.rule)}]", columns, rest=" " * 6)
 
 
 def _evidence(evidence: EvidenceReport) -> str:

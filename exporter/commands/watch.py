@@ -11,7 +11,7 @@ import orjson
 from ackscope.clock import Instant
 from ackscope.errors import BrokerError
 from ackscope.findings import DiagnosisResult, Finding, exit_code
-from ackscope.reports import runbook
+from ackscope.reports import runbook_command
 from ackscope.unix_signals import UnixSignals
 from diagnosis.engine import diagnose
 from diagnosis.text import Cluster, render_result, render_summary
@@ -103,4 +103,4 @@ def changes(verdict: DiagnosisResult, before: DiagnosisResult | None, now: Insta
 
 
 def _line(finding: Finding) -> str:
-    return f"{finding.severity.value} {finding.rule}: {render_summary(finding)} [{runbook(finding.rule)}]"
+    return f"{finding.severity.value} {finding.rule}: {render_summary(finding)} [{runbook_command(finding.rule)}]"

@@ -3,7 +3,7 @@
 import socket
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -43,6 +43,7 @@ class BrokerSurvey:
         vhosts: all virtual hosts.
         users: name -> tags of all users; empty unless `user` is an administrator.
         permitted: user -> virtual hosts where it has a permission; empty as above.
+        stream_ports: ports of the stream protocol on the node that answered, by whether they are for TLS.
     """
 
     version: str
@@ -54,6 +55,7 @@ class BrokerSurvey:
     vhosts: tuple[str, ...]
     users: Mapping[str, frozenset[str]]
     permitted: Mapping[str, frozenset[str]]
+    stream_ports: Mapping[bool, int] = field(default_factory=dict)
 
     @property
     def administrator(self) -> bool:
@@ -103,6 +105,11 @@ def survey(client: ManagementClient, answers: Callable[[str, str, int], bool]) -
         vhosts=tuple(sorted(vhost["name"] for vhost in client.get("/api/vhosts"))),
         users={entry["name"]: tags_of(entry) for entry in users},
         permitted=permitted,
+        stream_ports={
+            each["protocol"] == "stream/ssl": int(each["port"])
+            for each in overview.get("listeners", ())
+            if each.get("protocol") in {"stream", "stream/ssl"} and each["node"] == overview["node"]
+        },
     )
 
 

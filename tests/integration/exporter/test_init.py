@@ -31,6 +31,12 @@ def names(lab, request):
         requests.delete(f"{management}/api/{path}", timeout=10)
 
 
+def stream_port(lab):
+    """The port of the broker's stream protocol; None without the plugin."""
+    listeners = requests.get(f"{lab.nodes[0].management}/api/overview", timeout=10).json()["listeners"]
+    return next((each["port"] for each in listeners if each["protocol"] == "stream"), None)
+
+
 def users(lab):
     """Names of the users of the broker."""
     answer = requests.get(f"{lab.nodes[0].management}/api/users", timeout=10)
@@ -55,6 +61,7 @@ def test_from_an_address_to_a_working_configuration(lab, names, tmp_path):
     assert "monitoring" in who["tags"]
     assert "administrator" not in who["tags"]
     assert names[-1] == settings.amqp.server().address.vhost
+    assert stream_port(lab) == settings.amqp.stream_port
     assert "probe: confirm quorum running" in done.stdout
     assert "rabbitmqctl add_user monitor-" in done.stdout
 

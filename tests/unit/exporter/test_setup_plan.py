@@ -193,3 +193,17 @@ def test_under_systemd_passwords_are_read_where_the_unit_shows_them(tmp_path):
     assert tmp_path / "credentials/monitor" == layout.password_file("monitor")
     assert {"management": {"password_file": "/run/credentials/ackscope-exporter.service/monitor"}} == cluster
     assert "exporter.yml" == layout.config.name
+
+
+def test_the_ports_of_the_stream_protocol_are_those_of_the_node_that_answered():
+    """Plain and TLS apart; the ports of other nodes may differ and are not reached by the address in `url`."""
+    listeners = [
+        {"node": "rabbit@one", "protocol": "stream", "ip_address": "::", "port": 5600},
+        {"node": "rabbit@one", "protocol": "stream/ssl", "ip_address": "::", "port": 5601},
+        {"node": "rabbit@two", "protocol": "stream", "ip_address": "::", "port": 5700},
+    ]
+
+    found = survey(Client(answers(listeners=listeners)), lambda *at: True)
+
+    assert {False: 5600, True: 5601} == found.stream_ports
+    assert {} == survey(Client(answers()), lambda *at: True).stream_ports

@@ -23,7 +23,7 @@ WARNING  queue 'orders' in vhost '/'  (no-consumer, since 2023-11-14T22:13:20Z)
   do   - Start the consumer
        - Check whether it consumes now:
            rabbitmqctl list_consumers -p / | grep -F -- orders-with-a-very-long-name
-  more diagnosis/catalogue/no-consumer.md
+  more ackscope runbook no-consumer
 
 INCONCLUSIVE  memory-alarm: /api/nodes could not be read (403)
   do   give the user the monitoring tag

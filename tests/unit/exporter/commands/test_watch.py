@@ -17,7 +17,7 @@ def reported(verdict, before):
 
 def test_only_what_changes_is_reported():
     """Lines are printed when a finding begins, gets worse or ends, and not in between."""
-    line = f"no-consumer: {render(finding()).summary} [diagnosis/catalogue/no-consumer.md]"
+    line = f"no-consumer: {render(finding()).summary} [ackscope runbook no-consumer]"
 
     assert [f"warning {line}"] == reported(SICK, QUIET)
     assert [] == reported(SICK, SICK)

@@ -1,0 +1,44 @@
+import json
+
+import pytest
+
+from ackscope.__main__ import main
+from diagnosis.pages import pages
+
+
+def test_a_runbook_is_printed_without_a_checkout(capsys):
+    """The page of a rule, without the front matter that is for the renderer."""
+    assert 0 == main(["runbook", "no-consumer"])
+
+    text = capsys.readouterr().out
+    assert text.startswith("# no-consumer\n\n## What it means\n")
+    assert text.strip() == pages()["no-consumer"].body.strip()
+
+
+def test_without_a_name_every_rule_is_listed_with_the_worst_impact_first(capsys):
+    """One line a rule."""
+    assert 0 == main(["runbook"])
+
+    lines = capsys.readouterr().out.splitlines()
+    assert set(pages()) == {line.split()[0] for line in lines}
+    impacts = [line.split()[1] for line in lines]
+    assert ["loss", "outage", "slowdown", "risk"] == list(dict.fromkeys(impacts))
+
+
+def test_the_list_and_a_runbook_are_json_too(capsys):
+    """For scripts."""
+    main(["runbook", "--json"])
+    assert {"rule", "impact", "title"} == set(json.loads(capsys.readouterr().out)[0])
+    main(["runbook", "stuck-consumer", "--json"])
+    assert "## What it means" in json.loads(capsys.readouterr().out)["runbook"]
+
+
+@pytest.mark.parametrize(("given", "said"), [("no-consumr", "did you mean 'no-consumer'?"), ("x", "all are listed")])
+def test_an_unknown_rule_gets_one_line(capsys, given, said):
+    """With the nearest name, if one is near."""
+    assert 0 != main(["runbook", given])
+
+    text = capsys.readouterr().err
+    assert text.startswith(f"ackscope runbook: {given!r} is no rule")
+    assert said in text
+    assert 1 == len(text.splitlines())
