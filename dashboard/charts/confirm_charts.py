@@ -14,7 +14,7 @@ LAYERS = {
     "queue": ("#2F81C7", "/"),
     "persist": ("#E08A00", "x"),
     "replicate": ("#009E73", "."),
-    "stream": ("#7B61C9", "-"),
+    "stream": ("#8E78D4", "-"),
     "store": ("#A6761D", "/"),
 }
 
@@ -83,7 +83,7 @@ def layer_history(layers: pd.DataFrame, axis: Axis) -> go.Figure:
                 name=plot_text(str(name)),
                 offset=0,
                 width=axis.step * 60_000 * 0.95,
-                marker={"color": colour, "pattern": {"shape": pattern, "solidity": 0.25}, "line": {"width": 0}},
+                marker=theme.striped(colour, pattern),
                 hovertemplate="%{y:,.3g} ms",
             )
         )
@@ -105,16 +105,18 @@ def layer_bars(rows: pd.DataFrame) -> go.Figure:
                 x=mine["seconds"] * 1000,
                 name=plot_text(str(name)),
                 orientation="h",
-                marker={"color": colour, "pattern": {"shape": pattern, "solidity": 0.3}, "line": {"width": 0}},
+                marker=theme.striped(colour, pattern),
                 text=[f"{plot_text(str(name))} {value * 1000:,.3g} ms" for value in mine["seconds"]],
                 textposition="inside",
                 insidetextanchor="middle",
+                insidetextfont={"color": theme.INK},
                 hovertemplate="%{x:,.3g} ms",
             )
         )
     nodes = max(measured["node"].nunique(), 1)
     theme.fixed_size(figure, 110 + 44 * nodes, top=30)
-    figure.update_layout(barmode="stack")
+    # A label that does not fit is left out rather than shrunk; the legend and the tooltip have it.
+    figure.update_layout(barmode="stack", uniformtext={"mode": "hide", "minsize": 10})
     figure.update_xaxes(title="ms, median", rangemode="tozero")
     return figure
 

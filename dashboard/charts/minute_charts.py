@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 import plotly.graph_objects as go
 
-from dashboard.charts.theme import MS_TICKS, OTHER, per_step, shade_gaps, time_figure
+from dashboard.charts.theme import MS_TICKS, OTHER, per_step, shade_gaps, striped, time_figure
 from dashboard.data.rollups import MinuteHistory
 from dashboard.format.escape import plot_text
 from dashboard.frames import minute_frames
@@ -202,7 +202,7 @@ def _bars(values: pd.Series, axis: Axis, name: str, colour: str, pattern: str) -
         name=name,
         offset=0,
         width=axis.step * 60_000 * 0.92,
-        marker={"color": colour, "pattern": {"shape": pattern, "solidity": 0.35}, "line": {"width": 0}},
+        marker=striped(colour, pattern),
         hovertemplate="%{y:,.0f}",
     )
 

@@ -158,13 +158,13 @@ def prefetch_bars(rows: pd.DataFrame) -> go.Figure:
             y=names,
             orientation="h",
             name="unacked",
-            marker={
-                "color": ["#D55E00" if each else minute_charts.UNACKED for each in full],
-                "pattern": {"shape": ["" if each else "/" for each in limited], "solidity": 0.3},
-                "line": {"width": 0},
-            },
+            marker=theme.striped(
+                ["#D55E00" if each else minute_charts.UNACKED for each in full],
+                ["" if each else "/" for each in limited],
+            ),
             text=[_bar_text(row) for row in rows.to_dict("records")],
             textposition="auto",
+            insidetextfont={"color": theme.INK},
             customdata=[plot_text(who, 200) for who in rows["tags"]],
             hovertemplate="%{text}<br>%{customdata}<extra></extra>",
             showlegend=False,
