@@ -23,7 +23,7 @@ def _family(pid: int) -> list[psutil.Process]:
     return [top, *top.children(recursive=True)]
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_a_demo_that_ends_by_itself_prints_one_json_document() -> None:
     """Every part of the flow gave something, and nothing wrong was found."""
     done = subprocess.run([*DEMO, "--for", "20", "--json"], capture_output=True, text=True, check=False)
@@ -37,7 +37,7 @@ def test_a_demo_that_ends_by_itself_prints_one_json_document() -> None:
     assert summary["landing_rows"] > summary["rollup_rows"] > 0
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_an_interrupted_demo_leaves_nothing_behind() -> None:
     """Ctrl-C reaches the whole foreground group, as a terminal sends it."""
     with subprocess.Popen(DEMO, stderr=subprocess.PIPE, text=True, start_new_session=True) as demo:
