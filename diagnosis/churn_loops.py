@@ -31,6 +31,9 @@ A client that closes the whole connection at each error raises `connection_creat
 as connections of one name that come and go. The broker does not report the bytes of such short connections in time.
 """
 
+import math
+import statistics
+from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -66,6 +69,8 @@ _HEARTBEAT_SECONDS = 10.0
 _SMALLEST_SHARE = 50
 _WENT = 2
 """Minimum number of connections of an application that must have gone: a restart also ends one."""
+_TOO_LONG = 3.0
+"""A client loops at less than its share if its connections live this many times longer than the share allows."""
 _ASKS = 12
 """Minimum bytes that a client in a loop sends per packet of the broker: channel.open has 13, close-ok 12."""
 
@@ -252,6 +257,7 @@ def _connections(view: View, overviews: Series[Overview], rate: float) -> list[C
         for key, known in groups.items()
         if len(known) >= 2 and len(known.keys() - latest_names) >= fewest and not _is_own(key)
     }
+    came = _brief(view, came, rate)
     total = sum(len(known) for known in came.values())
     spell = churn_streak(view, overviews, "connection_closed", rate)
     return [
@@ -266,6 +272,33 @@ def _connections(view: View, overviews: Series[Overview], rate: float) -> list[C
         )
         for key, known in sorted(came.items())
     ]
+
+
+def _brief(
+    view: View, groups: dict[Identity, dict[str, Connection]], rate: float
+) -> dict[Identity, dict[str, Connection]]:
+    """Return the groups whose connections are brief enough for their share of the cluster's rate.
+
+    A client that reconnects once in 30 s, as in a deployment, is not the one that others' loops make look busy. The
+    clocks of the nodes may differ from ours, so ages are compared with the smallest age that was seen.
+    """
+    keys = {name: key for key, known in groups.items() for name in known}
+    ages: dict[str, float] = {}
+    at_once: Counter[Identity] = Counter()
+    for seen in view.window.readings("connections"):
+        listed = [each for each in seen.value if each.name in keys]
+        at_once |= Counter(keys[each.name] for each in listed)
+        for each in listed:
+            if each.connected_at is not None:
+                ages[each.name] = max(ages.get(each.name, -math.inf), seen.at.wall - each.connected_at)
+    youngest = min(ages.values(), default=0.0)
+    total = sum(len(known) for known in groups.values())
+    found = {}
+    for key, known in groups.items():
+        lives = [ages.get(name, youngest) - youngest for name in known]
+        if statistics.median(lives) * rate * len(known) / total <= _TOO_LONG * at_once[key]:
+            found[key] = known
+    return found
 
 
 def identity(connection: Connection) -> Identity:

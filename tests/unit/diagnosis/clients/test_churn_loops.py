@@ -364,3 +364,40 @@ def test_a_client_that_came_lately_is_no_loop_where_channels_are_read_seldom(unt
         return {**known, "connections": (*known["connections"], *came), "channels": late}
 
     assert {"billing"} >= {closing.client for closing in loops_in(film(frame, until=until))}
+
+
+def restarted(t, up=25.0, away=15.0, behind=0.0):
+    """Return the connection of a consumer that is restarted again and again; none while it is away."""
+    turn, age = divmod(t, up + away)
+    if age > up:
+        return ()
+    port = 60000 + int(turn)
+    began = WALL + t - age - behind
+    where = {"peer_host": "10.0.0.6", "peer_port": port, "connected_at": began}
+    return (connection(f"10.0.0.6:{port} -> 10.0.0.1:5672", client_name="worker", user="guest", **where),)
+
+
+@pytest.mark.parametrize("behind", [0.0, 90.0, -90.0], ids=["same clock", "broker behind", "broker ahead"])
+def test_a_client_that_lives_longer_than_the_loops_cycles_is_not_the_loop(behind):
+    """Somebody reconnects every second; the worker is restarted every 40 s, and each of its connections is listed."""
+
+    def frame(t):
+        known = reconnecting(t, every=1.0)
+        there, loop_of_billing = known["connections"]
+        listed = replace(loop_of_billing, connected_at=loop_of_billing.connected_at - behind)
+        return {**known, "connections": (there, listed, *restarted(t, behind=behind))}
+
+    closing = only_loop(film(frame, until=200, every=20))
+
+    assert "billing" == closing.client
+    assert closing.alone
+
+
+def test_a_restarted_client_is_not_accused_of_connections_that_nobody_lists():
+    """All connections of the loop are too brief to be in a reading."""
+
+    def frame(t):
+        known = reconnecting(t, every=1.0)
+        return {**known, "connections": (known["connections"][0], *restarted(t))}
+
+    assert () == loops_in(film(frame, until=240, every=20))
