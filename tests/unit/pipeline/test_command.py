@@ -8,7 +8,7 @@ from ackscope.errors import UsageError
 from ackscope.tables import ROLLUPS
 from pipeline import jobs
 from pipeline.cli.run import report
-from pipeline.session import check_master
+from pipeline.spark_settings import check_master
 
 pytestmark = pytest.mark.usefixtures("kept_signals")
 
