@@ -3,7 +3,7 @@
 #
 #   python3 -m venv /opt/ackscope/.venv
 #   /opt/ackscope/.venv/bin/pip install 'ackscope-VERSION-py3-none-any.whl[pipeline,object-storage]'
-#   ./pack.sh /opt/ackscope/.venv environment.tar.gz
+#   sh pack.sh /opt/ackscope/.venv environment.tar.gz
 #
 # An environment refers to the Python that made it: every worker needs the same version of Python at the same path as
 # this machine (`python3 -c 'import sys; print(sys.base_prefix)'`). Where workers have none, build the environment with

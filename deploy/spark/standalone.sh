@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs a job of the pipeline on a standalone Spark cluster:
 #
-#   MASTER=spark://spark-master:7077 ./standalone.sh run --landing s3://history/landing --rollups s3://history/rollups
+#   MASTER=spark://spark-master:7077 sh standalone.sh run --landing s3://history/landing --rollups s3://history/rollups
 #
 # The driver runs here (client mode; Spark has no cluster mode for Python on a standalone cluster), so start it by a
 # timer, or for `stream` by a unit such as ackscope-stream.service. Master and workers need Spark 4.3, as this machine.

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Runs a job of the pipeline on YARN. Not run by the tests of ackscope: there is no YARN in them.
 #
-#   ARCHIVE=environment.tar.gz ./yarn.sh run --landing s3://history/landing --rollups s3://history/rollups
-#   DEPLOY_MODE=client ARCHIVE=environment.tar.gz ./yarn.sh ask worst --by backlog --rollups s3://history/rollups
+#   ARCHIVE=environment.tar.gz sh yarn.sh run --landing s3://history/landing --rollups s3://history/rollups
+#   DEPLOY_MODE=client ARCHIVE=environment.tar.gz sh yarn.sh ask worst --by backlog --rollups s3://history/rollups
 #
 # The cluster needs no Spark of its own: spark-submit sends the Java files of the environment VENV (set spark.yarn.archive
 # in spark-defaults.conf to send them only once). Every node needs Java 17 and the Python that pack.sh names.
@@ -35,7 +35,7 @@ if [ "$mode" = client ]; then
     export PYSPARK_DRIVER_PYTHON="$venv/bin/python" PYSPARK_PYTHON="$python"
 else
     unset PYSPARK_DRIVER_PYTHON PYSPARK_PYTHON
-    set -- --conf "spark.yarn.appMasterEnv.PYSPARK_PYTHON=$python" --conf "spark.executorEnv.PYSPARK_PYTHON=$python" "$@"
+    set -- --conf "spark.yarn.appMasterEnv.PYSPARK_PYTHON=$python" "$@"
 fi
 # The file replaces conf/spark-defaults.conf unless Spark is told to read both.
 exec "$SPARK_HOME/bin/spark-submit" --master yarn --deploy-mode "$mode" --name ackscope \
