@@ -136,7 +136,7 @@ class _JavaLog(threading.Thread):
     """Reads what Java prints and logs warnings, one line each.
 
     Attributes:
-        last: the last line that was not empty.
+        last: the last line that was not empty, and not a frame of a stack.
     """
 
     def __init__(self, stream: IO[bytes]) -> None:
@@ -155,7 +155,8 @@ class _JavaLog(threading.Thread):
                 self._forward(raw.decode(errors="replace").rstrip())
 
     def _forward(self, line: str) -> None:
-        self.last = line or self.last
+        if line and not line.startswith("\tat "):
+            self.last = line
         is_warning = not self._muted and line.startswith(_WARNING_PREFIXES)
         (log.warning if is_warning else log.debug)("spark", line=line)
 

@@ -20,7 +20,7 @@ from pipeline import jobs
 from pipeline.storage.watermark import advance_watermark
 from tests.spark.landing_files import message, random_messages, random_polls, random_samples, write
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(3600)]
 
 ROOT = Path(__file__).parents[2]
 
@@ -45,7 +45,7 @@ def python(tmp_path, monkeypatch):
 def do(words, **environ):
     """A job as a process; its document, and what it said."""
     done = subprocess.run(
-        list(map(str, words)), capture_output=True, text=True, check=False, timeout=500, env=os.environ | environ
+        list(map(str, words)), capture_output=True, text=True, check=False, timeout=1700, env=os.environ | environ
     )
 
     assert 0 == done.returncode, done.stderr[-3000:]
