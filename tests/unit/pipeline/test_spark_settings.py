@@ -1,6 +1,8 @@
 import pytest
+from pyspark import SparkConf
 
 from ackscope.errors import UsageError
+from pipeline.session import _with_ours
 from pipeline.spark_settings import (
     REQUIRED,
     check_master,
@@ -90,3 +92,17 @@ def test_java_gets_one_collector(tmp_path):
 def test_what_rows_depend_on_is_no_default():
     """A default can be replaced."""
     assert not REQUIRED.keys() & default_settings("local[2]").keys()
+
+
+def test_what_was_given_wins_except_where_rows_depend_on_it():
+    """A larger executor stays, another time zone does not."""
+    given = {
+        "spark.master": "yarn",
+        "spark.executor.memory": "3g",
+        "spark.ui.enabled": "true",
+        "spark.sql.session.timeZone": "Europe/Berlin",
+    }
+    conf = _with_ours(SparkConf(loadDefaults=False).setAll(list(given.items())))
+
+    assert default_settings("yarn") | given | REQUIRED == dict(conf.getAll())
+    assert ("3g", "UTC") == (conf.get("spark.executor.memory"), conf.get("spark.sql.session.timeZone"))
