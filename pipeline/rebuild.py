@@ -237,7 +237,10 @@ class _Rebuild:
                 return
             for plan, it in zip(plans, written, strict=True):
                 if not transaction.stage(plan, it):
-                    raise DataError(f"{self.rollups.root / it.path}: was removed before it counted; run it again")
+                    raise DataError(
+                        f"{self.rollups.root / it.path}: an executor wrote it, and it is not here; if the workers have "
+                        "this folder under the same path, it was removed meanwhile: run it again"
+                    )
             if window == _whole(hours) and all(len(plan.hours) == plan.slot.end - plan.slot.start for plan in plans):
                 growth.update(each * len(hours), sum(it.rows for it in written))
             return

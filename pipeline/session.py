@@ -12,76 +12,102 @@ from contextlib import contextmanager, suppress
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import IO, Any
-from urllib.parse import urlsplit
 
+import pyarrow as pa
+import pyspark
 from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]  # ships no types
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from ackscope.errors import MissingPart, UsageError
+from ackscope import __version__
+from ackscope.errors import MissingPart
 from ackscope.log import get_logger
 from pipeline.java import require_java
+from pipeline.spark_settings import (
+    DEFAULT_MASTER,
+    MASTER,
+    REQUIRED,
+    check_master,
+    check_same_master,
+    configured,
+    default_settings,
+    driver_settings,
+    is_local,
+)
 
 log = get_logger(__name__)
+
+OLDEST_SPARK = (4, 3)
+"""Oldest version of Spark that the jobs run with."""
 
 # What a call into Spark may raise; `ConnectionError` if Java is gone.
 SPARK_ERRORS = (Py4JError, PySparkException, ConnectionError)
 
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception): ")
-_LOOPBACK = re.compile(r"localhost|127(\.\d+){3}|::1")
-_MASTER = re.compile(r"local(\[(\*|[1-9]\d*)(,\d+)?\])?|(spark|k8s)://\S+|yarn")
 # Prefixes of lines that are logged as warnings.
 _WARNING_PREFIXES = ("WARN ", "ERROR ", "FATAL ", "Exception in ", "Terminating due to ")
-
-_COMPILE_ALL = "-XX:-DontCompileHugeMethods"
 
 # Time that Java gets to exit by itself.
 _EXIT_SECONDS = 10.0
 
 
-def check_master(master: str) -> str:
-    """Validate a Spark master.
-
-    Raises:
-        UsageError: Spark does not know it.
-    """
-    if not _MASTER.fullmatch(master):
-        raise UsageError(
-            f"--master {master!r} is not a Spark master; use local[2], local[*], spark://HOST:7077, yarn or k8s://..."
-        )
-    return master
-
-
 @contextmanager
-def spark_session(master: str = "local[2]", *, long_lived: bool = False) -> Iterator[SparkSession]:
+def spark_session(master: str | None = None, *, long_lived: bool = False) -> Iterator[SparkSession]:
     """Start Java and a Spark session; both have ended after the block.
-
-    A `long_lived` session runs small jobs repeatedly, so its JIT compiler is limited to cheap optimisations.
 
     Java runs in its own process session, so that a Ctrl-C of the terminal or a SIGTERM to the process group reaches
     only Python, which shuts Java down cleanly. If Python is killed, Java's stdin closes and Java exits.
 
+    If spark-submit has started this process, Java is there already, with the master and the settings of spark-submit.
+    Only the session ends then.
+
+    Args:
+        master: of `--master`; None: that of spark-submit or `spark-defaults.conf`, otherwise `local[2]`.
+        long_lived: it runs small jobs repeatedly, so its JIT compiler is limited to cheap optimisations.
+
     Raises:
-        MissingPart: no usable Java, or Spark does not start.
-        UsageError: an unknown master.
+        MissingPart: no usable Java, Spark does not start, or the executors do not have ackscope.
+        UsageError: an unknown master, or another one than that of spark-submit.
     """
     check_master(master)
-    require_java()
     for name in ("py4j", "SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         # They log tracebacks of errors that they raise anyway.
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     logging.getLogger().addFilter(_not_py4j)
-    # Workers use the same Python: a bare `python3` may lack Arrow.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if _is_local(master):
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        # Workers use the same Python: a bare `python3` may lack Arrow.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        # PySpark keeps the gateway for the life of the process.
+        gateway: Any = SparkContext._gateway or launch_gateway()  # type: ignore[no-untyped-call]  # noqa: SLF001
+        conf = SparkConf(_jvm=gateway.jvm)
+        check_same_master(master, conf.get(MASTER) or "")
+        spark = _session(_with_ours(conf), gateway)
+        try:
+            _check_executors(spark)
+            yield spark
+        finally:
+            with suppress(*SPARK_ERRORS, OSError):
+                spark.stop()
+        return
+    require_java()
+    known = configured()
+    chosen = master or known.get(MASTER, DEFAULT_MASTER)
+    os.environ.setdefault("PYSPARK_PYTHON", known.get("spark.pyspark.python", sys.executable))
+    if is_local(chosen):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     with as_file(files("pipeline") / "log4j2.properties") as log4j:
-        conf = SparkConf().setAll(list(_settings(master, log4j, long_lived=long_lived).items()))
-        gateway, java_log = _launch(conf)
+        defaults = default_settings(chosen) | driver_settings(log4j, known, long_lived=long_lived)
+        ours = {name: value for name, value in defaults.items() if name not in known} | {MASTER: chosen}
+        gateway, java_log = _launch(SparkConf(loadDefaults=False).setAll(list(ours.items())))
         try:
-            yield _session(conf, gateway)
+            conf = SparkConf(_jvm=gateway.jvm)
+            if master is not None:
+                conf.setMaster(master)
+            spark = _session(_with_ours(conf), gateway)
+            _check_executors(spark)
+            yield spark
         finally:
             java_log.mute()
             _stop(gateway)
@@ -110,7 +136,7 @@ class _JavaLog(threading.Thread):
     """Reads what Java prints and logs warnings, one line each.
 
     Attributes:
-        last: the last line that was not empty.
+        last: the last line that was not empty, and not a frame of a stack.
     """
 
     def __init__(self, stream: IO[bytes]) -> None:
@@ -129,80 +155,10 @@ class _JavaLog(threading.Thread):
                 self._forward(raw.decode(errors="replace").rstrip())
 
     def _forward(self, line: str) -> None:
-        self.last = line or self.last
+        if line and not line.startswith("\tat "):
+            self.last = line
         is_warning = not self._muted and line.startswith(_WARNING_PREFIXES)
         (log.warning if is_warning else log.debug)("spark", line=line)
-
-
-def _settings(master: str, log4j: Path, *, long_lived: bool) -> dict[str, str]:
-    java = " ".join(
-        [
-            f'"-Dlog4j2.configurationFile={log4j.as_uri()}"',
-            "-Duser.timezone=UTC",
-            # Serial GC needs the least memory, and is as fast as others with a heap of 1 GiB and two cores.
-            "-XX:+UseSerialGC",
-            # Java interprets methods above 8,000 bytes, and Spark generates such methods.
-            _COMPILE_ALL,
-            # After an out-of-memory error Spark loses threads and hangs.
-            "-XX:+ExitOnOutOfMemoryError",
-            "-XX:+DisplayVMOutputToStderr",
-            *(["-XX:TieredStopAtLevel=1"] if long_lived else []),
-        ]
-    )
-    settings = {
-        "spark.master": master,
-        "spark.app.name": "ackscope",
-        "spark.driver.memory": "1g",
-        "spark.driver.defaultJavaOptions": java,
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        # These lists are for the UI, which is off; in a stream they would grow for days.
-        "spark.ui.retainedJobs": "10",
-        "spark.ui.retainedStages": "10",
-        "spark.ui.retainedTasks": "100",
-        "spark.sql.ui.retainedExecutions": "5",
-        "spark.sql.session.timeZone": "UTC",
-        # All tables together need some hundreds of generated classes repeatedly; with the default of 100, every round
-        # would recompile them. Nor may the order in which parts of a query end create a different class.
-        "spark.sql.codegen.cache.maxEntries": "2000",
-        "spark.sql.codegen.useIdInClassName": "false",
-        "spark.sql.shuffle.partitions": "4",
-        "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
-        # Landing files are many and small: pack them into few tasks, and list them in the driver.
-        "spark.sql.files.openCostInBytes": "65536",
-        "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
-        # For each file: no lookup of a checksum file, no predicate pushdown, and no memory for rows that it does not
-        # have.
-        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-        "spark.sql.parquet.filterPushdown": "false",
-        "spark.sql.parquet.columnarReaderBatchSize": "1024",
-        "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.sql.streaming.minBatchesToRetain": "10",
-        "spark.sql.streaming.stopTimeout": "20s",
-        "spark.sql.streaming.stateStore.providerClass": (
-            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-        ),
-        # The same type as the exporter writes: others read Spark's legacy timestamps as local time.
-        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-        "spark.sql.parquet.compression.codec": "zstd",
-        # Executors of a cluster; there are none locally.
-        "spark.executor.memory": "1g",
-        "spark.executor.defaultJavaOptions": f"-Duser.timezone=UTC {_COMPILE_ALL}",
-    }
-    if _is_local(master):
-        # Both are needed: results over 1 MB are otherwise fetched from the external address, where nothing listens.
-        settings |= {
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
-        }
-    return settings
-
-
-def _is_local(master: str) -> bool:
-    """Whether everything runs on this machine, so that loopback is enough."""
-    if master.startswith("local"):
-        return True
-    return master.startswith("spark://") and _LOOPBACK.fullmatch(urlsplit(master).hostname or "") is not None
 
 
 def _launch(conf: SparkConf) -> tuple[Any, _JavaLog]:
@@ -222,17 +178,71 @@ def _launch(conf: SparkConf) -> tuple[Any, _JavaLog]:
 
 
 def _session(conf: SparkConf, gateway: Any) -> SparkSession:
+    _check_version(gateway)
     interrupt = signal.getsignal(signal.SIGINT)
     try:
         SparkContext(conf=conf, gateway=gateway)
         return SparkSession.builder.getOrCreate()
     except SPARK_ERRORS as error:
-        master = conf.get("spark.master")
+        master = conf.get(MASTER)
         raise MissingPart(f"Spark did not start with --master {master}, check that it is up: {cause(error)}") from None
     finally:
         if threading.current_thread() is threading.main_thread():
             # The context installs its own SIGINT handler; restore ours.
             signal.signal(signal.SIGINT, interrupt)
+
+
+def _check_version(gateway: Any) -> None:
+    """Refuse a Spark that this ackscope was not made for, which would fail later with errors that do not say why."""
+    try:
+        java = str(gateway.jvm.org.apache.spark.SparkBuildInfo.spark_version())
+    except (*SPARK_ERRORS, TypeError):
+        java = "of unknown version"
+    if java != pyspark.__version__ or _number(java) < OLDEST_SPARK:
+        oldest = ".".join(map(str, OLDEST_SPARK))
+        raise MissingPart(
+            f"Spark is {java} and PySpark is {pyspark.__version__}; ackscope needs both in one version, "
+            f"{oldest} or newer: start the job with the spark-submit of ackscope's environment, or unset SPARK_HOME"
+        )
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+
+
+def _with_ours(conf: SparkConf) -> SparkConf:
+    """Add our defaults where nobody has set anything, and what the results depend on."""
+    for name, value in default_settings(conf.get(MASTER) or DEFAULT_MASTER).items():
+        conf.setIfMissing(name, value)
+    for name, value in REQUIRED.items():
+        given = conf.get(name, value)
+        if given != value:
+            log.warning("setting of Spark ignored, because rows depend on it", setting=name, given=given, used=value)
+        conf.set(name, value)
+    return conf
+
+
+def _check_executors(spark: SparkSession) -> None:
+    """Ask an executor of a cluster for its ackscope, before a job fails with errors that do not say what is missing.
+
+    Raises:
+        MissingPart: it has none, or another version.
+    """
+    if str(spark.sparkContext.master).startswith("local"):
+        return
+    advice = "install it there, or send an environment that has it (docs/scale.md)"
+    python = os.environ["PYSPARK_PYTHON"]
+    try:
+        (row,) = spark.range(1).mapInArrow(_own_version, "version STRING").collect()
+    except SPARK_ERRORS as error:
+        raise MissingPart(f"the executors cannot run ackscope with {python}: {cause(error)}; {advice}") from None
+    if row.version != __version__:
+        raise MissingPart(f"the executors have ackscope {row.version}, the driver has {__version__}; {advice}")
+
+
+def _own_version(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for _ in batches:
+        yield pa.RecordBatch.from_pydict({"version": [__version__]})
 
 
 def _stop(gateway: Any) -> None:

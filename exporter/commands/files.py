@@ -16,12 +16,15 @@ SETS = {
     "compose": "RabbitMQ, ackscope, Prometheus, Alertmanager and Grafana for docker compose",
     "helm": "chart for Kubernetes",
     "kubernetes": "plain manifests, rendered from the chart",
+    "spark": "the pipeline on a Spark cluster: standalone, YARN, Kubernetes with the Spark operator",
 }
 """Folder of `deploy/` -> what is in it."""
 
 ALL = "all"
 
-_UNWANTED = shutil.ignore_patterns("__pycache__", "*.py")
+# Scripts that make files of a checkout from others.
+_BUILD = "build.py"
+_UNWANTED = shutil.ignore_patterns("__pycache__", _BUILD)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
 def files_of(name: str) -> list[str]:
     """Paths of the files of a set, relative to its folder, in order."""
     folder = _folder(name)
-    paths = (path for path in folder.rglob("*") if path.is_file() and path.suffix not in {".py", ".pyc"})
+    paths = (path for path in folder.rglob("*") if path.is_file() and path.name != _BUILD and path.suffix != ".pyc")
     return sorted(str(path.relative_to(folder)) for path in paths)
 
 

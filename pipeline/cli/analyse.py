@@ -13,8 +13,9 @@ from pipeline.analysis.changes import BLOCK_HOURS
 from pipeline.analysis.refresh import due, refresh
 from pipeline.cli.graceful import graceful
 from pipeline.cli.options import add_folders
-from pipeline.session import check_master, spark_session
+from pipeline.session import spark_session
 from pipeline.side_by_side import side_by_side
+from pipeline.spark_settings import check_master
 from pipeline.storage.landing import Landing
 from pipeline.storage.rollups import Rollups
 

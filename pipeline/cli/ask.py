@@ -25,7 +25,8 @@ from pipeline.backtest import report, result_file
 from pipeline.cli.graceful import graceful
 from pipeline.cli.options import add_folders
 from pipeline.jobs import SessionFactory
-from pipeline.session import check_master, spark_session
+from pipeline.session import spark_session
+from pipeline.spark_settings import check_master
 
 HELP = "query the history: what changed, what recurs, which queues are worst, when a limit is reached"
 

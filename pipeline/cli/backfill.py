@@ -10,7 +10,8 @@ from pipeline.backfill import BackfillSummary, DateRange, backfill
 from pipeline.cli.graceful import graceful
 from pipeline.cli.options import add_folders, day
 from pipeline.progress import progress_bar
-from pipeline.session import check_master, spark_session
+from pipeline.session import spark_session
+from pipeline.spark_settings import check_master
 
 HELP = "rebuild the rollups of some dates from the landing rows that have not expired"
 

@@ -25,8 +25,9 @@ from pipeline.backtest.settings import Setting, chosen_rules, settings_of, thres
 from pipeline.backtest.truth import read_incidents
 from pipeline.cli.graceful import graceful
 from pipeline.cli.options import add_clusters, add_folders
-from pipeline.session import check_master, spark_session
+from pipeline.session import spark_session
 from pipeline.shard import Shard
+from pipeline.spark_settings import check_master
 from pipeline.storage.landing import require_folder
 
 HELP = "replay the diagnosis over the history with other thresholds, and propose some"

@@ -10,7 +10,8 @@ from pipeline.cli.graceful import graceful
 from pipeline.cli.options import add_folders
 from pipeline.compact import Compactor, CompactSummary
 from pipeline.progress import progress_bar
-from pipeline.session import check_master, spark_session
+from pipeline.session import spark_session
+from pipeline.spark_settings import check_master
 
 HELP = "merge small files of completed days; readers are not blocked"
 

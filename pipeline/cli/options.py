@@ -17,7 +17,9 @@ def add_folders(parser: argparse.ArgumentParser, *, landing: bool = True, rollup
         parser.add_argument("--rollups", type=folder, required=True, metavar="DIR", help="folder of the rollups")
     if landing and rollups:
         add_delta(parser)
-    parser.add_argument("--master", default="local[2]", help="Spark master (default: %(default)s)")
+    parser.add_argument(
+        "--master", help="Spark master (default: that of spark-submit or spark-defaults.conf, otherwise local[2])"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON document on stdout")
 
 

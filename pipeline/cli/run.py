@@ -11,7 +11,8 @@ from pipeline import jobs
 from pipeline.cli.graceful import graceful
 from pipeline.cli.options import add_clusters, add_folders
 from pipeline.progress import progress_bar
-from pipeline.session import check_master, spark_session
+from pipeline.session import spark_session
+from pipeline.spark_settings import check_master
 
 HELP = "rebuild the rollups of every hour that the landing folder has"
 

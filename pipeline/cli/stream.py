@@ -10,7 +10,8 @@ from ackscope.errors import UsageError
 from ackscope.object_path import ObjectPath
 from pipeline import jobs
 from pipeline.cli.options import add_clusters, add_folders
-from pipeline.session import check_master, spark_session
+from pipeline.session import spark_session
+from pipeline.spark_settings import check_master
 from pipeline.stop import Stop
 
 HELP = "roll up landing files as they arrive, until SIGTERM or Ctrl-C"

@@ -1,4 +1,4 @@
-"""JSON schemas of Kubernetes and of the Prometheus operator for kubeconform, from the Go modules of these projects.
+"""JSON schemas of Kubernetes and of the Prometheus and Spark operators for kubeconform, from their Go modules.
 
 Strict: a field that the API does not know is an error, because the API server would drop it silently.
 """
@@ -12,6 +12,7 @@ from tests.ship.running import needed, run
 
 KUBERNETES = ("k8s.io/kubernetes", "v1.34.2")
 PROMETHEUS_OPERATOR = ("github.com/prometheus-operator/prometheus-operator", "v0.85.0")
+SPARK_OPERATOR = ("github.com/kubeflow/spark-operator/v2", "v2.4.0")
 COMPOSE = ("github.com/compose-spec/compose-go/v2", "v2.16.2")
 
 
@@ -32,6 +33,7 @@ def write_schemas(folder):
     """Write one file for each kind, named as kubeconform asks for it: `deployment-apps-v1.json`."""
     _write_kubernetes(module(*KUBERNETES), folder)
     _write_custom(module(*PROMETHEUS_OPERATOR) / "example/prometheus-operator-crd", folder)
+    _write_custom(module(*SPARK_OPERATOR) / "config/crd/bases", folder)
 
 
 def _write_kubernetes(source, folder):

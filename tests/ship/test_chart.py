@@ -190,6 +190,16 @@ def test_the_plain_manifests_are_rendered_from_the_chart(schemas):
     assert "helm" not in text.partition("\n")[2].lower()
 
 
+@pytest.mark.parametrize("name", ["bucket", "folder"])
+def test_the_spark_manifests_conform(schemas, name):
+    """Against the definitions of the Spark operator, too."""
+    text = (ROOT / f"deploy/spark/kubernetes-{name}.yaml").read_text()
+    code, report = conforms(schemas, text)
+
+    assert (0, 0) == (code, report["summary"]["skipped"]), report["resources"]
+    assert len(list(yaml.safe_load_all(text))) == report["summary"]["valid"]
+
+
 def test_the_chart_packs(tmp_path):
     """With the version of the package."""
     helm("package", CHART, "--destination", tmp_path)

@@ -4,11 +4,9 @@ import json
 import pytest
 
 from ackscope.__main__ import main
-from ackscope.errors import UsageError
 from ackscope.tables import ROLLUPS
 from pipeline import jobs
 from pipeline.cli.run import report
-from pipeline.session import check_master
 
 pytestmark = pytest.mark.usefixtures("kept_signals")
 
@@ -169,19 +167,6 @@ def test_nothing_to_rebuild_or_put_together(pipeline):
         "landing  nothing to compact: no completed day has several small files that are rolled up",
         "rollups  0 days of tables became one file each",
     ] == out.splitlines()[:2]
-
-
-@pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "local[2,3]", "spark://h:7077", "yarn"])
-def test_knows_masters(master):
-    """Spark's masters are accepted."""
-    assert master == check_master(master)
-
-
-@pytest.mark.parametrize("master", ["", "local[0]", "local[", "spark://", "yarn-client", "local[2] --conf x=y"])
-def test_refuses_other_masters(master):
-    """What Spark would reject after ten seconds, or misread, is rejected immediately."""
-    with pytest.raises(UsageError):
-        check_master(master)
 
 
 def test_reports_for_people(tmp_path):

@@ -1,6 +1,5 @@
 import pytest
 
-from pipeline.session import _is_local, _settings
 from pipeline.shard import ALL, Shard
 from pipeline.storage.watermark import (
     NAME,
@@ -40,27 +39,6 @@ def test_a_damaged_watermark_is_none(tmp_path, text):
     advance_watermark(tmp_path, "g1", 1.0)
 
     assert 1.0 == read_watermark(tmp_path, "g1")
-
-
-@pytest.mark.parametrize(
-    ("master", "local"),
-    [
-        ("local[2]", True),
-        ("spark://127.0.0.1:7077", True),
-        ("spark://localhost:7077", True),
-        ("spark://10.0.0.1:7077", False),
-        ("spark://spark-master:7077", False),
-        ("yarn", False),
-    ],
-)
-def test_only_what_runs_here_stays_on_loopback(tmp_path, master, local):
-    """Workers elsewhere must reach the driver."""
-    settings = _settings(master, tmp_path / "log4j2.properties", long_lived=False)
-
-    assert local == _is_local(master)
-    assert local == (settings.get("spark.driver.host") == settings.get("spark.driver.bindAddress") == "127.0.0.1")
-    assert settings["spark.sql.streaming.stateStore.providerClass"].endswith("RocksDBStateStoreProvider")
-    assert "false" == settings["spark.ui.enabled"]
 
 
 def test_a_shard_speaks_for_its_own_clusters(tmp_path):
