@@ -204,7 +204,7 @@ class NodeFigures:
     totals: Mapping[str, int] = field(default_factory=dict)
     stats: MessageStats = field(default_factory=MessageStats)
     queues: Mapping[QueueKey, QueueFigures] = field(default_factory=dict)
-    native: NativeTotals = NativeTotals()
+    native: NativeTotals = field(default_factory=NativeTotals)
 
 
 def _wanted() -> frozenset[str]:
@@ -354,7 +354,10 @@ def _native(by_name: Mapping[str, list[MetricSample]]) -> NativeTotals:
             if sample.labels.get("protocol") == _AMQP10:
                 _add(found, name, sample.value)
     types: dict[str, dict[str, int | None]] = defaultdict(dict)
-    for table, label, value in ((NATIVE_BY_TYPE, "protocol", _AMQP10), (DELETED_BY_TYPE, "dead_letter_strategy", _NOWHERE)):
+    for table, label, value in (
+        (NATIVE_BY_TYPE, "protocol", _AMQP10),
+        (DELETED_BY_TYPE, "dead_letter_strategy", _NOWHERE),
+    ):
         for metric, name in table.items():
             for sample in by_name.get(f"{_PLAIN}{metric}", ()):
                 kind = _TYPES.get(sample.labels.get("queue_type", ""))

@@ -53,6 +53,7 @@ def _consume(
             container = f"fault-{name}{f'-{number}' if number else ''}"
             consumers.append(NativeClient(fault.address, container, of_queue(queue), **own))
             fault.later(consumers[-1].close)
+        fault.culprits.append(consumers[0])
         publisher = NativeClient(fault.address, f"fault-{name}-publisher", of_queue(queue), rate=rate)
         fault.later(publisher.close)
         announced = False

@@ -27,6 +27,8 @@ def _until(fault: Fault, in_effect: Callable[[], bool]) -> None:
 def _client(fault: Fault, name: str, where: str, **role: Any) -> NativeClient:
     client = NativeClient(fault.address, f"fault-{name}", where, **role)
     fault.later(client.close)
+    if not name.endswith("-consumer"):
+        fault.culprits.append(client)
     return client
 
 
@@ -92,6 +94,7 @@ def _refuse(fault: Fault) -> None:
     own = replace(fault.address, username=USER, password=USER)
     publisher = NativeClient(own, USER, of_queue(queue), rate=_RATE)
     fault.later(publisher.close)
+    fault.culprits.append(publisher)
     _until(fault, lambda: publisher.refused >= 5)
 
 
