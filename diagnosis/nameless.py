@@ -1,13 +1,14 @@
-"""AMQP 1.0 clients that the broker does not join to what they do: who may be meant, and what all of them did together.
+"""AMQP 1.0 clients that the broker does not join to what they do: who may be meant, and what all together did.
 
-RabbitMQ 4.0 tells of such a consumer its queue and its tag, of such a connection its address, user and virtual host, and
-nothing that leads from one to the other: no session, no container id, no bytes. Later versions join them by sessions.
-Of a consumer, every AMQP 1.0 connection of its virtual host may be the client, except those that were opened after it
-was there. The Prometheus endpoints count what all AMQP 1.0 clients together published, were sent and accepted.
+RabbitMQ 4.0 tells of such a consumer its queue and its tag, of such a connection its address, user and virtual host,
+and nothing that leads from one to the other: no session, no container id, no bytes. Later versions join them by
+sessions. Of a consumer, every AMQP 1.0 connection of its virtual host may be the client, except those that were opened
+after it was there. The Prometheus endpoints count what all AMQP 1.0 clients together published, were sent and accepted.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
+from itertools import pairwise
 
 from ackscope.findings import Evidence, Fact, Involved, source
 from ackscope.protocols import AMQP10, native_protocol
@@ -95,8 +96,16 @@ def _native(view: View) -> tuple[Connection, ...]:
     return tuple(sorted(found, key=lambda each: each.name))
 
 
-def totals(view: View) -> Series[NativeTotals]:
+def counted(view: View) -> Series[NativeTotals]:
     """Return what all AMQP 1.0 clients did at each reading of the endpoints, since a node restarted; () if not read."""
+    return per_view(view, _counted)
+
+
+def totals(view: View) -> Series[NativeTotals]:
+    """Return the same since the last time at which one of these clients went, or may have gone unseen.
+
+    What the totals gained in that time, present clients did.
+    """
     return per_view(view, _totals)
 
 
@@ -119,6 +128,16 @@ def of_type(kind: str | None, name: str) -> Callable[[NativeTotals], int | None]
 
 
 def _totals(view: View) -> Series[NativeTotals]:
+    seen = view.window.readings("connections")
+    began = seen[0].at.mono - view.thresholds.interval if seen else float("inf")
+    for older, newer in pairwise(seen):
+        names = {each.name for each in newer.value}
+        if any(native_protocol(each.protocol) == AMQP10 and each.name not in names for each in older.value):
+            began = newer.at.mono
+    return tuple(each for each in counted(view) if each.at.mono >= began)
+
+
+def _counted(view: View) -> Series[NativeTotals]:
     readings = tuple(
         Timestamped(seen.at, seen.value.native)
         for seen in view.window.readings("prometheus")

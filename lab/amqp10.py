@@ -151,7 +151,7 @@ def _handler(client: NativeClient, library: dict[str, Any], address: Address, wh
 
         def on_connection_opened(self, event: Any) -> None:
             # The library tells no address of its socket.
-            host, port = event.transport._selectable._delegate.getsockname()[:2]
+            host, port = event.transport._selectable._delegate.getsockname()[:2]  # noqa: SLF001  the only way
             client.local = f"{host}:{port}"
 
         def _attach(self, container: Any, context: Any, name: str | None = None) -> Any:

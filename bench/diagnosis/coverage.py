@@ -263,6 +263,9 @@ def _faults(shown: Sequence[CoverageColumn]) -> Iterator[str]:
     yield ""
 
 
+_CLIENTS = {"right": ", client", "among": ", one of several clients"}
+
+
 def _cell(column: CoverageColumn, spec: FaultSpec) -> str:
     found = column.result(spec)
     if found is None or found.outcome != "named":

@@ -27,7 +27,8 @@ _ADDRESS = re.compile(r"\b(127\.0\.0\.1|localhost|\[::1\]):\d+")
 Outcome = Literal["named", "inconclusive", "silent"]
 
 ClientNamed = Literal["", "right", "among", "other"]
-"""Whether the finding names the client of the fault, or lists its connection among those that may be; "" if it names none."""
+"""Whether the finding names the client of the fault, or lists its connection among those of which one is the client;
+"" if it does neither."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

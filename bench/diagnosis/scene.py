@@ -95,7 +95,8 @@ class Held:
         Where the broker tells no names of AMQP 1.0 clients, their connections count.
 
         Args:
-            clients, connections: those that a finding involves.
+            clients: those that a finding involves.
+            connections: the same.
             one_of: connections of which it says that one is the client.
         """
         own = self.spec.client or f"fault-{self.spec.name}"

@@ -37,7 +37,7 @@ def find_fault(name: str) -> FaultSpec:
 
 
 def announcement(spec: FaultSpec, address: Address, culprits: Iterable[NativeClient] = ()) -> dict[str, object]:
-    """Return the JSON line that announces a fault in effect, with the addresses of the AMQP 1.0 clients that cause it."""
+    """Return the JSON line that announces a fault in effect, with the addresses of AMQP 1.0 clients that cause it."""
     vhost = address.vhost if spec.subject.vhost is None else spec.subject.vhost
     subject = {"kind": spec.subject.kind, "vhost": vhost, "name": spec.subject.name}
     peers = [each.local for each in culprits if each.local]

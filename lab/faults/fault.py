@@ -39,8 +39,8 @@ class Fault:
         ending: set when the fault should end.
         announce: called once, when the fault is in effect.
         control: the lab, for faults of nodes; None if only the addresses of the broker are known.
-        culprits: AMQP 1.0 clients that cause it; they are announced by the addresses of their connections, as some brokers
-            tell no name of them.
+        culprits: AMQP 1.0 clients that cause it. They are announced by the addresses of their connections, because some
+            brokers tell no name of them.
     """
 
     address: Address

@@ -60,9 +60,10 @@ def _uncounted(view: View) -> dict[str, list[Queue]]:
     """Return, by type, the queues whose AMQP 1.0 consumers settle messages with outcomes that no queue counts."""
     found: dict[str, list[Queue]] = defaultdict(list)
     for queue in view.queues:
-        if queue.type != "stream" and queue.setting("dead-letter-exchange") is None:
-            if any(settles_uncounted(view, link) for link in view.links(queue)):
-                found[queue.type or ""].append(queue)
+        if queue.type == "stream" or queue.setting("dead-letter-exchange") is not None:
+            continue
+        if any(settles_uncounted(view, link) for link in view.links(queue)):
+            found[queue.type or ""].append(queue)
     return found
 
 

@@ -56,7 +56,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _returned(view: View) -> Iterator[Finding]:
-    """Judge every queue of AMQP 1.0 consumers, by the balance of what they were sent and settled and left, or totals."""
+    """Judge every queue of AMQP 1.0 consumers, by the balance of what they were sent, settled and left, or totals."""
     for queue in view.queues:
         if queue.stats.redeliver:
             continue

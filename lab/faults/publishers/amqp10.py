@@ -114,6 +114,8 @@ SPECS = (
         "a queue with a limit of 10 messages rejects what an AMQP 1.0 client publishes",
         Subject(kind="queue", name="fault.amqp10-full-queue"),
         _fill,
+        brokers=("4.0", "4.3"),
+        unsure=(),
     ),
     _spec(
         "amqp10-no-route",
@@ -128,6 +130,8 @@ SPECS = (
         "an AMQP 1.0 client publishes 20 messages/s that it settles when it sends them, to a durable queue",
         Subject(kind="vhost", name=""),
         _unconfirmed,
+        brokers=("4.0", "4.3"),
+        unsure=(),
     ),
     _spec(
         "amqp10-blocked",

@@ -7,6 +7,7 @@ not rise, it did not rise for any of them.
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from ackscope.counters import MessageStats
 from ackscope.findings import source
@@ -52,7 +53,7 @@ class Deleted:
 
 def none_returned(view: View, queue: Queue) -> bool:
     """Return whether it is known that no AMQP 1.0 consumer of queues of this type got a message again."""
-    return gained(totals(view), of_type(queue.type, "redelivered")) == 0
+    return gained(_since_alike(view, queue.type), of_type(queue.type, "redelivered")) == 0
 
 
 def sole_history(view: View, queue: Queue) -> Series[Queue]:
@@ -60,7 +61,7 @@ def sole_history(view: View, queue: Queue) -> Series[Queue]:
     if [each.key for each in per_view(view, _by_type).get(queue.type or "", ())] != [queue.key]:
         return ()
     history, found = view.history(queue), list[Timestamped[Queue]]()
-    for seen in totals(view) if history else ():
+    for seen in _since_alike(view, queue.type) if history else ():
         known = seen.value.types.get(queue.type or "")
         near = nearest(history, seen.at)
         if known is None or abs(near.at.since(seen.at)) > view.thresholds.interval:
@@ -81,7 +82,7 @@ def deleted(view: View, kind: str, name: str, candidates: Iterable[Queue]) -> De
         name: `rejected` or `over_limit`.
         candidates: the queues with such consumers that may have deleted them.
     """
-    series, number = totals(view), of_type(kind, name)
+    series, number = _since_alike(view, kind), of_type(kind, name)
     total = gained(series, number)
     if total is None:
         return None
@@ -93,6 +94,26 @@ def deleted(view: View, kind: str, name: str, candidates: Iterable[Queue]) -> De
         total -= sum(_discarded(view, each) for each in view.queues if each.type == kind and _counts(each))
     start = max((at for at, seen in enumerate(series) if number(seen.value) == number(series[0].value)), default=0)
     return Deleted(least=max(0, total), series=series[start:], queues=tuple(candidates))
+
+
+def _since_alike(view: View, kind: str | None) -> Series[NativeTotals]:
+    """Return the totals since the last time at which a queue of a type lost its consumers, or was deleted."""
+    began = per_view(view, _left_at).get(kind or "", 0.0)
+    return tuple(each for each in totals(view) if each.at.mono >= began)
+
+
+def _left_at(view: View) -> dict[str, float]:
+    """Return, by type, when a queue last lost all its consumers or was deleted with some, on the monotonic clock."""
+    found: dict[str, float] = {}
+    for older, newer in pairwise(view.window.readings("queues")) if totals(view) else ():
+        same = set(map(id, newer.value))
+        changed = [queue for queue in older.value if queue.consumers and id(queue) not in same]
+        now = {queue.key: queue.consumers for queue in newer.value} if changed else {}
+        for queue in changed:
+            if now.get(queue.key, 0) == 0:
+                # The totals are as new as their reading, and the queues are up to some seconds older.
+                found[queue.type or ""] = newer.at.mono
+    return found
 
 
 def _counts(queue: Queue) -> bool:

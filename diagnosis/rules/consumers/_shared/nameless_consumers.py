@@ -20,7 +20,7 @@ from ackscope.snapshot import Connection, Queue
 from diagnosis.contract import ConsumerPath, View
 from diagnosis.hold_time import prefetch
 from diagnosis.memo import per_view
-from diagnosis.nameless import gained, suspects, totals
+from diagnosis.nameless import counted, gained, suspects
 from diagnosis.purpose import MQTT_SESSIONS
 from diagnosis.rules.consumers._shared.standstill import held, never_falls, ready
 from diagnosis.series import grows_at_once, nearest, rising, span, stretch
@@ -98,7 +98,7 @@ def judgement(view: View, queue: Queue) -> Judgement | None:
 
 
 def settles(view: View, queue: Queue) -> bool:
-    """Return whether it is known that the only nameless consumer of a queue settled messages recently, or holds none."""
+    """Return whether the only nameless consumer of a queue is known to have settled messages lately, or holds none."""
     found = nameless(view, queue)
     if found is None or not found.history:
         return False
@@ -259,7 +259,7 @@ def moves(view: View, found: NamelessQueue, tail: Series[Queue]) -> tuple[bool |
     None if it is unknown.
     """
     if found.queue.type == "classic":
-        return _delivers(found, tail)
+        return _delivers(tail)
     extra = _more_than_arrivals(view, found, tail)
     if extra is None or span(tail) < 2 * _REFRESH:
         return None, 0.0
@@ -274,8 +274,8 @@ def _late(number: float, seconds: float) -> float:
 
 
 def _more_than_arrivals(view: View, found: NamelessQueue, tail: Series[Queue]) -> int | None:
-    """Return how many commands more the log of a quorum queue gained than the queue gained messages; None if unknown."""
-    series = totals(view)
+    """Return how many commands the log of a quorum queue gained beyond the messages that it gained; None if unknown."""
+    series = counted(view)
     if not series or not tail or found.queue.type != "quorum":
         return None
     first, latest = nearest(series, tail[0].at), nearest(series, tail[-1].at)
@@ -288,7 +288,7 @@ def _more_than_arrivals(view: View, found: NamelessQueue, tail: Series[Queue]) -
     return max(0, commands - (tail[-1].value.messages or 0) + (tail[0].value.messages or 0))
 
 
-def _delivers(found: NamelessQueue, tail: Series[Queue]) -> tuple[bool | None, float]:
+def _delivers(tail: Series[Queue]) -> tuple[bool | None, float]:
     """Judge by the share of the time in which consumers of a classic queue could take more; see the module."""
     points: list[tuple[float, float]] = []
     for seen in tail:
