@@ -134,6 +134,15 @@ def _totals(view: View) -> Series[NativeTotals]:
         names = {each.name for each in newer.value}
         if any(native_protocol(each.protocol) == AMQP10 and each.name not in names for each in older.value):
             began = newer.at.mono
+    overviews = view.window.readings("overview")
+    if overviews and "connection_closed" in overviews[-1].value.churn:
+        # Readings of connections are held for a short time only; nobody went where none was closed at all.
+        closed = [
+            newer.at.mono
+            for older, newer in pairwise(overviews)
+            if older.value.churn.get("connection_closed") != newer.value.churn.get("connection_closed")
+        ]
+        began = min(began, closed[-1] if closed else overviews[0].at.mono)
     return tuple(each for each in counted(view) if each.at.mono >= began)
 
 
