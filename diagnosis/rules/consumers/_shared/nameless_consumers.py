@@ -136,9 +136,9 @@ def _of(view: View, queue: Queue, own: tuple[ConsumerPath, ...], others: tuple[C
             for seen in history
             if most is not None
         )
-    kept = stretch(history, lambda older, _: held(older.value) > 0)
+    holding = stretch(history, lambda older, _: held(older.value) > 0)
     # Who holds messages was there when they were held first: without its connection they would be ready again.
-    since = kept[0].at.wall if kept and held(kept[-1].value) else None
+    since = holding[0].at.wall if holding and held(holding[-1].value) else None
     found = suspects(view, queue.vhost, since) or suspects(view, queue.vhost)
     links = tuple(replace(each, connection=found[0]) for each in own) if len(found) == 1 else own
     return NamelessQueue(queue=queue, links=links, suspects=found, history=history, alone=not others)
@@ -221,7 +221,10 @@ def _slow(view: View, found: NamelessQueue) -> Judgement | None:
 
 def _grows(view: View, found: NamelessQueue) -> Judgement | None:
     """Judge consumers that hold more at nearly each reading, although the queue has no more work than before."""
-    tail = never_falls(found.history, held)
+    number = found.queue.consumers or 0
+    # More consumers hold more. At first the broker reports none.
+    alike = stretch(found.history, lambda older, _: (older.value.consumers or 0) >= number)
+    tail = never_falls(alike, held)
     lowest = min((held(seen.value) for seen in tail), default=0)
     tail = tail[max((place for place, seen in enumerate(tail) if held(seen.value) == lowest), default=0) :]
     numbers = [held(seen.value) for seen in tail]
@@ -233,7 +236,7 @@ def _grows(view: View, found: NamelessQueue) -> Judgement | None:
     first, second = tail[: place + 1], tail[place:]
     if grows_at_once(numbers) or numbers[-1] - numbers[place] < 0.25 * grown:
         return None
-    if (tail[-1].value.consumers or 0) > (tail[0].value.consumers or 0) or _work(second) > _BUSIER * _work(first) > 0:
+    if _work(second) > _BUSIER * _work(first) > 0:
         return None
     arrived = (tail[-1].value.messages or 0) - (tail[0].value.messages or 0)
     extra = _more_than_arrivals(view, found, tail)

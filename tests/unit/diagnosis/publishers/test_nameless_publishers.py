@@ -62,7 +62,7 @@ def test_released_messages_are_reported_without_their_exchange():
     (finding,) = findings(verdict, "pub-unroutable-returned")
 
     assert ("vhost", "/", (ONE, TWO)) == (finding.subject.kind, finding.subject.name, finding.involved.one_of)
-    assert "one or more of 2" in told(finding)
+    assert "One or more of 2" in told(finding)
     assert ["links_not_reported"] == reasons(verdict, "pub-unroutable-returned")
 
 
