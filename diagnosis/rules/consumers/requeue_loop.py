@@ -30,7 +30,7 @@ NAME = "requeue-loop"
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that redelivered recently."""
-    yield from unreported(view, NAME, lambda queue: not none_returned(view, queue) and not sole_history(view, queue))
+    yield from unreported(view, NAME, lambda queue: not none_returned(view, queue) and not _counted(view, queue))
     yield from arrivals_unknown(view, NAME, lambda queue: not none_returned(view, queue))
     yield from _returned(view)
     for queue in view.queues:
@@ -53,6 +53,11 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(view, queue, early, early=True)
         else:
             yield from _unusual(view, queue)
+
+
+def _counted(view: View, queue: Queue) -> bool:
+    """Return whether totals tell what the consumers of a queue returned, over a time in which a loop shows."""
+    return span(sole_history(view, queue)) >= 2 * view.thresholds.interval
 
 
 def _returned(view: View) -> Iterator[Finding]:

@@ -106,7 +106,7 @@ def _by_total(view: View) -> _Unconfirmed | Literal[False] | None:
     if published is None or (published and len(vhosts) != 1):
         return None
     if published < view.thresholds.publishers.no_confirms_least or span(series) < view.thresholds.interval:
-        return False
+        return False if not published and span(series) >= view.thresholds.early else None
     return _Unconfirmed(vhost=vhosts.pop(), published=published, series=series, suspects=found)
 
 

@@ -53,7 +53,8 @@ class Deleted:
 
 def none_returned(view: View, queue: Queue) -> bool:
     """Return whether it is known that no AMQP 1.0 consumer of queues of this type got a message again."""
-    return gained(_since_alike(view, queue.type), of_type(queue.type, "redelivered")) == 0
+    series = _since_alike(view, queue.type)
+    return span(series) >= view.thresholds.early and gained(series, of_type(queue.type, "redelivered")) == 0
 
 
 def sole_history(view: View, queue: Queue) -> Series[Queue]:
@@ -84,7 +85,7 @@ def deleted(view: View, kind: str, name: str, candidates: Iterable[Queue]) -> De
     """
     series, number = _since_alike(view, kind), of_type(kind, name)
     total = gained(series, number)
-    if total is None:
+    if total is None or (not total and span(series) < view.thresholds.early):
         return None
     if any(is_own(each) and native_protocol(each.protocol) == AMQP10 for each in view.every_connection):
         # Our own probes reject messages on purpose.
