@@ -41,7 +41,8 @@ def announcement(spec: FaultSpec, address: Address, culprits: Iterable[NativeCli
     vhost = address.vhost if spec.subject.vhost is None else spec.subject.vhost
     subject = {"kind": spec.subject.kind, "vhost": vhost, "name": spec.subject.name}
     peers = [each.local for each in culprits if each.local]
-    return {"fault": spec.name, "rule": spec.rule, "subject": subject, "peers": peers}
+    said: dict[str, object] = {"fault": spec.name, "rule": spec.rule, "subject": subject}
+    return {**said, "peers": peers} if peers else said
 
 
 def _arguments() -> argparse.Namespace:
