@@ -76,3 +76,18 @@ def test_what_a_client_did_that_is_gone_is_not_reported():
         return made if t <= 30 else {**made, "connections": made["connections"][:1]}
 
     assert [] == findings(look(film(leaves, until=80)), "pub-no-confirms")
+
+
+def test_a_full_queue_lists_the_clients_that_may_publish_to_it():
+    """None of them is accused: a publisher of another protocol may be the one."""
+    limit = {"x-max-length": 10, "x-overflow": "reject-publish"}
+    own = queue("bills", type="quorum", messages_ready=11, consumers=0, arguments=limit)
+    verdict = look(film(lambda t: frame(t, queues=(own,)), until=60))
+    (finding,) = findings(verdict, "pub-nacked-overflow")
+
+    assert ("info", (), (ONE,)) == (
+        finding.severity.value,
+        finding.involved.connections,
+        finding.involved.one_of,
+    )
+    assert "10.0.0.7:50001" in told(finding)
