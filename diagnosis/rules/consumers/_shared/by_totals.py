@@ -31,6 +31,10 @@ OVER_LIMIT_BY = source(TOTALS, "rabbitmq_global_messages_dead_lettered_delivery_
 REJECTED_BY = source(TOTALS, "rabbitmq_global_messages_dead_lettered_rejected_total")
 
 
+_LATE = 7.0
+"""Seconds by which counters of a queue are older than totals: the broker refreshes them every 5 s, and some delay."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deleted:
     """Messages that queues of one type without a dead-letter exchange deleted.
@@ -83,7 +87,12 @@ def deleted(view: View, kind: str, name: str, candidates: Iterable[Queue]) -> De
         name: `rejected` or `over_limit`.
         candidates: the queues with such consumers that may have deleted them.
     """
-    series, number = _since_alike(view, kind), of_type(kind, name)
+    read, number = view.window.readings("queues"), of_type(kind, name)
+    if not read or len(view.queues) < len(view.all_queues) or any(each.details_at for each in view.queues):
+        # What queues without fresh counters deleted for AMQP 0-9-1 consumers is unknown.
+        return None
+    # The counters of queues are older than the totals.
+    series = tuple(each for each in _since_alike(view, kind) if read[-1].at.since(each.at) >= _LATE)
     total = gained(series, number)
     if total is None or (not total and span(series) < view.thresholds.early):
         return None
