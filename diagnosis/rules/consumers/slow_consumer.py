@@ -12,6 +12,7 @@ from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.nameless import names, suspect_evidence, suspect_facts, with_suspects
 from diagnosis.rules.consumers._shared.backlog_finding import backlog_finding
+from diagnosis.rules.consumers._shared.by_totals import returns, sole_history
 from diagnosis.rules.consumers._shared.consumer_capacity import network_bound, saturated_queues, saturation_finding
 from diagnosis.rules.consumers._shared.mqtt import mqtt_not_counted, slow_finding, slow_sessions
 from diagnosis.rules.consumers._shared.nameless_consumers import Judgement, Standing, judgement
@@ -33,7 +34,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     yield from (lagging_finding(view, NAME, found) for found in worst_readers(view))
     for queue in view.queues:
         judged = judgement(view, queue)
-        if judged is not None and judged.standing is Standing.SLOW:
+        # Messages that are returned are settled, too, and the queue grows all the same: see requeue-loop.
+        if judged is not None and judged.standing is Standing.SLOW and not returns(view, queue):
             yield _of_nameless(view, judged)
     for found in saturated_queues(view):
         by_network = network_bound(view, found)
@@ -51,7 +53,12 @@ def _may_be_slow(view: View, queue: Queue) -> bool:
     """Return whether a queue became longer, and its nameless consumers could not be judged."""
     recent = last(view.history(queue), view.limits(queue).interval)
     grown = len(recent) < 2 or ready(recent[-1].value) > ready(recent[0].value)
-    return bool(ready(queue)) and bool(held(queue)) and grown and judgement(view, queue) is None
+    judged = judgement(view, queue)
+    # One of several queues may be in a loop, and this one slow.
+    unclear = judged is None or (
+        judged.standing is Standing.SLOW and bool(returns(view, queue)) and not sole_history(view, queue)
+    )
+    return bool(ready(queue)) and bool(held(queue)) and grown and unclear
 
 
 def _of_nameless(view: View, judged: Judgement) -> Finding:
@@ -71,6 +78,7 @@ def _of_nameless(view: View, judged: Judgement) -> Finding:
             "clients": names(found.suspects),
             "consumers": len(found.links),
             "suspects": suspect_facts(found.suspects),
+            "returns_unknown": returns(view, queue) is None,
         },
         evidence=(
             Evidence(

@@ -61,6 +61,15 @@ def none_returned(view: View, queue: Queue) -> bool:
     return span(series) >= view.thresholds.early and gained(series, of_type(queue.type, "redelivered")) == 0
 
 
+def returns(view: View, queue: Queue) -> bool | None:
+    """Return whether AMQP 1.0 consumers of queues of this type get many messages again; None if that is unknown."""
+    series = _since_alike(view, queue.type)
+    again = gained(series, of_type(queue.type, "redelivered"))
+    if again is None or span(series) < view.thresholds.early:
+        return None
+    return again > view.limits(queue).consumers.requeue_rate * span(series)
+
+
 def sole_history(view: View, queue: Queue) -> Series[Queue]:
     """Return a queue at the readings of the totals, with these as its counters; () if others of its type contribute."""
     if [each.key for each in per_view(view, _by_type).get(queue.type or "", ())] != [queue.key]:

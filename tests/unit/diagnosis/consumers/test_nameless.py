@@ -273,6 +273,16 @@ def _fields(own):
     return {name: getattr(own, name) for name in ("type", "messages_ready", "messages_unacked", "stats")}
 
 
+def test_a_queue_that_grows_because_its_messages_come_back_is_a_loop_and_not_slow():
+    """Five a second arrive, and all of them are returned: its log moves, and its consumer always holds ten."""
+
+    def loops(t):
+        return waits(t, 90, totals={name: int(100 + rate * t) for name, rate in LOOP.items()})
+
+    for until in (40, 100):
+        assert ["requeue-loop"] == [rule for rule, *_ in found(look(film(loops, until=until)))]
+
+
 def test_totals_that_do_not_rise_settle_it():
     """Nothing was returned or rejected, whichever queue it is, so these rules have nothing to say."""
     verdict = look(film(lambda t: counted(t, **CALM), until=60))
