@@ -150,6 +150,8 @@ class Involved:
 
     Attributes:
         clients: names that applications give their connections.
+        one_of: connections one or more of which are the client, if the broker does not tell which. They are not among
+            `connections`.
     """
 
     queues: tuple[QueueRef, ...] = ()
@@ -158,6 +160,7 @@ class Involved:
     connections: tuple[str, ...] = ()
     clients: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
+    one_of: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -171,6 +171,7 @@ def _slim(snapshot: Snapshot, clients: dict[str, Part[Any]]) -> Snapshot:
         links=snapshot.links,
         sessions=snapshot.sessions,
         streams=snapshot.streams,
+        prometheus=snapshot.prometheus,
         hidden_queues=snapshot.hidden_queues,
     )
 

@@ -39,7 +39,8 @@ class ClusterSettings(Settings):
             needed, and only figures are known.
         prometheus: Prometheus endpoints of the nodes (plugin rabbitmq_prometheus), a second source of figures.
         sources: auto, management, prometheus or both. auto reads the Prometheus endpoints where the broker collects no
-            statistics, or where there is no management API. both reads and compares the two.
+            statistics, or where there is no management API; configured ones also for the totals of AMQP 1.0 clients.
+            both reads and compares the two.
         amqp: where probes publish and consume. If unset, the cluster is not probed.
     """
 

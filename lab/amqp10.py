@@ -62,6 +62,7 @@ class NativeClient:
         attached: number of links that it attached again.
         refused: how often the broker ended its link or session with an error; it is attached again after half a second.
         error: why the connection ended, if it did.
+        local: address of its end of the connection, `host:port`; None before it is open.
 
     Raises:
         MissingPart: python-qpid-proton is not installed.
@@ -73,6 +74,7 @@ class NativeClient:
         self.received = self.attached = self.refused = 0
         self.outcomes: Counter[str] = Counter()
         self.error: str | None = None
+        self.local: str | None = None
         self._container = library["reactor"].Container(_handler(self, library, address, where, Role(**role)))
         self._container.container_id = container
         self._thread = threading.Thread(target=self._container.run, name=container, daemon=True)
@@ -146,6 +148,11 @@ def _handler(client: NativeClient, library: dict[str, Any], address: Address, wh
             )
             self.link = self._attach(event.container, self.connection)
             event.container.schedule(_TICK, self)
+
+        def on_connection_opened(self, event: Any) -> None:
+            # The library tells no address of its socket.
+            host, port = event.transport._selectable._delegate.getsockname()[:2]  # noqa: SLF001  the only way
+            client.local = f"{host}:{port}"
 
         def _attach(self, container: Any, context: Any, name: str | None = None) -> Any:
             make = container.create_sender if role.rate else container.create_receiver

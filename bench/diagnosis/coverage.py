@@ -112,7 +112,7 @@ class CoverageColumn:
         if found.outcome == "silent":
             return SILENT
         expects_client = spec.client or spec.protocol != "AMQP 0-9-1"
-        return NAMED_ALONE if expects_client and found.client != "right" else NAMED
+        return NAMED_ALONE if expects_client and found.client not in {"right", "among"} else NAMED
 
 
 def columns(folder: Path = RESULTS) -> list[CoverageColumn]:
@@ -263,11 +263,14 @@ def _faults(shown: Sequence[CoverageColumn]) -> Iterator[str]:
     yield ""
 
 
+_CLIENTS = {"right": ", client", "among": ", one of several clients"}
+
+
 def _cell(column: CoverageColumn, spec: FaultSpec) -> str:
     found = column.result(spec)
     if found is None or found.outcome != "named":
         return column.word(spec)
-    return f"{NAMED}, {found.seconds} s{', client' if found.client == 'right' else ''}"
+    return f"{NAMED}, {found.seconds} s{_CLIENTS.get(found.client, '')}"
 
 
 def _references(shown: Sequence[CoverageColumn]) -> Iterator[str]:

@@ -288,8 +288,9 @@ def _see(item: Held, found: Sequence[tuple[FindingDocument, FindingDocument | No
     if not reported:
         return
     seconds, (each, under) = time.monotonic() - item.since, (named or reported)[0]
-    row.clients = each["involved"]["clients"] or row.clients
-    row.client = item.client_in(row.clients)
+    involved = each["involved"]
+    row.clients = involved["clients"] or row.clients
+    row.client = item.client_in(row.clients, involved["connections"], involved["one_of"])
     if row.reported is None or (named and row.seconds is None):
         row.severity, row.under = each["severity"], under["rule"] if under else ""
     row.reported = seconds if row.reported is None else row.reported

@@ -26,8 +26,9 @@ _ADDRESS = re.compile(r"\b(127\.0\.0\.1|localhost|\[::1\]):\d+")
 
 Outcome = Literal["named", "inconclusive", "silent"]
 
-ClientNamed = Literal["", "right", "other"]
-"""Whether the finding names the client of the fault; "" if it names none."""
+ClientNamed = Literal["", "right", "among", "other"]
+"""Whether the finding names the client of the fault, or lists its connection among those of which one is the client;
+"" if it does neither."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,11 +53,13 @@ class Held:
     Attributes:
         subject: expected subject of the finding: kind, vhost, name; the name "" matches any.
         since: when it took effect, monotonic clock.
+        peers: addresses of the AMQP 1.0 clients that cause it, `host:port`.
     """
 
     spec: FaultSpec
     subject: dict[str, str | None]
     since: float
+    peers: tuple[str, ...] = ()
 
     def is_reported_by(self, finding: FindingDocument) -> bool:
         """Return whether a finding is about this fault, with the right rule and subject."""
@@ -85,12 +87,27 @@ class Held:
         named = unsure["reason"] in WHOLE_RULE | {"links_not_reported"} or any(name in said for name in names)
         return unsure["rule"] == self.spec.rule and named
 
-    def client_in(self, clients: Sequence[str]) -> ClientNamed:
-        """Return whether these are, or contain, the client of this fault; it is named after the fault."""
+    def client_in(
+        self, clients: Sequence[str], connections: Sequence[str] = (), one_of: Sequence[str] = ()
+    ) -> ClientNamed:
+        """Return whether these are, or contain, the client of this fault; it is named after the fault.
+
+        Where the broker tells no names of AMQP 1.0 clients, their connections count.
+
+        Args:
+            clients: those that a finding involves.
+            connections: the same.
+            one_of: connections of which it says that one is the client.
+        """
         own = self.spec.client or f"fault-{self.spec.name}"
-        if any(each.startswith(own) for each in clients):
+        if any(each.startswith(own) for each in clients) or self._in(connections):
             return "right"
-        return "other" if clients else ""
+        if self._in(one_of):
+            return "among"
+        return "other" if clients or one_of or (connections and self.peers) else ""
+
+    def _in(self, connections: Sequence[str]) -> bool:
+        return any(name.startswith(f"{peer} ->") for name in connections for peer in self.peers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +142,10 @@ class Scene:
         """Return the findings of `ackscope diagnose` with probes."""
         node, endpoints = self.lab.nodes[0], [each.prometheus for each in self.lab.nodes]
         words = {
-            "all": ["diagnose", "--management", node.management, "--amqp", node.amqp, "--json"],
+            "all": [
+                *("diagnose", "--management", node.management, "--prometheus", *endpoints),
+                *("--amqp", node.amqp, "--json"),
+            ],
             "statistics-off": [
                 *("diagnose", "--management", node.management, "--prometheus", *endpoints),
                 *("--amqp", node.amqp, "--json"),
@@ -154,7 +174,7 @@ class Scene:
         )
         try:
             said = _announced(process, spec.name)
-            yield Held(spec, said["subject"], time.monotonic())
+            yield Held(spec, said["subject"], time.monotonic(), tuple(said.get("peers", ())))
         finally:
             end_process(process, _UNDONE)
             for pipe in (process.stdin, process.stdout, process.stderr):
@@ -212,7 +232,7 @@ def scene(
             amqp["nodes"] = {node.name: node.amqp for node in lab.nodes}
         endpoints = {"urls": [node.prometheus for node in lab.nodes]}
         cluster: dict[str, Any] = {"management": {"url": lab.nodes[0].management}, "amqp": amqp}
-        if source == "statistics-off":
+        if source in {"all", "statistics-off"}:
             cluster["prometheus"] = endpoints
         elif source == "prometheus":
             cluster = {"prometheus": endpoints}

@@ -39,6 +39,11 @@ class AmqpSessions:
         # Connection -> number of the round in which it was asked last.
         self._round, self._turns = 0, dict[str, int]()
 
+    @property
+    def any_native(self) -> bool:
+        """Whether AMQP 1.0 clients were connected at the latest reading of the connections."""
+        return bool(self._names)
+
     def listed(self, connections: Iterable[Connection], at: Instant) -> None:
         """Note the connections that exist."""
         self._names = tuple(each.name for each in connections if each.protocol == PROTOCOL)

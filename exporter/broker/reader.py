@@ -41,6 +41,9 @@ from exporter.broker.settings import ManagementSettings
 
 _PREREQUISITE_WAIT_SECONDS = 1.0
 
+_NATIVE_SINCE: Version = (4, 0)
+"""The first version with AMQP 1.0 of its own."""
+
 _CONSTANT_SIZE = ("overview", "nodes")
 """Families whose answer does not grow with the broker. Their timeout is not adaptive, so they reveal a hang."""
 
@@ -166,9 +169,11 @@ class BrokerReader:
     def _scrape(self) -> MetricsScrape | None:
         """Read the Prometheus endpoints; None if the management API has all figures."""
         metrics = self.metrics
-        if metrics is None or not metrics.wanted(self._overview):
+        # Before 4.0 an AMQP 1.0 session is a channel, with the counters of one.
+        native = self._sessions.any_native and (self._version is None or self._version >= _NATIVE_SINCE)
+        if metrics is None or not metrics.wanted(self._overview, native=native):
             return None
-        return metrics.read(self._overview, self._node_records)
+        return metrics.read(self._overview, self._node_records, native=native)
 
     def _fetch_per_node(self, family: str, client: ManagementClient, path: str) -> dict[str, Any]:
         """Fetch the answer of each node. A silent node is then skipped for a while: an attempt costs a full timeout."""
@@ -282,6 +287,6 @@ class BrokerReader:
             self._metrics_attempted.wait(self._timeout)
         if POLLED[family].plugin is not None or POLLED[family].mode in {FetchMode.PER_NODE, FetchMode.METRICS}:
             self._nodes_attempted.wait(max(0.0, self._prerequisites_deadline - time.monotonic()))
-        if POLLED[family].mode is FetchMode.PER_CONNECTION:
-            # The list of connections is long on some brokers. Without it, no session would be known.
+        if POLLED[family].mode is FetchMode.PER_CONNECTION or (family == METRICS and metrics and metrics.configured):
+            # The list of connections is long on some brokers. Without it, no AMQP 1.0 client would be known.
             self._connections_attempted.wait(self._timeout)

@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         help="Prometheus endpoint of each node, http://host:15692: the only source, or with --management the source of "
-        "figures if the broker keeps no statistics",
+        "figures if the broker keeps no statistics, and of the totals of AMQP 1.0 clients",
     )
     parser.add_argument(
         "--bundle", metavar="FILE", type=Path, help="diagnose a file saved by `ackscope bundle`; needs no broker"

@@ -114,8 +114,8 @@ def observe(management: str | None, amqp: str | None, prometheus: Sequence[str] 
     Args:
         management: address of its management API; None to read only the Prometheus endpoints.
         amqp: where probes publish and consume.
-        prometheus: addresses of the Prometheus endpoints of its nodes; by default port 15692 of each node, which is
-            read if the broker keeps no statistics.
+        prometheus: addresses of the Prometheus endpoints of its nodes, which are read if the broker keeps no statistics
+            or AMQP 1.0 clients are connected; by default port 15692 of each node, which is read in the first case only.
 
     Raises:
         UsageError: invalid address.

@@ -6,6 +6,7 @@
 from collections.abc import Mapping
 
 from lab.decoys import (
+    amqp10_clients,
     batches,
     burst,
     delays,
@@ -54,5 +55,6 @@ DECOYS: Mapping[str, FaultSpec] = {
         subscriptions,
         two_shovels,
         native_clients,
+        amqp10_clients,
     )
 }

@@ -5,6 +5,7 @@ It ends on SIGTERM or when stdin closes.
 
 import argparse
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import orjson
@@ -13,6 +14,7 @@ from ackscope.address import Address, parse_management
 from ackscope.cli import Parser, nearest
 from ackscope.errors import UsageError
 from lab.amqp import parse_lab_address
+from lab.amqp10 import NativeClient
 from lab.control import Control
 from lab.decoys import DECOYS
 from lab.faults import FAULTS
@@ -34,11 +36,13 @@ def find_fault(name: str) -> FaultSpec:
     return spec
 
 
-def announcement(spec: FaultSpec, address: Address) -> dict[str, object]:
-    """Return the JSON line that announces a fault in effect."""
+def announcement(spec: FaultSpec, address: Address, culprits: Iterable[NativeClient] = ()) -> dict[str, object]:
+    """Return the JSON line that announces a fault in effect, with the addresses of AMQP 1.0 clients that cause it."""
     vhost = address.vhost if spec.subject.vhost is None else spec.subject.vhost
     subject = {"kind": spec.subject.kind, "vhost": vhost, "name": spec.subject.name}
-    return {"fault": spec.name, "rule": spec.rule, "subject": subject}
+    peers = [each.local for each in culprits if each.local]
+    said: dict[str, object] = {"fault": spec.name, "rule": spec.rule, "subject": subject}
+    return {**said, "peers": peers} if peers else said
 
 
 def _arguments() -> argparse.Namespace:
@@ -57,7 +61,7 @@ def _run() -> int:
     parse_management(args.management)
 
     def announce() -> None:
-        sys.stdout.write(orjson.dumps(announcement(spec, address)).decode() + "\n")
+        sys.stdout.write(orjson.dumps(announcement(spec, address, fault.culprits)).decode() + "\n")
         sys.stdout.flush()
 
     control = None if args.lab is None else Control.load(args.lab)

@@ -15,6 +15,7 @@ from ackscope.errors import AckscopeError, BrokerError, Unreachable, UsageError
 from ackscope.findings import Subject
 from ackscope.log import get_logger
 from lab.amqp import LOST, connect
+from lab.amqp10 import NativeClient
 from lab.brokers import SUITES
 from lab.control import Control
 from lab.node import NOTHING, Extra
@@ -38,6 +39,8 @@ class Fault:
         ending: set when the fault should end.
         announce: called once, when the fault is in effect.
         control: the lab, for faults of nodes; None if only the addresses of the broker are known.
+        culprits: AMQP 1.0 clients that cause it. They are announced by the addresses of their connections, because some
+            brokers tell no name of them.
     """
 
     address: Address
@@ -45,6 +48,7 @@ class Fault:
     ending: threading.Event
     announce: Callable[[], None]
     control: Control | None = None
+    culprits: list[NativeClient] = field(default_factory=list)
     _connections: list[BlockingConnection] = field(default_factory=list)
     _undo: ExitStack = field(default_factory=ExitStack)
 

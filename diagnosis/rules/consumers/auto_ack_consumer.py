@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Subject, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import ConsumerPath, RuleResult, View
+from diagnosis.nameless import names, suspect_evidence, suspect_facts, suspects, with_suspects
 from diagnosis.purpose import MQTT_SESSIONS
 from diagnosis.rules.consumers._shared.comings import LASTING, comings, recent_clients
+from diagnosis.rules.consumers._shared.nameless_consumers import is_nameless
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.rules.consumers._shared.sessions import sent_settled
 from diagnosis.series import delta, span
@@ -104,6 +106,7 @@ def _ended(view: View, queue: Queue, end: _End) -> Finding:
             "delivered": end.sent,
             "ends": None,
             "ended": True,
+            "suspects": [],
             "backlog": backlog,
             "published": end.published,
             "over_seconds": span(end.run),
@@ -141,6 +144,7 @@ def _losing(view: View, queue: Queue, ends: int) -> Finding:
             "delivered": delivered,
             "ends": ends,
             "ended": False,
+            "suspects": [],
         },
         evidence=(
             Evidence(key="ends", value=ends, source=source("/api/queues", "consumers", "message_stats.deliver_no_ack")),
@@ -163,6 +167,9 @@ def _finding(view: View, vhost: str, found: list[tuple[Queue, ConsumerPath]]) ->
     delivered = sum(delta(view.history(queue), "deliver_no_ack") for queue in queues.values())
     delivered += sum(sent_settled(view, link.session) for link in links if link.session)
     seconds = max(span(view.history(queue)) for queue in queues.values())
+    # 4.0 does not tell whose they are.
+    own = suspects(view, vhost) if any(is_nameless(link) for link in links) else ()
+    involved = involved_consumers(queues.values(), links)
     listed: list[Fact] = [{"tag": link.consumer.tag, "queue": queue.name} for queue, link in found]
     return Finding(
         rule=NAME,
@@ -171,11 +178,12 @@ def _finding(view: View, vhost: str, found: list[tuple[Queue, ConsumerPath]]) ->
         facts={
             "vhost": vhost,
             "consumers": listed,
-            "clients": client_names(links),
+            "clients": client_names(links) + names(own),
             "queues": sorted(name for _, name in queues),
             "delivered": delivered,
             "ends": None,
             "ended": False,
+            "suspects": suspect_facts(own),
         },
         evidence=(
             Evidence(key="consumers", value=len(found), source=source("/api/consumers", "ack_required")),
@@ -185,8 +193,9 @@ def _finding(view: View, vhost: str, found: list[tuple[Queue, ConsumerPath]]) ->
                 unit=Unit.MESSAGES,
                 source=source("/api/queues", "message_stats.deliver_no_ack"),
             ),
+            *suspect_evidence(own),
         ),
-        involved=involved_consumers(queues.values(), links),
+        involved=with_suspects(involved, own) if own else involved,
         certainty=Certainty.CERTAIN,
         seen_seconds=seconds,
     )

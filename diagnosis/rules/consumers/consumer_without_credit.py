@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 
-from ackscope.findings import Certainty, Evidence, Finding, Severity, Unit, source
+from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Unit, source
 from ackscope.snapshot import AmqpLink, AmqpSession, Queue
 from diagnosis.contract import ConsumerPath, RuleResult, View
 from diagnosis.facts import queue_facts
+from diagnosis.nameless import names, suspect_evidence, suspect_facts, with_suspects
 from diagnosis.rules.clients._shared.connections import age_seconds
+from diagnosis.rules.consumers._shared.nameless_consumers import Judgement, Standing, judgement
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, process_facts, queue_subject
 from diagnosis.rules.consumers._shared.sessions import arrivals, session_evidence, unreported
 from diagnosis.series import last, span, stretch
@@ -17,8 +19,11 @@ NAME = "consumer-without-credit"
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue with messages ready all of whose consumers use AMQP 1.0."""
-    yield from unreported(view, NAME)
+    yield from unreported(view, NAME, lambda queue: may_wait(view, queue))
     for queue in view.queues:
+        judged = judgement(view, queue)
+        if judged is not None and judged.standing is Standing.NO_CREDIT:
+            yield _of_nameless(view, judged)
         links = tuple(link for link in view.links(queue) if link.consumer.active is not False)
         if not queue.messages_ready or queue.type == "stream" or not all(link.session for link in links):
             continue
@@ -27,6 +32,58 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         seen = min(seen, span(waiting))
         if links and seen >= view.limits(queue).early:
             yield _finding(view, queue, links, waiting, seen)
+
+
+def may_wait(view: View, queue: Queue) -> bool:
+    """Return whether messages wait in a queue and none is held, and its nameless consumers could not be judged."""
+    return bool(queue.messages_ready) and not queue.messages_unacked and judgement(view, queue) is None
+
+
+def _of_nameless(view: View, judged: Judgement) -> Finding:
+    """Return the finding about consumers of which no session is known: at no reading they held a message."""
+    queue, found = judged.of.queue, judged.of
+    need, arrived = view.limits(queue).consumers.no_credit_for, arrivals(judged.tail)
+    early = judged.held_seconds < need
+    severity = Severity.CRITICAL if arrived else Severity.WARNING
+    return Finding(
+        rule=NAME,
+        severity=Severity.INFO if early else severity,
+        subject=queue_subject(queue),
+        since=judged.tail[0].at.iso(),
+        facts={
+            **_facts(view, queue, found.links, arrived, judged.held_seconds),
+            "delivered": None,
+            "clients": names(found.suspects),
+            "suspects": suspect_facts(found.suspects),
+        },
+        evidence=(_waiting(queue), *suspect_evidence(found.suspects)),
+        involved=with_suspects(involved_consumers((queue,), found.links), found.suspects),
+        certainty=Certainty.EARLY if early else Certainty.LIKELY,
+        seen_seconds=span(judged.tail),
+    )
+
+
+def _facts(
+    view: View, queue: Queue, links: tuple[ConsumerPath, ...], arrived: int, waiting_seconds: float
+) -> dict[str, Fact]:
+    return {
+        "queue": queue_facts(queue),
+        "consumers": len(links),
+        "ready": queue.messages_ready or 0,
+        "arrived": arrived,
+        "waiting_seconds": waiting_seconds,
+        "warning_after_seconds": view.limits(queue).consumers.no_credit_for,
+        "first_consumer": process_facts(links[0]),
+    }
+
+
+def _waiting(queue: Queue) -> Evidence:
+    return Evidence(
+        key="ready",
+        value=queue.messages_ready or 0,
+        unit=Unit.MESSAGES,
+        source=source("/api/queues", "messages_ready", "messages"),
+    )
 
 
 def _ready_stays(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
@@ -70,23 +127,13 @@ def _finding(view: View, queue: Queue, links: tuple[ConsumerPath, ...], waiting:
         subject=queue_subject(queue),
         since=during[0].at.iso(),
         facts={
-            "queue": queue_facts(queue),
-            "consumers": len(links),
-            "ready": queue.messages_ready or 0,
-            "arrived": arrived,
+            **_facts(view, queue, links, arrived, lasted),
             "delivered": sent,
-            "waiting_seconds": lasted,
-            "warning_after_seconds": need,
             "clients": client_names(links),
-            "first_consumer": process_facts(links[0]),
+            "suspects": [],
         },
         evidence=(
-            Evidence(
-                key="ready",
-                value=queue.messages_ready or 0,
-                unit=Unit.MESSAGES,
-                source=source("/api/queues", "messages_ready", "messages"),
-            ),
+            _waiting(queue),
             *(session_evidence(link) for link in links[:5]),
         ),
         involved=involved_consumers((queue,), links),

@@ -15,8 +15,11 @@ from diagnosis.contract import RuleResult, View
 from diagnosis.facts import consumer_facts, queue_facts
 from diagnosis.hold_time import may_hold
 from diagnosis.ledger import SKEW_SECONDS, from_its_beginning, ledger, may_have_lost
+from diagnosis.nameless import names, suspect_evidence, suspect_facts, with_suspects
 from diagnosis.purpose import CONSUMED
+from diagnosis.rules.consumers._shared.by_totals import OVER_LIMIT_BY, RETURNED_BY, Deleted, deleted, sole_history
 from diagnosis.rules.consumers._shared.comings import LASTING, comings, recent_clients
+from diagnosis.rules.consumers._shared.nameless_consumers import nameless
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.rules.consumers._shared.sessions import unreported
 from diagnosis.rules.publishers._shared.native_balance import BALANCED, arrivals_unknown, balance, with_returns
@@ -41,8 +44,12 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         limited = delivery_limit(queue, view.version) is not None
         return limited and queue.setting("dead-letter-exchange") is None
 
-    yield from unreported(view, NAME, drops)
+    gone = deleted(view, "quorum", "over_limit", (each for each in view.queues if drops(each) and nameless(view, each)))
+    known = gone is not None and (gone.least < view.thresholds.queues.loss_least or len(gone.queues) == 1)
+    yield from unreported(view, NAME, lambda queue: drops(queue) and not known)
     yield from arrivals_unknown(view, NAME, drops)
+    if gone is not None and known and gone.queues and gone.least >= view.limits(gone.queues[0]).queues.loss_least:
+        yield from _counted(view, gone)
     yield from _of_amqp10(view)
     for queue in view.queues:
         if queue.type != "quorum" or queue.messages is None or not count(queue.stats, "deliver", "get"):
@@ -58,6 +65,15 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         dropped = at_limit(dropped, delta(history, "redeliver"), limit, _ALL_RETURNS if shared else _RETURNS)
         if dropped > 0:
             yield _finding(view, queue, history, dropped, limit)
+
+
+def _counted(view: View, gone: Deleted) -> Iterator[Finding]:
+    """Report what the only queue that can have deleted them dropped, by the total of all quorum queues."""
+    (queue,) = gone.queues
+    limit, history = delivery_limit(queue, view.version), sole_history(view, queue)
+    if limit is not None:
+        history = history or view.history(queue)
+        yield _finding(view, queue, history, gone.least, limit, counted=gone)
 
 
 def _of_amqp10(view: View) -> Iterator[Finding]:
@@ -138,13 +154,19 @@ def _discarded(view: View, queue: Queue, history: Series[Queue]) -> int:
     return found.discarded
 
 
-def _finding(view: View, queue: Queue, history: Series[Queue], dropped: int, limit: int) -> Finding:
+def _finding(
+    view: View, queue: Queue, history: Series[Queue], dropped: int, limit: int, counted: Deleted | None = None
+) -> Finding:
     redelivered, links = delta(history, "redeliver"), view.links(queue)
     counters = source("/api/queues", "message_stats.publish", "message_stats.ack", "messages")
     redelivers = source("/api/queues", "message_stats.redeliver")
     if any(link.session for link in links):
         counters = redelivers = BALANCED
-    clients = client_names(links) or recent_clients(view, queue)
+    unlisted = nameless(view, queue) if counted is not None else None
+    suspects = unlisted.suspects if unlisted is not None else ()
+    if counted is not None:
+        counters, redelivers = OVER_LIMIT_BY, RETURNED_BY
+    clients = names(suspects) if suspects else client_names(links) or recent_clients(view, queue)
     return Finding(
         rule=NAME,
         severity=Severity.CRITICAL,
@@ -158,6 +180,7 @@ def _finding(view: View, queue: Queue, history: Series[Queue], dropped: int, lim
             "limit_set": queue.setting("delivery-limit"),
             "clients": clients,
             "disconnects": comings(history) >= LASTING,
+            "suspects": suspect_facts(suspects),
         },
         evidence=(
             Evidence(
@@ -184,9 +207,12 @@ def _finding(view: View, queue: Queue, history: Series[Queue], dropped: int, lim
             ),
             *(
                 Evidence(key="consumer", source=source("/api/consumers"), facts={"consumed_by": consumer_facts(link)})
-                for link in links[:3]
+                for link in (() if suspects else links[:3])
             ),
+            *suspect_evidence(suspects),
         ),
-        involved=involved_consumers((queue,), links),
+        involved=with_suspects(involved_consumers((queue,), links), suspects)
+        if suspects
+        else involved_consumers((queue,), links),
         seen_seconds=span(history),
     )

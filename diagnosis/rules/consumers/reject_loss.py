@@ -5,6 +5,7 @@ nor unacknowledged nor in the queue. The ledger of the queue counts exactly that
 Source: https://www.rabbitmq.com/docs/dlx; https://www.rabbitmq.com/docs/nack
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,8 +15,11 @@ from diagnosis.contract import ConsumerPath, RuleResult, View
 from diagnosis.facts import consumer_facts, queue_facts, queue_names
 from diagnosis.hold_time import may_hold
 from diagnosis.ledger import Ledger, from_its_beginning, ledger, losing, may_have_lost, settles_unseen
+from diagnosis.nameless import names, suspect_evidence, suspect_facts, with_suspects
+from diagnosis.rules.consumers._shared.by_totals import REJECTED_BY, Deleted, deleted, sole_history
+from diagnosis.rules.consumers._shared.nameless_consumers import nameless
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
-from diagnosis.rules.consumers._shared.sessions import settles_uncounted
+from diagnosis.rules.consumers._shared.sessions import session_evidence, settles_uncounted
 from diagnosis.rules.consumers.poison_drop import at_limit, delivery_limit
 from diagnosis.series import count, delta, last, span
 from diagnosis.window import Series
@@ -36,7 +40,8 @@ class _Rejecter:
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue without a dead-letter exchange whose deliveries are more than its settled messages."""
-    yield from _outcomes_unknown(view)
+    for kind, queues in sorted(_uncounted(view).items()):
+        yield from _by_total(view, kind, queues)
     for queue in view.queues:
         if queue.setting("dead-letter-exchange") is not None or not count(queue.stats, "deliver", "get"):
             continue
@@ -51,18 +56,77 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(view, queue, history, found, lost)
 
 
-def _outcomes_unknown(view: View) -> Iterator[Inconclusive]:
-    """Yield the queues whose AMQP 1.0 consumers settle messages with outcomes that the broker does not report."""
-    names = queue_names(
-        queue
-        for queue in view.queues
-        if queue.type != "stream"
-        and any(settles_uncounted(view, link) for link in view.links(queue))
-        and queue.setting("dead-letter-exchange") is None
+def _uncounted(view: View) -> dict[str, list[Queue]]:
+    """Return, by type, the queues whose AMQP 1.0 consumers settle messages with outcomes that no queue counts."""
+    found: dict[str, list[Queue]] = defaultdict(list)
+    for queue in view.queues:
+        if queue.type == "stream" or queue.setting("dead-letter-exchange") is not None:
+            continue
+        if any(settles_uncounted(view, link) for link in view.links(queue)):
+            found[queue.type or ""].append(queue)
+    return found
+
+
+def _by_total(view: View, kind: str, queues: list[Queue]) -> Iterator[RuleResult]:
+    """Judge queues by how many rejected messages all queues of their type deleted, which names no queue."""
+    gone = deleted(view, kind, "rejected", queues)
+    if gone is None or (gone.least >= view.thresholds.queues.loss_least and len(queues) > 1):
+        facts: dict[str, Fact] = {
+            "queues": len(queues),
+            "names": queue_names(queues),
+            "rejected": None if gone is None else gone.least,
+            "over_seconds": None if gone is None else gone.seconds,
+        }
+        yield Inconclusive(rule=NAME, reason="outcomes_not_reported", facts=facts, permanent=gone is None)
+    elif gone.least >= view.limits(queues[0]).queues.loss_least:
+        yield _of_total(view, queues[0], gone)
+
+
+def _of_total(view: View, queue: Queue, gone: Deleted) -> Finding:
+    """Return the finding about the only queue that can have deleted them."""
+    history = sole_history(view, queue)
+    delivered, acked = delta(history, "deliver") - delta(history, "redeliver"), delta(history, "ack")
+    found = nameless(view, queue)
+    suspects = found.suspects if found is not None else ()
+    links = found.links if found is not None else tuple(it for it in view.links(queue) if settles_uncounted(view, it))
+    share = min(1.0, gone.least / max(delivered, gone.least, 1))
+    limits = view.limits(queue).consumers
+    severity = Severity.CRITICAL if share >= limits.reject_share else Severity.WARNING
+    involved = involved_consumers((queue,), links)
+    return Finding(
+        rule=NAME,
+        severity=Severity.INFO if share < limits.reject_share / 10 else severity,
+        subject=queue_subject(queue),
+        since=gone.series[0].at.iso(),
+        facts={
+            "queue": queue_facts(queue),
+            "lost": gone.least,
+            "error": 0,
+            "delivered": max(delivered, gone.least),
+            "acked": acked,
+            "share": share,
+            "over_seconds": gone.seconds,
+            "lost_rate": gone.least / gone.seconds if gone.seconds else None,
+            "clients": names(suspects) if suspects else client_names(links),
+            "by_get": False,
+            "requeues": delta(history, "redeliver") > 0,
+            "amqp10": True,
+            "suspects": suspect_facts(suspects),
+        },
+        certainty=Certainty.CERTAIN,
+        seen_seconds=gone.seconds,
+        evidence=(
+            Evidence(key="rejected", value=gone.least, unit=Unit.MESSAGES, source=REJECTED_BY),
+            Evidence(
+                key="dead_letter_exchange",
+                value="none",
+                source=source("/api/queues", "arguments", "effective_policy_definition"),
+            ),
+            *(session_evidence(link) for link in links[:3] if link.session),
+            *suspect_evidence(suspects),
+        ),
+        involved=with_suspects(involved, suspects) if suspects else involved,
     )
-    if names:
-        facts: dict[str, Fact] = {"queues": len(names), "names": names}
-        yield Inconclusive(rule=NAME, reason="outcomes_not_reported", facts=facts, permanent=True)
 
 
 def _at_delivery_limit(view: View, queue: Queue, found: Ledger) -> int:
@@ -121,6 +185,8 @@ def _finding(view: View, queue: Queue, history: Series[Queue], found: Ledger, lo
             "clients": client_names(each.link for each in rejecters),
             "by_get": bool(delta(history, "get")) and not rejecters,
             "requeues": found.redelivered > 0,
+            "amqp10": False,
+            "suspects": [],
         },
         certainty=Certainty.CERTAIN if found.redelivered == 0 else Certainty.LIKELY,
         seen_seconds=seconds,

@@ -13,7 +13,10 @@ from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Sour
 from ackscope.snapshot import Queue
 from diagnosis.contract import ConsumerPath, RuleResult, View
 from diagnosis.facts import consumer_facts, queue_facts
+from diagnosis.nameless import names, suspect_evidence, suspect_facts, with_suspects
 from diagnosis.rules.cluster._shared.link_flow import circulations
+from diagnosis.rules.consumers._shared.by_totals import RETURNED_BY, none_returned, sole_history
+from diagnosis.rules.consumers._shared.nameless_consumers import nameless
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.rules.consumers._shared.redelivery_rounds import REFRESH_SECONDS, deliveries, redelivery_rounds
 from diagnosis.rules.consumers._shared.sessions import session_evidence, unreported
@@ -27,8 +30,8 @@ NAME = "requeue-loop"
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that redelivered recently."""
-    yield from unreported(view, NAME)
-    yield from arrivals_unknown(view, NAME)
+    yield from unreported(view, NAME, lambda queue: not none_returned(view, queue) and not _counted(view, queue))
+    yield from arrivals_unknown(view, NAME, lambda queue: not none_returned(view, queue))
     yield from _returned(view)
     for queue in view.queues:
         if not queue.stats.redeliver or not view.moved(queue, "redeliver"):
@@ -52,12 +55,23 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield from _unusual(view, queue)
 
 
+def _counted(view: View, queue: Queue) -> bool:
+    """Return whether totals tell what the consumers of a queue returned, over a time in which a loop shows."""
+    return span(sole_history(view, queue)) >= 2 * view.thresholds.interval
+
+
 def _returned(view: View) -> Iterator[Finding]:
-    """Judge every queue of AMQP 1.0 consumers, by the balance of what they were sent, settled and left."""
+    """Judge every queue of AMQP 1.0 consumers, by the balance of what they were sent, settled and left, or totals."""
     for queue in view.queues:
-        if not any(link.session for link in view.links(queue)) or queue.stats.redeliver:
+        if queue.stats.redeliver:
             continue
-        limits, history = view.limits(queue), with_returns(balance(view, queue))
+        if any(link.session for link in view.links(queue)):
+            history = with_returns(balance(view, queue))
+        elif nameless(view, queue) is not None and not none_returned(view, queue):
+            history = sole_history(view, queue)
+        else:
+            continue
+        limits = view.limits(queue)
         # A message that a delivery limit drops has left the queue, too.
         rounds = redelivery_rounds(view, history, limits.interval)
         if span(rounds) >= limits.early:
@@ -95,7 +109,10 @@ def _finding(
     redelivered, acked = delta(rounds, "redeliver"), delta(rounds, "ack")
     requeuing = _requeuing(view, queue)
     native = [link for link in view.links(queue) if link.session]
-    links = [link for link, _ in requeuing] or native
+    unlisted = nameless(view, queue) if not queue.stats.redeliver else None
+    suspects = unlisted.suspects if unlisted is not None else ()
+    links = [link for link, _ in requeuing] or native or list(unlisted.links if unlisted is not None else ())
+    counted = RETURNED_BY if suspects else BALANCED if native else None
     stopped = acked == 0 and delta(rounds[-2:], "publish") > 0
     severity = Severity.CRITICAL if stopped else Severity.WARNING
     usual: dict[str, Fact] | None = None if band is None else dict(band_facts(band, "redelivered"))
@@ -106,7 +123,7 @@ def _finding(
         since=rounds[0].at.iso(),
         facts={
             "queue": queue_facts(queue),
-            "clients": client_names(links),
+            "clients": names(suspects) if suspects else client_names(links),
             "redelivered": redelivered,
             "delivered": deliveries(rounds[-1].value) - deliveries(rounds[0].value),
             "redelivery_rate": redelivered / seconds,
@@ -115,13 +132,17 @@ def _finding(
             "unacked": queue.messages_unacked or 0,
             "warning_after_seconds": view.limits(queue).consumers.requeue_for,
             "band_of": usual,
-            "amqp10": bool(native),
+            "amqp10": bool(native or suspects),
+            "suspects": suspect_facts(suspects),
         },
         evidence=(
-            *_evidence(queue, redelivered / seconds, acked, requeuing, usual, counted=BALANCED if native else None),
+            *_evidence(queue, redelivered / seconds, acked, requeuing, usual, counted=counted),
             *(session_evidence(link) for link in native[:3]),
+            *suspect_evidence(suspects),
         ),
-        involved=involved_consumers((queue,), links),
+        involved=with_suspects(involved_consumers((queue,), links), suspects)
+        if suspects
+        else involved_consumers((queue,), links),
         certainty=Certainty.EARLY if early else Certainty.LIKELY,
         seen_seconds=seconds,
     )

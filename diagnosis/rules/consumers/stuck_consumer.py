@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from ackscope.findings import Suppressed
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.cluster._shared.link_flow import stalled_links
+from diagnosis.rules.consumers._shared.nameless_consumers import judgement, settles
 from diagnosis.rules.consumers._shared.objects import queue_subject
 from diagnosis.rules.consumers._shared.sessions import unreported
 from diagnosis.rules.consumers._shared.stalled_consumers import stalls
@@ -20,7 +21,7 @@ NAME = "stuck-consumer"
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Report every queue that is stuck as a whole or in part."""
-    yield from unreported(view, NAME)
+    yield from unreported(view, NAME, lambda queue: judgement(view, queue) is None and not settles(view, queue))
     yield from readers_not_listed(view, NAME)
     links = {stall.queue.key: source for source, stall in stalled_links(view)}
     for stall in stalls(view):

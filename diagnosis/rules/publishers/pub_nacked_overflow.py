@@ -22,9 +22,10 @@ from ackscope.findings import (
     Unit,
     source,
 )
-from ackscope.snapshot import Channel, Queue
+from ackscope.snapshot import Channel, Connection, Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import client_name, queue_facts, queue_ref
+from diagnosis.nameless import suspect_facts, suspects
 from diagnosis.routes import dead_letters_to
 from diagnosis.rules.clients._shared.connections import involved_connections
 from diagnosis.rules.publishers._shared.native_balance import balance, publishers_to, refused_links
@@ -64,6 +65,7 @@ class FullQueue:
         without_confirms: channels without confirms that may have published the rest.
         exchanges, others: exchanges that feed it together with other queues, and these.
         uncounted: whether AMQP 1.0 clients may publish to it or consume from it, and nothing counts that.
+        suspects: AMQP 1.0 connections that may publish to it, if the broker does not report their links.
     """
 
     queue: Queue
@@ -75,6 +77,7 @@ class FullQueue:
     exchanges: tuple[str, ...]
     others: tuple[str, ...]
     uncounted: bool
+    suspects: tuple[Connection, ...] = ()
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -133,6 +136,7 @@ def _full(view: View, queue: Queue, recent: Series[Queue]) -> FullQueue:
         exchanges=exchanges,
         others=stored,
         uncounted=uncounted or has_unreported_links(view, queue.vhost),
+        suspects=suspects(view, queue.vhost) if not nacked and has_unreported_links(view, queue.vhost) else (),
     )
 
 
@@ -143,6 +147,7 @@ def _finding(view: View, severity: Severity, full: FullQueue) -> Finding:
     connections += [view.connection(channel.connection_name) for channel in full.without_confirms]
     channels = [*(each.channel for each in full.nacked), *full.without_confirms]
     involved = involved_connections(connections, (channel.name for channel in channels))
+    involved = replace(involved, queues=(queue_ref(queue),))
     return Finding(
         rule=NAME,
         severity=severity,
@@ -172,9 +177,10 @@ def _finding(view: View, severity: Severity, full: FullQueue) -> Finding:
             "fan_out_exchanges": list(full.exchanges),
             "also_stored_by": list(full.others),
             "uncounted": full.uncounted,
+            "suspects": suspect_facts(full.suspects),
         },
         evidence=tuple(_evidence(full)),
-        involved=replace(involved, queues=(queue_ref(queue),)),
+        involved=replace(involved, one_of=tuple(each.name for each in full.suspects)),
         certainty=Certainty.CERTAIN if full.refused is not None else Certainty.LIKELY,
         seen_seconds=seconds,
     )

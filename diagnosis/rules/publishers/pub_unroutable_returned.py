@@ -8,19 +8,42 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ackscope.findings import Certainty, Evidence, ExchangeRef, Fact, Finding, Severity, Subject, Unit, source
+from ackscope.findings import (
+    Certainty,
+    Evidence,
+    ExchangeRef,
+    Fact,
+    Finding,
+    Involved,
+    Severity,
+    Subject,
+    Unit,
+    source,
+)
 from ackscope.topology import Exchange
 from diagnosis.contract import RuleResult, View
+from diagnosis.nameless import (
+    TOTALS,
+    gained,
+    names,
+    suspect_evidence,
+    suspect_facts,
+    suspects,
+    totals,
+    with_suspects,
+)
 from diagnosis.rules.publishers._shared.lossy_exchanges import RETURNED, Routing, by_design
 from diagnosis.rules.publishers._shared.native_publishers import (
     SESSIONS,
     NativePublisher,
+    is_native,
     native_publishers,
     without_links,
 )
 from diagnosis.rules.publishers._shared.publishers import clients, first_seen, involved_publishers, listed
 from diagnosis.rules.publishers._shared.unroutable import SUBSCRIPTION_TYPES, evaluate_unroutable
-from diagnosis.series import delta, last
+from diagnosis.series import delta, last, span
+from diagnosis.view import is_own
 
 NAME = "pub-unroutable-returned"
 
@@ -28,12 +51,57 @@ NAME = "pub-unroutable-returned"
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Yield one finding for each exchange whose messages are returned, or released with AMQP 1.0."""
     yield from without_links(view, NAME)
+    yield from _by_total(view)
     found = tuple(evaluate_unroutable(view, NAME, RETURNED, worst=Severity.WARNING))
     yield from found
     known = {(each.subject.vhost, each.subject.name) for each in found if isinstance(each, Finding)}
     for key, group in _released(view).items():
         if key not in known and not by_design(view, group[0][0]):
             yield _finding(view, group)
+
+
+def _by_total(view: View) -> Iterator[Finding]:
+    """Report messages that AMQP 1.0 clients got back as released, where their total is all that the broker tells."""
+    clients_left, series = suspects(view, None), totals(view)
+    vhosts = {each.vhost or "/" for each in clients_left}
+    own = any(is_own(each) and is_native(each) for each in view.every_connection)
+    if (view.fresh("sessions") and view.sessions) or len(vhosts) != 1 or own:
+        return
+    lost, seconds, limits = gained(series, lambda each: each.unroutable), span(series), view.thresholds.publishers
+    if not lost or seconds < view.thresholds.early:
+        return
+    (vhost,) = vhosts
+    late = seconds >= limits.unroutable_after and lost / seconds > limits.unroutable_rate
+    yield Finding(
+        rule=NAME,
+        severity=Severity.WARNING if late else Severity.INFO,
+        subject=Subject(kind="vhost", name=vhost),
+        since=series[0].at.iso(),
+        facts={
+            "clients": names(clients_left),
+            "publishers": [],
+            "vhost": vhost,
+            "exchange": None,
+            "exchange_unknown": "not_reported",
+            "losers": [],
+            "shovels": [],
+            "lost_rate": lost / seconds,
+            "amqp10": True,
+            "suspects": suspect_facts(clients_left),
+        },
+        evidence=(
+            Evidence(
+                key="released",
+                value=lost,
+                unit=Unit.MESSAGES,
+                source=source(TOTALS, 'rabbitmq_global_messages_unroutable_returned_total{protocol="amqp10"}'),
+            ),
+            *suspect_evidence(clients_left),
+        ),
+        involved=with_suspects(Involved(), clients_left),
+        certainty=Certainty.LIKELY if late else Certainty.EARLY,
+        seen_seconds=seconds,
+    )
 
 
 def _released(view: View) -> dict[tuple[str, str], list[tuple[Exchange, NativePublisher]]]:
@@ -82,6 +150,7 @@ def _finding(view: View, group: list[tuple[Exchange, NativePublisher]]) -> Findi
             "subscription_optional": optional,
             "warning_after_seconds": limits.unroutable_after,
             "amqp10": True,
+            "suspects": [],
         },
         evidence=tuple(
             Evidence(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ackscope.counters import MessageStats
+from ackscope.second_source import NativeTotals, QueueTypeTotals
 from ackscope.snapshot import Node
 from ackscope.topology import NodeLink
 from exporter.broker.endpoints.queues import QueueKey
@@ -29,6 +30,9 @@ COARSE_FAMILIES = (
 
 SIZE_FAMILIES = ("queue_metrics",)
 """Sizes, memory and capacity of queues: twenty figures a queue, more than all others together."""
+
+COMMAND_FAMILIES = ("ra_metrics",)
+"""Families of the logs of quorum queues."""
 
 QUEUE_GAUGES: Mapping[str, tuple[str, str]] = {
     "queue_messages": ("messages", "messages"),
@@ -118,7 +122,33 @@ OVERVIEW_COUNTERS: Mapping[str, str] = {
 }
 """Metric -> counter of the overview. The management API counts AMQP 0-9-1 only, so this is the only label taken."""
 
-_AMQP = "amqp091"
+_AMQP, _AMQP10 = "amqp091", "amqp10"
+
+NATIVE_COUNTERS: Mapping[str, str] = {
+    "global_messages_received_total": "received",
+    "global_messages_received_confirm_total": "awaited",
+    "global_messages_unroutable_returned_total": "unroutable",
+}
+"""Metric -> total of AMQP 1.0 clients."""
+
+NATIVE_BY_TYPE: Mapping[str, str] = {
+    "global_messages_delivered_total": "delivered",
+    "global_messages_acknowledged_total": "accepted",
+    "global_messages_redelivered_total": "redelivered",
+}
+"""Metric -> total of AMQP 1.0 clients, by the type of the queue."""
+
+DELETED_BY_TYPE: Mapping[str, str] = {
+    "global_messages_dead_lettered_rejected_total": "rejected",
+    "global_messages_dead_lettered_delivery_limit_total": "over_limit",
+}
+"""Metric -> messages of all protocols that queues without a dead-letter exchange deleted, by the type of the queue."""
+
+_NOWHERE = "disabled"
+"""The strategy of a queue without a dead-letter exchange."""
+
+COMMANDS = "raft_log_commit_index"
+"""Metric of the number of commands in the log of a quorum queue."""
 
 OBJECT_TOTALS = {"connections": "connections", "channels": "channels", "consumers": "consumers"}
 """Metric -> total of the overview; of one node. The number of queues is counted from the queues themselves."""
@@ -163,6 +193,7 @@ class NodeFigures:
         totals: connections, channels and consumers at this node.
         stats: counters of AMQP 0-9-1 at this node.
         queues: figures by queue.
+        native: counters of AMQP 1.0 at this node.
     """
 
     node: Node
@@ -173,11 +204,13 @@ class NodeFigures:
     totals: Mapping[str, int] = field(default_factory=dict)
     stats: MessageStats = field(default_factory=MessageStats)
     queues: Mapping[QueueKey, QueueFigures] = field(default_factory=dict)
+    native: NativeTotals = field(default_factory=NativeTotals)
 
 
 def _wanted() -> frozenset[str]:
-    detailed = (*QUEUE_GAUGES, *QUEUE_SIZES, *QUEUE_COUNTERS, *NODE_GAUGES, *_SOCKETS, *CHURN, "queue_info")
-    aggregated = (*OVERVIEW_COUNTERS, *OBJECT_TOTALS, *_ALARMS, "build_info", "identity_info")
+    detailed = (*QUEUE_GAUGES, *QUEUE_SIZES, *QUEUE_COUNTERS, *NODE_GAUGES, *_SOCKETS, *CHURN, "queue_info", COMMANDS)
+    native = (*NATIVE_COUNTERS, *NATIVE_BY_TYPE, *DELETED_BY_TYPE)
+    aggregated = (*OVERVIEW_COUNTERS, *native, *OBJECT_TOTALS, *_ALARMS, "build_info", "identity_info")
     return frozenset(
         {
             *(f"{_DETAILED}{name}" for name in detailed),
@@ -232,6 +265,7 @@ def decode_figures(texts: Iterable[str]) -> NodeFigures | None:
         totals=_values(by_name, _PLAIN, OBJECT_TOTALS),
         stats=with_sum_of_deliveries(MessageStats(**_counters_of_amqp(by_name))),
         queues=_queues(by_name),
+        native=_native(by_name),
     )
 
 
@@ -311,6 +345,36 @@ def _counters_of_amqp(by_name: Mapping[str, list[MetricSample]]) -> dict[str, in
             if sample.labels.get("protocol") == _AMQP:
                 _add(found, counter, sample.value)
     return _known(found)
+
+
+def _native(by_name: Mapping[str, list[MetricSample]]) -> NativeTotals:
+    found: dict[str, int | None] = {}
+    for metric, name in NATIVE_COUNTERS.items():
+        for sample in by_name.get(f"{_PLAIN}{metric}", ()):
+            if sample.labels.get("protocol") == _AMQP10:
+                _add(found, name, sample.value)
+    types: dict[str, dict[str, int | None]] = defaultdict(dict)
+    for table, label, value in (
+        (NATIVE_BY_TYPE, "protocol", _AMQP10),
+        (DELETED_BY_TYPE, "dead_letter_strategy", _NOWHERE),
+    ):
+        for metric, name in table.items():
+            for sample in by_name.get(f"{_PLAIN}{metric}", ()):
+                kind = _TYPES.get(sample.labels.get("queue_type", ""))
+                if kind is not None and sample.labels.get(label) == value:
+                    _add(types[kind], name, sample.value)
+    commands: dict[str, dict[str, int]] = defaultdict(dict)
+    for sample in by_name.get(f"{_DETAILED}{COMMANDS}", ()):
+        number = _whole(sample.value)
+        # The logs of the broker itself have neither.
+        if number is not None and "queue" in sample.labels:
+            vhost, queue = _key(sample)
+            commands[vhost][queue] = number
+    return NativeTotals(
+        **_known(found),
+        types={kind: QueueTypeTotals(**_known(each)) for kind, each in types.items()},
+        commands=dict(commands),
+    )
 
 
 def _add(sums: dict[str, int | None], counter: str, value: float) -> None:

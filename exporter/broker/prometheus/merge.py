@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ackscope.counters import MessageStats
-from ackscope.second_source import Disagreement, MetricsReading
+from ackscope.second_source import Disagreement, MetricsReading, NativeTotals, QueueTypeTotals
 from ackscope.snapshot import Alarm, HealthCheck, Node, Overview, Part, Queue
 from exporter.broker.endpoints.queues import QueueKey
 from exporter.broker.prometheus.compare import SourceComparison
@@ -98,6 +98,7 @@ class FigureMerger:
             families=tuple(found),
             alone=self._alone,
             disagreements=disagreements,
+            native=None if value.unread else _native([each.native for each in value.nodes]),
         )
         return {**parts, **found}, _read(scrape, reading)
 
@@ -224,6 +225,35 @@ def _stats(value: MetricsScrape) -> MessageStats:
     names = [each.name for each in fields(MessageStats)]
     found = {name: [number for it in value.nodes if (number := getattr(it.stats, name)) is not None] for name in names}
     return MessageStats(**{name: sum(numbers) for name, numbers in found.items() if numbers})
+
+
+def _native(found: list[NativeTotals]) -> NativeTotals:
+    """Return the totals of all nodes. Each member of a quorum queue has its log; the longest is that of the leader."""
+    types = sorted({kind for each in found for kind in each.types})
+    commands: dict[str, dict[str, int]] = {}
+    for vhost, name, number in (
+        (vhost, name, number)
+        for each in found
+        for vhost, queues in each.commands.items()
+        for name, number in queues.items()
+    ):
+        held = commands.setdefault(vhost, {})
+        held[name] = max(number, held.get(name, 0))
+    return NativeTotals(
+        received=_sum(each.received for each in found),
+        awaited=_sum(each.awaited for each in found),
+        unroutable=_sum(each.unroutable for each in found),
+        types={
+            kind: QueueTypeTotals(
+                **{
+                    it.name: _sum(getattr(each.types.get(kind), it.name, None) for each in found)
+                    for it in fields(QueueTypeTotals)
+                }
+            )
+            for kind in types
+        },
+        commands=commands,
+    )
 
 
 def _churn(value: MetricsScrape) -> dict[str, int]:

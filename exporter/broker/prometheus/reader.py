@@ -13,6 +13,7 @@ from exporter.broker.prometheus.endpoint import MetricsEndpoint
 from exporter.broker.prometheus.figures import (
     AGGREGATED,
     COARSE_FAMILIES,
+    COMMAND_FAMILIES,
     DETAILED,
     QUEUE_SIZES,
     SIZE_FAMILIES,
@@ -107,21 +108,29 @@ class MetricsReader:
             received + sum(each.received for each in endpoints),
         )
 
-    def wanted(self, overview: Overview | None) -> bool:
+    def wanted(self, overview: Overview | None, *, native: bool = False) -> bool:
         """Whether to read the endpoints, given the latest overview of the management API.
 
         Figures that the management API has are not paid for twice.
+
+        Args:
+            overview: latest overview of the management API, if there is one.
+            native: whether AMQP 1.0 clients are connected, of which the management API counts nothing.
         """
         if self.alone or self._choice is SourceChoice.BOTH:
             return True
-        return self._choice is SourceChoice.AUTO and overview is not None and overview.statistics is False
+        if self._choice is not SourceChoice.AUTO:
+            return False
+        # Endpoints that nobody configured are not tried for a part of the figures.
+        return self._keeps_none(overview) or (native and self.configured)
 
-    def read(self, overview: Overview | None, nodes: Iterable[Node]) -> MetricsScrape:
-        """Read all nodes.
+    def read(self, overview: Overview | None, nodes: Iterable[Node], *, native: bool = False) -> MetricsScrape:
+        """Read all nodes. Where the management API has the other figures, only those of AMQP 1.0 clients are read.
 
         Args:
             overview: latest overview of the management API, if there is one.
             nodes: nodes that the management API lists.
+            native: whether AMQP 1.0 clients are connected.
 
         Raises:
             BrokerError: no node could be read; the message is that of the first.
@@ -134,9 +143,11 @@ class MetricsReader:
         found: dict[str, NodeFigures] = {}
         unread: dict[str, str] = {}
         errors: list[BrokerError] = []
+        whole = self.wanted(overview)
+        families = COMMAND_FAMILIES if native else ()
         for known in self._known.values():
             try:
-                figures = self._read_one(known)
+                figures = self._read_one(known, families) if whole else self._read_native(known, families)
                 name = figures.node.name
                 if running and name not in running:
                     raise BadAnswer(f"{known.endpoint.address.where}: {name}, which is no node of this cluster")
@@ -159,18 +170,22 @@ class MetricsReader:
         for known in self._known.values():
             known.endpoint.close()
 
-    def _read_one(self, known: _Known) -> NodeFigures:
+    @staticmethod
+    def _keeps_none(overview: Overview | None) -> bool:
+        return overview is not None and overview.statistics is False
+
+    def _read_native(self, known: _Known, families: tuple[str, ...]) -> NodeFigures:
+        """Read the totals of all clients, and the logs of quorum queues."""
+        texts = [known.endpoint.text(AGGREGATED)]
+        return _decoded(known, [*texts, known.endpoint.text(DETAILED, families)])
+
+    def _read_one(self, known: _Known, more: tuple[str, ...]) -> NodeFigures:
         now, many = self._clock.now().mono, known.queues >= MANY_QUEUES
         if not many or now - known.sums_at >= SUMS_SECONDS:
             known.sums, known.sums_at = known.endpoint.text(AGGREGATED), now
         with_sizes = not many or now - known.sizes_at >= SIZES_SECONDS
-        families = (*COARSE_FAMILIES, *(SIZE_FAMILIES if with_sizes else ()))
-        try:
-            figures = decode_figures([known.sums, known.endpoint.text(DETAILED, families)])
-        except ValueError:
-            figures = None
-        if figures is None:
-            raise not_metrics_error(known.endpoint.address, DETAILED)
+        families = (*COARSE_FAMILIES, *more, *(SIZE_FAMILIES if with_sizes else ()))
+        figures = _decoded(known, [known.sums, known.endpoint.text(DETAILED, families)])
         known.queues = len(figures.queues)
         if with_sizes:
             known.sizes_at = now
@@ -204,6 +219,16 @@ class MetricsReader:
         host = self._host if overview is not None and overview.node == node else None
         host = host or node.partition("@")[2] or "localhost"
         return f"[{host}]" if ":" in host and not host.startswith("[") else host
+
+
+def _decoded(known: _Known, texts: list[str]) -> NodeFigures:
+    try:
+        figures = decode_figures(texts)
+    except ValueError:
+        figures = None
+    if figures is None:
+        raise not_metrics_error(known.endpoint.address, DETAILED)
+    return figures
 
 
 def is_server(peer: str) -> bool:

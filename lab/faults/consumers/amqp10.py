@@ -11,9 +11,7 @@ from lab.faults.fault import Fault, FaultSpec
 _RATE = 5.0
 _ASKED = 10
 _QUICK = 100.0
-_BROKERS = ("4.3",)
-_WITHOUT_SESSIONS = ("4.0",)
-"""4.0 does not report sessions, so nothing can be found there."""
+_BROKERS = ("4.0", "4.3")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +51,7 @@ def _consume(
             container = f"fault-{name}{f'-{number}' if number else ''}"
             consumers.append(NativeClient(fault.address, container, of_queue(queue), **own))
             fault.later(consumers[-1].close)
+        fault.culprits.append(consumers[0])
         publisher = NativeClient(fault.address, f"fault-{name}-publisher", of_queue(queue), rate=rate)
         fault.later(publisher.close)
         announced = False
@@ -93,7 +92,6 @@ def _spec(name: str, rule: str, summary: str, inject: Callable[[Fault], None], *
             "subject": subject,
             "protocol": "AMQP 1.0",
             "brokers": _BROKERS,
-            "unsure": _WITHOUT_SESSIONS,
             "also": ("quorum-queue-without-dlx",),
             **more,
         },
@@ -129,6 +127,9 @@ SPECS = (
             *({"credit": _ASKED, "renew": "settled", "settles": _QUICK} for _ in range(2)),
             rate=2 * _RATE,
         ),
+        # 4.0 reports no session, so what one of several consumers holds looks like work in progress.
+        brokers=("4.3",),
+        unsure=("4.0",),
         one_shot=False,
     ),
     _spec(
@@ -157,8 +158,6 @@ SPECS = (
             _Proof(received=20),
             {"credit": _ASKED, "renew": "settled", "settles": _QUICK, "outcome": "rejected"},
         ),
-        brokers=(),
-        unsure=("4.0", "4.3"),
     ),
     _spec(
         "amqp10-releases",
@@ -169,6 +168,8 @@ SPECS = (
             _Proof(received=150),
             {"credit": _ASKED, "renew": "settled", "settles": 50.0, "outcome": "released"},
         ),
+        # Up to 4.2 a released message counts towards the delivery limit, which is 20 by default.
+        also=("quorum-queue-without-dlx", "poison-drop"),
         one_shot=False,
     ),
     _spec(
@@ -190,7 +191,5 @@ SPECS = (
         "an AMQP 1.0 consumer of a durable queue asks for messages that count as settled when they are sent",
         _consume("amqp10-presettled", _Proof(received=20), {"credit": _ASKED, "renew": "settled", "presettled": True}),
         subject=Subject(kind="vhost", name=""),
-        brokers=("4.0", "4.3"),
-        unsure=(),
     ),
 )

@@ -27,6 +27,8 @@ def _until(fault: Fault, in_effect: Callable[[], bool]) -> None:
 def _client(fault: Fault, name: str, where: str, **role: Any) -> NativeClient:
     client = NativeClient(fault.address, f"fault-{name}", where, **role)
     fault.later(client.close)
+    if not name.endswith("-consumer"):
+        fault.culprits.append(client)
     return client
 
 
@@ -92,6 +94,7 @@ def _refuse(fault: Fault) -> None:
     own = replace(fault.address, username=USER, password=USER)
     publisher = NativeClient(own, USER, of_queue(queue), rate=_RATE)
     fault.later(publisher.close)
+    fault.culprits.append(publisher)
     _until(fault, lambda: publisher.refused >= 5)
 
 
@@ -111,6 +114,8 @@ SPECS = (
         "a queue with a limit of 10 messages rejects what an AMQP 1.0 client publishes",
         Subject(kind="queue", name="fault.amqp10-full-queue"),
         _fill,
+        brokers=("4.0", "4.3"),
+        unsure=(),
     ),
     _spec(
         "amqp10-no-route",
@@ -125,6 +130,8 @@ SPECS = (
         "an AMQP 1.0 client publishes 20 messages/s that it settles when it sends them, to a durable queue",
         Subject(kind="vhost", name=""),
         _unconfirmed,
+        brokers=("4.0", "4.3"),
+        unsure=(),
     ),
     _spec(
         "amqp10-blocked",

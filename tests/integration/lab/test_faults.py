@@ -7,6 +7,8 @@ from urllib.parse import quote
 import pytest
 import requests
 
+from lab.cluster import start_lab
+
 pytestmark = pytest.mark.integration
 
 
@@ -153,3 +155,29 @@ def test_an_amqp10_consumer_that_never_settles_is_named(lab_43, queues, wait_unt
 
         assert 0 == process.wait(60)
     assert f"fault.{name}" not in queues(node)
+
+
+def test_an_amqp10_consumer_without_credit_is_narrowed_down_on_4_0(wait_until):
+    """That version tells neither its session nor its connection: the finding lists those that may be it."""
+    name = "amqp10-no-credit"
+    with start_lab("4.0") as lab:
+        node = lab.nodes[0]
+        command = [sys.executable, "-m", "lab.faults", name, "--amqp", node.amqp, "--management", node.management]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+            (peer,) = json.loads(process.stdout.readline())["peers"]
+
+            def told():
+                look = [sys.executable, "-m", "ackscope", "diagnose", "--management", node.management, "--json"]
+                done = subprocess.run(
+                    [*look, "--prometheus", node.prometheus], capture_output=True, text=True, check=False
+                )
+                found = json.loads(done.stdout)["findings"]
+                return next((each for each in found if each["rule"] == "consumer-without-credit"), None)
+
+            finding = wait_until(told, "a finding", 180)
+            process.stdin.close()
+
+            assert 0 == process.wait(60)
+    assert f"fault.{name}" == finding["subject"]["name"]
+    assert (2, []) == (len(finding["involved"]["one_of"]), finding["involved"]["connections"])
+    assert any(each.startswith(f"{peer} -> ") for each in finding["involved"]["one_of"])

@@ -212,12 +212,29 @@ def test_a_rule_that_cannot_run_at_all_leaves_its_fault_open():
     ]  # fmt: skip
 
 
+def test_a_client_without_a_name_is_known_by_its_connection():
+    """4.0 names no AMQP 1.0 client: the finding names its connection, or lists it among others."""
+    subject = {"kind": "queue", "vhost": "/", "name": "fault.amqp10-slow"}
+    held = Held(FAULTS["amqp10-slow"], subject, 0.0, ("10.0.0.7:50001",))
+    own, other = (f"10.0.0.{peer} -> 10.0.0.1:5672" for peer in ("7:50001", "7:500011"))
+
+    assert ["right", "among", "other", "other", ""] == [
+        held.client_in([], connections, one_of)
+        for connections, one_of in (([own], []), ([], [other, own]), ([other], []), ([], [other]), ([], []))
+    ]
+
+
 def test_a_finding_without_the_client_is_a_result_of_its_own():
     """It is about the right object; a later one that names the client counts as well."""
     held = Held(FAULTS["mqtt-slow"], {"kind": "queue", "vhost": "/", "name": "q"}, 0.0)
     subject = {"kind": "queue", "vhost": "/", "name": "q"}
     alone, other = (
-        {"rule": "slow-consumer", "severity": "info", "subject": subject, "involved": {"clients": clients}}
+        {
+            "rule": "slow-consumer",
+            "severity": "info",
+            "subject": subject,
+            "involved": {"clients": clients, "connections": [], "one_of": []},
+        }
         for clients in ([], ["fault-mqtt-slow"])
     )
     seen = Row(broker="4.3.6", nodes=1, fault="mqtt-slow")

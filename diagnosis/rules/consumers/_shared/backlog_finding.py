@@ -50,6 +50,7 @@ def backlog_finding(
         "ready": queue.messages_ready or 0,
         "warning_after_seconds": limits.slow_for,
         "mqtt": False,
+        "suspects": [],
     }
     return Finding(
         rule=rule,

@@ -195,6 +195,7 @@ def saturation_finding(rule: str, found: SaturatedQueue, facts: Facts) -> Findin
         "backlog_seconds": found.backlog_seconds,
         "round_trip_seconds": found.trip.seconds if found.trip else None,
         "warning_after_seconds": found.warning_after_seconds,
+        "suspects": [],
     }
     early = found.severity is Severity.INFO and found.growing_seconds < found.warning_after_seconds
     return Finding(

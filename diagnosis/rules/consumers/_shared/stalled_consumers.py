@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby, pairwise
 
-from ackscope.snapshot import Channel, Queue
+from ackscope.snapshot import Channel, Connection, Queue
 from diagnosis.contract import ConsumerPath, View
 from diagnosis.hold_time import QUORUM_MOST, prefetch
 from diagnosis.memo import per_view
 from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.consumers._shared.mqtt import is_mqtt, mqtt_at_standstill
+from diagnosis.rules.consumers._shared.nameless_consumers import Standing, judgement
 from diagnosis.rules.consumers._shared.sessions import (
     BLOCKED,
     StuckConsumer,
@@ -68,6 +69,11 @@ class Stall:
         since: wall clock, seconds since 1970.
         amqp10: the stuck consumers use AMQP 1.0. `prefetches` is then what each holds if it is full, else 0.
         mqtt: the stuck consumer uses MQTT.
+        suspects: connections of which one or more are the stuck clients, if the broker does not tell which; see
+            `nameless_consumers`.
+        held: messages that they hold at least; None if their channels or sessions tell it.
+        settles_unknown: they hold more and more, and it is not known that they settle none: it may be fewer than they
+            take.
         lag: messages from the stuck reader of a stream that is furthest behind to the end, if readers are judged by
             their offsets; else None.
     """
@@ -90,6 +96,9 @@ class Stall:
     since: float
     amqp10: bool = False
     mqtt: bool = False
+    suspects: tuple[Connection, ...] = ()
+    held: int | None = None
+    settles_unknown: bool = False
     lag: int | None = None
 
     @property
@@ -124,7 +133,7 @@ def _find(view: View) -> Iterator[Stall]:
         links = _judged(view, queue)
         if queue.type != "stream" and any(link.is_uncounted for link in view.links(queue)):
             # The counters of the queue are those of its AMQP 0-9-1 clients only.
-            stall = _amqp10(view, queue)
+            stall = _amqp10(view, queue) or _nameless(view, queue)
             if stall is None and links and view.moved(queue, "ack"):
                 stall = _some_consumers(view, queue, links)
             if stall is not None:
@@ -288,6 +297,49 @@ def _amqp10(view: View, queue: Queue) -> Stall | None:
         warning_after_seconds=max(each.warning_after_seconds for each in found),
         since=first,
         amqp10=True,
+    )
+
+
+def _nameless(view: View, queue: Queue) -> Stall | None:
+    """Return the stall of AMQP 1.0 consumers of which no session is known, by what their queue tells."""
+    found = judgement(view, queue)
+    if found is None or found.standing not in {Standing.HOLDS, Standing.GROWS}:
+        return None
+    limits, holds, full = view.limits(queue), held(found.tail[-1].value), found.standing is Standing.HOLDS
+    before = found.of.history[: len(found.of.history) - len(found.tail)]
+    most = max((held(seen.value) for seen in before), default=0)
+    need = limits.consumers.stuck_unknown if full else limits.consumers.stuck_long
+    if holds == 1:
+        need = limits.consumers.stuck_long
+    elif not full and holds <= 1.5 * most:
+        # It may collect a batch, as it did before.
+        need = limits.consumers.stuck_long_job
+    early = found.held_seconds < need
+    if early and (found.held_seconds < limits.early or need == limits.consumers.stuck_long_job):
+        return None
+    links = found.of.links
+    arrived = arrivals(found.tail)
+    return Stall(
+        queue=queue,
+        early=early,
+        stuck=links,
+        prefetches=tuple((holds if full else 0) for _ in links),
+        full=full,
+        never_acked=False,
+        gathered=False,
+        consumers=len(links) if found.of.alone else queue.consumers or len(links),
+        standbys=sum(link.consumer.active is False for link in view.links(queue)),
+        whole_queue=found.of.alone,
+        growing=arrived > 0,
+        published=arrived,
+        seen_seconds=span(found.tail),
+        held_seconds=found.held_seconds,
+        warning_after_seconds=need,
+        since=found.since,
+        amqp10=True,
+        suspects=found.of.suspects,
+        held=holds,
+        settles_unknown=not found.proven,
     )
 
 

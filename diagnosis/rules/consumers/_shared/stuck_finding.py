@@ -7,6 +7,7 @@ from ackscope.clock import iso
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Unit, source
 from diagnosis.contract import ConsumerPath
 from diagnosis.facts import consumer_facts, queue_facts
+from diagnosis.nameless import suspect_evidence, suspect_facts, with_suspects
 from diagnosis.rules.consumers._shared.objects import involved_consumers, process_facts, queue_subject
 from diagnosis.rules.consumers._shared.sessions import SETTLED_BY, session_evidence
 from diagnosis.rules.consumers._shared.stalled_consumers import Stall
@@ -19,9 +20,10 @@ def stuck_findings(rule: str, stalls: Iterable[Stall]) -> Iterator[Finding]:
     served: dict[Hashable, set[str]] = defaultdict(set)
     for stall in found:
         for link in stall.stuck:
-            served[_key(link)].add(stall.queue.name)
+            if not stall.suspects:
+                served[_key(link)].add(stall.queue.name)
     for stall in found:
-        others = set().union(*(served[_key(link)] for link in stall.stuck))
+        others = set().union(*(served.get(_key(link), set()) for link in stall.stuck))
         yield _finding(rule, stall, sorted(others - {stall.queue.name}))
 
 
@@ -30,7 +32,9 @@ def _finding(rule: str, stall: Stall, other_queues: list[str]) -> Finding:
     # A stream keeps what its reader has not read, and what that does with its last chunk is not known.
     stopped = stall.whole_queue and stall.growing and not stall.one_at_a_time and stall.lag is None
     severity = Severity.CRITICAL if stopped else Severity.WARNING
-    unacked = sum({_key(link): _unacked(link) for link in stall.stuck}.values())
+    unacked = stall.held
+    if unacked is None:
+        unacked = sum({_key(link): _unacked(link) for link in stall.stuck}.values())
     return Finding(
         rule=rule,
         severity=Severity.INFO if stall.early else severity,
@@ -52,6 +56,8 @@ def _finding(rule: str, stall: Stall, other_queues: list[str]) -> Finding:
             "full": stall.full,
             "amqp10": stall.amqp10,
             "mqtt": stall.mqtt,
+            "suspects": suspect_facts(stall.suspects),
+            "settles_unknown": stall.settles_unknown,
             "lag": stall.lag,
             "never_acked": stall.never_acked,
             "gathered": stall.gathered,
@@ -61,7 +67,9 @@ def _finding(rule: str, stall: Stall, other_queues: list[str]) -> Finding:
             "stuck_consumer": process_facts(stall.stuck[0]),
         },
         evidence=tuple(_evidence(stall, unacked)),
-        involved=involved_consumers((queue,), stall.stuck),
+        involved=with_suspects(involved_consumers((queue,), stall.stuck), stall.suspects)
+        if stall.suspects
+        else involved_consumers((queue,), stall.stuck),
         certainty=Certainty.EARLY if stall.early else Certainty.LIKELY,
         seen_seconds=stall.seen_seconds,
     )
@@ -86,7 +94,10 @@ def _evidence(stall: Stall, unacked: int) -> Iterator[Evidence]:
     counted = source("/api/queues" if stall.whole_queue else "/api/channels", "message_stats.ack")
     if stall.mqtt:
         counted = source("/api/connections", "send_oct", "recv_oct")
-    yield Evidence(key="acked", value=0, source=SETTLED_BY if stall.amqp10 else counted)
+    if stall.suspects:
+        yield from suspect_evidence(stall.suspects)
+    else:
+        yield Evidence(key="acked", value=0, source=SETTLED_BY if stall.amqp10 else counted)
     yield Evidence(
         key="unacked",
         value=queue.messages_unacked or unacked,
@@ -101,6 +112,8 @@ def _evidence(stall: Stall, unacked: int) -> Iterator[Evidence]:
             "/api/queues", "messages_ready", "messages" if stall.amqp10 or stall.mqtt else "message_stats.publish"
         ),
     )
+    if stall.suspects:
+        return
     for link, prefetch in list(zip(stall.stuck, stall.prefetches, strict=True))[:5]:
         idle = link.channel.idle_since if link.channel else None
         if link.session is not None:

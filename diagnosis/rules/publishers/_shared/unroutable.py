@@ -216,6 +216,7 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
             "routed_before": lossy.routed_before or stopped,
             "subscription_optional": optional,
             "amqp10": False,
+            "suspects": [],
             "warning_after_seconds": warning_after,
         },
         evidence=(
@@ -251,6 +252,7 @@ def _unknown_exchange(view: View, rule: str, counter: str, group: UnroutablePubl
             "vhost": group.vhost,
             "exchange": None,
             "amqp10": False,
+            "suspects": [],
             "exchange_unknown": "several" if view.fresh("exchanges") else "not_read",
             "losers": [],
             "shovels": [],

@@ -11,7 +11,8 @@ from tests.unit.diagnosis.consumers.results import found, only
 from tests.unit.diagnosis.pictures import PEER, WALL, connection, consumer, film, look, moment, queue, stats, told
 
 NAMES = {"client_name": "worker", "container_id": "worker", "protocol": "AMQP 1-0", "connected_at": WALL}
-UNREAD = ("stuck-consumer", "consumer-without-credit", "slow-consumer", "requeue-loop")
+UNREAD = ("stuck-consumer", "requeue-loop")
+"""Rules that judge queues whose consumers hold messages, although none wait."""
 
 
 def native(**fields):

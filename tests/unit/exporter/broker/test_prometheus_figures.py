@@ -1,6 +1,7 @@
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from ackscope.second_source import QueueTypeTotals
 from ackscope.snapshot import Node
 from exporter.broker.prometheus.figures import WANTED, decode_figures
 from exporter.broker.prometheus.samples import read_samples
@@ -140,3 +141,30 @@ def test_a_number_that_no_broker_can_have_is_absent(value):
         found.queues[key].gauges != each.gauges and "messages" not in found.queues[key].gauges
         for key, each in known.queues.items()
     )
+
+
+def test_what_amqp_1_0_clients_did_is_counted_by_protocol_and_type_of_queue():
+    """Lines as of 4.0.5; those of other protocols and of queues with a dead-letter exchange are left out."""
+    native = decode_figures([*recorded_texts("4.0.5"), _NATIVE]).native
+
+    assert (70, 50, 3) == (native.received, native.awaited, native.unroutable)
+    assert QueueTypeTotals(delivered=40, accepted=12, redelivered=9, rejected=6, over_limit=2) == native.types["quorum"]
+    assert {"/": {"q": 567}} == native.commands
+
+
+_QUORUM = 'queue_type="rabbit_quorum_queue"'
+_NATIVE = f"""
+rabbitmq_global_messages_received_total{{protocol="amqp10"}} 70
+rabbitmq_global_messages_received_total{{protocol="mqtt310"}} 9
+rabbitmq_global_messages_received_confirm_total{{protocol="amqp10"}} 50
+rabbitmq_global_messages_unroutable_returned_total{{protocol="amqp10"}} 3
+rabbitmq_global_messages_delivered_total{{protocol="amqp10",{_QUORUM}}} 40
+rabbitmq_global_messages_delivered_total{{protocol="amqp091",{_QUORUM}}} 99
+rabbitmq_global_messages_acknowledged_total{{protocol="amqp10",{_QUORUM}}} 12
+rabbitmq_global_messages_redelivered_total{{protocol="amqp10",{_QUORUM}}} 9
+rabbitmq_global_messages_dead_lettered_rejected_total{{{_QUORUM},dead_letter_strategy="disabled"}} 6
+rabbitmq_global_messages_dead_lettered_rejected_total{{{_QUORUM},dead_letter_strategy="at_most_once"}} 8
+rabbitmq_global_messages_dead_lettered_delivery_limit_total{{{_QUORUM},dead_letter_strategy="disabled"}} 2
+rabbitmq_detailed_raft_log_commit_index{{vhost="/",queue="q"}} 567
+rabbitmq_detailed_raft_log_commit_index{{raft_cluster="rabbitmq_metadata"}} 4
+"""

@@ -2,12 +2,14 @@ from dataclasses import replace
 
 import pytest
 
-from ackscope.clock import Instant
+from ackscope.clock import Instant, SystemClock
 from ackscope.counters import MessageStats
+from ackscope.second_source import NativeTotals, QueueTypeTotals
 from ackscope.snapshot import FAMILIES, Node, Overview, Part, Queue
 from exporter.broker.prometheus.figures import NodeFigures, QueueFigures
 from exporter.broker.prometheus.merge import FigureMerger
-from exporter.broker.prometheus.reader import MetricsScrape
+from exporter.broker.prometheus.reader import MetricsReader, MetricsScrape
+from exporter.broker.prometheus.settings import PrometheusSettings, SourceChoice
 
 A, B = "rabbit@a", "rabbit@b"
 OFF = Overview(rabbitmq_version="4.3.6", statistics=False, connections=2, queues=1)
@@ -179,3 +181,47 @@ def test_lasting_differences_are_reported():
     (found,) = steady[-1]
     assert ("q", "messages_ready", 100, 90) == (found.queue, found.figure, found.management, found.prometheus)
     assert () == seen(110, 100, 100)
+
+
+def native(received, commands, **quorum):
+    """What AMQP 1.0 clients did at one node."""
+    types = {"quorum": QueueTypeTotals(**quorum)}
+    return NativeTotals(received=received, types=types, commands={"/": {"q": commands}})
+
+
+def test_what_amqp_1_0_clients_did_is_summed_over_all_nodes():
+    """Each member of a quorum queue has its log: they are the same commands. What one node lacks is unknown."""
+    known = parts(replace(OFF, statistics=True), (Q,))
+    one, two = native(10, 300, delivered=4, rejected=1), native(5, 298, delivered=2)
+
+    _, reading = merge(known, scrape(node(A, native=one), node(B, native=two)))
+
+    assert (
+        NativeTotals(received=15, types={"quorum": QueueTypeTotals(delivered=6)}, commands={"/": {"q": 300}})
+        == reading.value.native
+    )
+
+
+def test_what_amqp_1_0_clients_did_is_withheld_while_a_node_is_unread():
+    """Its clients may have done the rest."""
+    _, reading = merge(parts(), scrape(node(A, native=native(10, 300)), unread=("b:15692",)))
+
+    assert reading.value.native is None
+
+
+@pytest.mark.parametrize(
+    ("choice", "urls", "statistics", "native", "expected"),
+    [
+        ("auto", ("http://a:15692",), True, True, True),
+        ("auto", ("http://a:15692",), True, False, False),
+        # An address that nobody configured is not tried for a part of the figures.
+        ("auto", (), True, True, False),
+        ("auto", (), False, False, True),
+        ("both", (), True, False, True),
+    ],
+)
+def test_the_endpoints_are_read_for_what_the_management_api_lacks(choice, urls, statistics, native, expected):
+    """It counts nothing of AMQP 1.0 clients, and without statistics nothing at all."""
+    reader = MetricsReader(PrometheusSettings(urls=urls), SourceChoice(choice), "a", SystemClock())
+
+    assert expected == reader.wanted(replace(OFF, statistics=statistics), native=native)
