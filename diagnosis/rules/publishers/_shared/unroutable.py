@@ -2,7 +2,8 @@
 
 Some exchanges need no subscriber, so what they drop may be intended. It is not where something shows that a queue was
 meant: the exchange used to route; a publisher loses all that it sends to a queue by its name; queues are bound, and no
-message of any publisher matches; or a shovel took the messages from a queue, which has deleted them.
+message of any publisher matches; a shovel took the messages from a queue, which has deleted them; or an alternate
+exchange should take what no binding matches, and loses it too; or a publisher gets all that it publishes back.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,14 +21,18 @@ from ackscope.findings import (
     Unit,
     source,
 )
+from ackscope.topology import Binding
 from diagnosis.contract import RuleResult, View
+from diagnosis.routes import targets
 from diagnosis.rules.cluster._shared.link_flow import SHOVEL
 from diagnosis.rules.publishers._shared.lossy_exchanges import (
     DELAYED,
+    RETURNED,
     SAME_RATE,
     LossyExchange,
     Routing,
     UnroutablePublishers,
+    alternate_of,
     by_design,
     unroutable_publishers,
 )
@@ -60,6 +65,9 @@ class Loss:
         losers: clients that lose all that they publish.
         shovels: shovels whose messages it loses.
         bindings: bindings from the exchange; None if unknown.
+        dead_ends: the exchanges that its bindings lead to, if no queue is behind any of them.
+        alternate: its alternate exchange; None without one.
+        returned: its publishers set `mandatory` and get the messages back.
     """
 
     lossy: LossyExchange
@@ -67,11 +75,14 @@ class Loss:
     losers: tuple[str, ...]
     shovels: tuple[str, ...]
     bindings: int | None
+    dead_ends: tuple[str, ...]
+    alternate: str | None
+    returned: bool
 
     @property
     def meant(self) -> bool:
         """Whether something shows that the messages were meant for a queue, although none was ever reached."""
-        if self.shovels:
+        if self.shovels or self.alternate is not None or (self.returned and self.losers):
             return True
         if not self.lossy.exchange.name:
             return bool(self.losers)
@@ -79,7 +90,7 @@ class Loss:
 
     def warning_after(self, limits: PublisherThresholds) -> float:
         """Return after how many seconds it is urgent."""
-        if self.lossy.routing is Routing.STOPPED or self.shovels:
+        if self.lossy.routing is Routing.STOPPED or self.shovels or self.alternate is not None:
             return limits.unroutable_after
         if self.lossy.exchange.type == "topic" and self.meant:
             return max(limits.unroutable_long, _LONG_SEEN)
@@ -105,7 +116,7 @@ def evaluate_unroutable(view: View, rule: str, counter: str, worst: Severity) ->
             if reason:
                 yield Suppressed(rule=rule, subject=_subject(lossy), reason=reason)
             else:
-                yield _finding(view, rule, counter, worst, _loss(view, group, lossy))
+                yield _finding(view, rule, counter, worst, _loss(view, counter, group, lossy))
 
 
 def _harmless(view: View, lossy: LossyExchange) -> str | None:
@@ -114,7 +125,7 @@ def _harmless(view: View, lossy: LossyExchange) -> str | None:
     return "by_design" if by_design(view, lossy.exchange) else None
 
 
-def _loss(view: View, group: UnroutablePublishers, lossy: LossyExchange) -> Loss:
+def _loss(view: View, counter: str, group: UnroutablePublishers, lossy: LossyExchange) -> Loss:
     exchange = lossy.exchange
     found = tuple(each for each in group.publishers if not _goes_elsewhere(view, lossy, each))
     if not exchange.name:
@@ -129,14 +140,40 @@ def _loss(view: View, group: UnroutablePublishers, lossy: LossyExchange) -> Loss
     losers = [each for each in found if each.published >= _ALL * increase(view, each.history, "publish")]
     bindings = None
     if view.bindings is not None:
-        bindings = sum(each.vhost == exchange.vhost and each.source == exchange.name for each in view.bindings)
+        bindings = [each for each in view.bindings if each.vhost == exchange.vhost and each.source == exchange.name]
     return Loss(
         lossy=lossy,
         publishers=found,
         losers=tuple(clients(losers)),
         shovels=_shovels(view, lossy, losers),
-        bindings=bindings,
+        bindings=None if bindings is None else len(bindings),
+        dead_ends=_dead_ends(view, bindings or []),
+        alternate=alternate_of(view, exchange),
+        returned=counter == RETURNED,
     )
+
+
+def _dead_ends(view: View, bindings: list[Binding]) -> tuple[str, ...]:
+    """Return the exchanges to which bindings lead; () if one leads to a queue, or may do so through other exchanges."""
+    if any(
+        each.destination_type != "exchange" or targets(view, each.vhost, each.destination, None) != frozenset()
+        for each in bindings
+    ):
+        return ()
+    return tuple(sorted({each.destination for each in bindings}))
+
+
+def _alternate_facts(view: View, loss: Loss) -> dict[str, Fact]:
+    """Return the alternate exchange as facts; `alternate_type` is None if it does not exist or is unknown."""
+    vhost, name = loss.lossy.exchange.vhost, loss.alternate
+    found = next((each for each in view.exchanges if each.key == (vhost, name)), None)
+    empty = found is not None and name is not None and targets(view, vhost, name, None) == frozenset()
+    return {
+        "alternate": name,
+        "alternate_missing": name is not None and found is None,
+        "alternate_type": found.type if found is not None else None,
+        "alternate_empty": empty,
+    }
 
 
 def _is_similar(publisher: ActivePublisher, lossy: LossyExchange) -> bool:
@@ -166,8 +203,8 @@ def _severity(view: View, worst: Severity, loss: Loss) -> Severity:
     """Return the severity by the exchange's earlier routing, its type, and the duration of the loss."""
     limits, lossy, seconds = view.thresholds.publishers, loss.lossy, span(loss.lossy.lossy)
     subscription = lossy.exchange.type in SUBSCRIPTION_TYPES
-    if loss.shovels:
-        return worst if seconds >= limits.unroutable_after else Severity.INFO
+    if loss.shovels or loss.alternate is not None:
+        return worst if seconds >= limits.unroutable_after and lossy.rate > limits.unroutable_rate else Severity.INFO
     if lossy.routing is Routing.STOPPED:
         if seconds < limits.unroutable_after:
             return Severity.INFO
@@ -206,6 +243,8 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
             "exchange_type": exchange.type,
             "exchange_unknown": None,
             "bindings": loss.bindings,
+            "dead_ends": list(loss.dead_ends),
+            **_alternate_facts(view, loss),
             "losers": list(loss.losers),
             "shovels": list(loss.shovels),
             "received": lossy.received,
@@ -254,6 +293,8 @@ def _unknown_exchange(view: View, rule: str, counter: str, group: UnroutablePubl
             "exchange_unknown": "several" if view.fresh("exchanges") else "not_read",
             "losers": [],
             "shovels": [],
+            "dead_ends": [],
+            "alternate": None,
             "lost_rate": sum(each.rate for each in group.publishers),
         },
         evidence=tuple(_of_publishers(counter, group.publishers)),

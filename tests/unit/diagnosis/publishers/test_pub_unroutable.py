@@ -148,11 +148,69 @@ def test_exchanges_that_route_all_are_not_named():
     assert [("critical", "exchange", "orders.in")] == of(look(film(unbound(other=other), until=BEGAN + 90)), DROPPED)
 
 
-def test_an_exchange_with_an_alternate_is_not_named():
-    """It sends elsewhere what it cannot route, so the exchange with the loss is not known."""
-    verdict = look(film(unbound(arguments={"alternate-exchange": "rest"}), until=BEGAN + 90))
+def behind(alternate, *, bindings=(), routed=0.6, kind="topic", **fields):
+    """An exchange that sends a part to its alternate exchange, which loses it; `alternate` is None if it is missing."""
+    other = (lambda _: (exchange("rest", received=0, routed=0, type=alternate),)) if alternate else None
+    frame = unbound(routed=routed, other=other, type=kind, arguments={"alternate-exchange": "rest"}, **fields)
+    return lambda t: {**frame(t), "bindings": Bindings(counts={}, listed=bindings)}
 
-    assert [("info", "vhost", "/")] == of(verdict, DROPPED)
+
+@pytest.mark.parametrize(
+    ("alternate", "bindings", "why"),
+    [
+        (None, (), "but does not exist"),
+        ("fanout", (), "but no queue is bound to it"),
+        (
+            "direct",
+            (
+                Binding(
+                    vhost="/", source="rest", destination="billing", destination_type="queue", routing_key="billing"
+                ),
+            ),
+            "and this direct exchange has no binding for it",
+        ),
+    ],
+    ids=["missing", "unbound", "another key"],
+)
+def test_what_an_alternate_exchange_loses_is_critical(alternate, bindings, why):
+    """It shows that all messages should be kept, also where the exchange routes most of them."""
+    own = Binding(vhost="/", source="orders.in", destination="billing", destination_type="queue", routing_key="a.*")
+    early, late = (look(film(behind(alternate, bindings=(own, *bindings)), until=BEGAN + t)) for t in (40, 90))
+
+    assert [("info", "exchange", "orders.in")] == of(early, DROPPED)
+    assert [("critical", "exchange", "orders.in")] == of(late, DROPPED)
+    assert why in text(findings(late, DROPPED)[0]).cause
+    steps = str(text(findings(late, DROPPED)[0]).next_steps)
+    assert ("#" if alternate != "direct" else "KEY") in steps
+    assert "set_policy" not in steps
+
+
+def test_an_exchange_that_is_bound_only_to_exchanges_without_a_queue_is_told_so():
+    """Its bindings match; what they lead to has no queue."""
+    onward = Binding(vhost="/", source="orders.in", destination="crm", destination_type="exchange", routing_key="")
+    frame = never_bound("fanout")
+    crm = exchange("crm", received=0, routed=0, type="fanout")
+
+    def picture(t):
+        found = frame(t)
+        more = {"exchanges": (*found["exchanges"], crm), "bindings": Bindings(counts={}, listed=(onward,))}
+        return {**found, **more}
+
+    verdict = look(film(picture, until=90))
+
+    assert [("warning", "exchange", "orders.in")] == of(verdict, DROPPED)
+    assert "bound to exchange 'crm' only, and no queue" in text(findings(verdict, DROPPED)[0]).cause
+
+
+def test_a_publisher_that_gets_all_of_it_back_meant_it_for_a_queue():
+    """It sets `mandatory`, and the fanout exchange has no binding."""
+
+    def frame(t):
+        found = never_bound("fanout")(t)
+        returned = publisher(t, rate=10.0, before=5000, counters={"return_unroutable": int(5000 + 10 * t)})
+        return {**found, "channels": (returned,)}
+
+    assert [("warning", "exchange", "orders.in")] == of(look(film(frame, until=90)), RETURNED)
 
 
 def test_two_lossy_exchanges_are_told_apart_by_their_rate():
