@@ -136,6 +136,9 @@ def _loss(view: View, counter: str, group: UnroutablePublishers, lossy: LossyExc
         # Leave out the publishers of other exchanges, if the rest accounts for the loss.
         near = tuple(each for each in found if each.rate <= (1 + SAME_RATE) * lossy.rate)
         same = tuple(each for each in near if _is_similar(each, lossy))
+        # Of two that lose alike, only one may publish as much as the exchange receives.
+        whole = tuple(each for each in same if _publishes_all(view, each, lossy))
+        same = whole if len(whole) == 1 else same
         found = same if len(same) == 1 else near or found
     losers = [each for each in found if each.published >= _ALL * increase(view, each.history, "publish")]
     bindings = None
@@ -178,6 +181,13 @@ def _alternate_facts(view: View, loss: Loss) -> dict[str, Fact]:
 
 def _is_similar(publisher: ActivePublisher, lossy: LossyExchange) -> bool:
     return abs(publisher.rate - lossy.rate) <= SAME_RATE * lossy.rate
+
+
+def _publishes_all(view: View, publisher: ActivePublisher, lossy: LossyExchange) -> bool:
+    """Return whether a publisher publishes as many messages as an exchange receives."""
+    received = lossy.received / max(span(lossy.recent), 1.0)
+    published = increase(view, publisher.history, "publish") / max(publisher.seconds, 1.0)
+    return abs(published - received) <= SAME_RATE * max(received, published)
 
 
 def _goes_elsewhere(view: View, lossy: LossyExchange, publisher: ActivePublisher) -> bool:

@@ -496,3 +496,27 @@ def test_what_our_probe_loses_is_not_part_of_the_loss():
     assert [("info", "exchange", "")] == of(early, DROPPED)
     assert [("warning", "exchange", "")] == of(late, DROPPED)
     assert pytest.approx(5.0, abs=0.3) == facts(late, DROPPED)["lost_rate"]
+
+
+def test_of_two_that_lose_alike_the_one_is_named_that_publishes_what_the_exchange_receives():
+    """One loses a third of its messages, the other all of its few; the exchanges differ in what they receive."""
+    peer = "10.0.0.8:50001 -> 10.0.0.1:5672"
+
+    def frame(t):
+        lost, small = int(3 * t), int(3.5 * t)
+        partly = publisher(t, rate=9.0, counters={"drop_unroutable": lost})
+        wholly = publisher(t, rate=3.5, peer=peer, counters={"drop_unroutable": small})
+        return {
+            "queues": (busy_queue(t),),
+            "channels": (partly, wholly),
+            "connections": (shop(), shop(peer, client_name="crm")),
+            "exchanges": (
+                exchange("orders.in", received=int(1000 + 9 * t), routed=int(1000 + 9 * t) - lost),
+                exchange("contacts", received=5000 + small, routed=0),
+            ),
+        }
+
+    verdict = look(film(frame, until=90))
+    named = {each.subject.name: each.facts["clients"] for each in findings(verdict, DROPPED)}
+
+    assert {"orders.in": ["shop"], "contacts": ["crm"]} == named
