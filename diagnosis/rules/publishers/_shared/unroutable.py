@@ -24,6 +24,7 @@ from ackscope.findings import (
 from ackscope.topology import Binding
 from diagnosis.contract import RuleResult, View
 from diagnosis.routes import targets
+from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.cluster._shared.link_flow import SHOVEL
 from diagnosis.rules.publishers._shared.lossy_exchanges import (
     DELAYED,
@@ -44,7 +45,7 @@ from diagnosis.rules.publishers._shared.publishers import (
     involved_publishers,
     listed,
 )
-from diagnosis.series import span
+from diagnosis.series import count, span
 from diagnosis.thresholds.publishers import PublisherThresholds
 
 SUBSCRIPTION_TYPES = ("fanout", "topic", "headers")
@@ -68,6 +69,7 @@ class Loss:
         dead_ends: the exchanges that its bindings lead to, if no queue is behind any of them.
         alternate: its alternate exchange; None without one.
         returned: its publishers set `mandatory` and get the messages back.
+        seconds: for how long at least it has lost messages: as observed, or by the counters of its publishers.
     """
 
     lossy: LossyExchange
@@ -78,6 +80,7 @@ class Loss:
     dead_ends: tuple[str, ...]
     alternate: str | None
     returned: bool
+    seconds: float
 
     @property
     def meant(self) -> bool:
@@ -153,7 +156,21 @@ def _loss(view: View, counter: str, group: UnroutablePublishers, lossy: LossyExc
         dead_ends=_dead_ends(view, bindings or []),
         alternate=alternate_of(view, exchange),
         returned=counter == RETURNED,
+        seconds=max(span(lossy.lossy), _lasted(view, counter, lossy, found) if len(group.exchanges) == 1 else 0.0),
     )
+
+
+def _lasted(view: View, counter: str, lossy: LossyExchange, publishers: Sequence[ActivePublisher]) -> float:
+    """Return for how long the present rate explains what publishers have lost since they opened their channels.
+
+    They have not lost messages for longer than they are connected. Where the exchange was seen to route everything
+    before, they may have lost the others at an earlier time.
+    """
+    if lossy.routed_before:
+        return 0.0
+    lost = sum(count(each.channel.stats, counter) for each in publishers)
+    ages = [age_seconds(view, each.connection) for each in publishers if each.connection is not None]
+    return min(lost / lossy.rate, max(ages)) if lossy.rate > 0 and ages else 0.0
 
 
 def _dead_ends(view: View, bindings: list[Binding]) -> tuple[str, ...]:
@@ -211,7 +228,7 @@ def _shovels(view: View, lossy: LossyExchange, losers: Sequence[ActivePublisher]
 
 def _severity(view: View, worst: Severity, loss: Loss) -> Severity:
     """Return the severity by the exchange's earlier routing, its type, and the duration of the loss."""
-    limits, lossy, seconds = view.thresholds.publishers, loss.lossy, span(loss.lossy.lossy)
+    limits, lossy, seconds = view.thresholds.publishers, loss.lossy, loss.seconds
     subscription = lossy.exchange.type in SUBSCRIPTION_TYPES
     if loss.shovels or loss.alternate is not None:
         return worst if seconds >= limits.unroutable_after and lossy.rate > limits.unroutable_rate else Severity.INFO
@@ -234,7 +251,7 @@ def _subject(lossy: LossyExchange) -> Subject:
 
 def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -> Finding:
     lossy = loss.lossy
-    exchange, seconds = lossy.exchange, span(lossy.lossy)
+    exchange, seconds = lossy.exchange, loss.seconds
     severity = _severity(view, worst, loss)
     stopped = lossy.routing is Routing.STOPPED
     warning_after = loss.warning_after(view.thresholds.publishers)

@@ -6,7 +6,7 @@ from ackscope.findings import ExchangeRef
 from ackscope.snapshot import Part
 from ackscope.topology import Binding, Bindings, Link
 from diagnosis.thresholds import Thresholds
-from tests.unit.diagnosis.pictures import film, look, snapshot, text
+from tests.unit.diagnosis.pictures import WALL, film, look, snapshot, text
 from tests.unit.diagnosis.publishers.films import (
     PEER,
     busy_queue,
@@ -520,3 +520,36 @@ def test_of_two_that_lose_alike_the_one_is_named_that_publishes_what_the_exchang
     named = {each.subject.name: each.facts["clients"] for each in findings(verdict, DROPPED)}
 
     assert {"orders.in": ["shop"], "contacts": ["crm"]} == named
+
+
+def short_look(*, before, healthy=False):
+    """A publisher that connected 500 s ago and had lost `before` messages when ackscope began to look."""
+
+    def frame(t):
+        lost = before + int(10 * t)
+        routed = int(10 * min(t, 30)) if healthy else 0
+        received = before + int(10 * t)
+        dropped = before + int(10 * max(0.0, t - 30)) if healthy else lost
+        return {
+            "queues": (busy_queue(t),),
+            "channels": (publisher(t, rate=10.0, before=before, counters={"drop_unroutable": dropped}),),
+            "connections": (shop(connected_at=WALL - 500),),
+            "exchanges": (exchange(received=received, routed=routed),),
+        }
+
+    return frame
+
+
+def test_counters_tell_for_how_long_messages_have_been_lost():
+    """Four thousand lost messages at ten a second are more than five minutes, although it was seen for ten seconds."""
+    long, short = (findings(look(film(short_look(before=each), until=15)), DROPPED)[0] for each in (4000, 100))
+
+    assert ("warning", "info") == (long.severity, short.severity)
+    assert 400 <= long.seen_seconds <= 425
+
+
+def test_what_was_lost_before_is_not_of_this_deployment():
+    """The exchange routed everything until half a minute ago, so the thousand were lost at another time."""
+    verdict = look(film(short_look(before=1000, healthy=True), until=55))
+
+    assert {"info"} >= {severity for severity, _, _ in of(verdict, DROPPED)}
