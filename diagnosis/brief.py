@@ -42,8 +42,16 @@ def diagnose_briefly(
 
 
 def unsettled(result: DiagnosisResult, seconds: float) -> list[Finding]:
-    """Return the findings that a longer observation of at most `seconds` can settle."""
-    return [finding for finding in result.findings if finding.if_it_lasts is not None and _missing(finding) <= seconds]
+    """Return the findings that a longer observation of at most `seconds` can settle, and that would then be the worst.
+
+    What is already as bad is reported at once: its cause may be gone before something less certain is settled.
+    """
+    worst = min((finding.severity.urgency for finding in result.findings), default=Severity.INFO.urgency)
+    return [
+        finding
+        for finding in result.findings
+        if finding.if_it_lasts is not None and finding.if_it_lasts.urgency < worst and _missing(finding) <= seconds
+    ]
 
 
 def _missing(finding: Finding) -> float:

@@ -55,6 +55,19 @@ def test_an_outage_is_a_warning_at_the_first_look():
     assert ("no-consumer", "warning", None) == (finding.rule, finding.severity, finding.if_it_lasts)
 
 
+def test_an_observation_goes_on_only_for_what_would_be_worse():
+    """A critical finding is reported at once: whatever else may become a warning does not change the exit code."""
+    early = replace(only(one_look(without_consumer(backlog=100))), if_it_lasts=Severity.WARNING)
+    alone = one_look(without_consumer(backlog=100))
+    both = replace(alone, findings=(replace(early, severity=Severity.CRITICAL, if_it_lasts=None), early))
+
+    assert [early.rule] == [each.rule for each in unsettled(replace(alone, findings=(early,)), 300.0)]
+    assert [] == unsettled(both, 300.0)
+    worse = replace(early, if_it_lasts=Severity.CRITICAL)
+    settled = replace(early, severity=Severity.WARNING, if_it_lasts=None)
+    assert [worse] == unsettled(replace(alone, findings=(settled, worse)), 300.0)
+
+
 @pytest.mark.parametrize("backlog", [100, 3000, 3700, 20_000])
 def test_the_severity_is_that_of_an_exporter_with_the_same_readings(backlog):
     """Two readings, 9 s apart: the exporter needs 8 s for a rate, and says nothing early before 12 s."""
