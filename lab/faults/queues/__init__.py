@@ -37,6 +37,7 @@ from lab.faults.queues import (
 FAULTS: tuple[FaultSpec, ...] = (
     maxlen_drop_head.SPEC,
     ttl_expiry_loss.SPEC,
+    ttl_expiry_loss.OF_ZERO,
     dlx_missing.SPEC,
     dlx_missing.KEEPS_KEY,
     dlq_filling.SPEC,
