@@ -72,6 +72,7 @@ def _finding(view: View, group: list[tuple[Exchange, NativePublisher]]) -> Findi
             "exchange_unknown": None,
             "bindings": sum((each.vhost, each.source) == exchange.key for each in view.bindings or ()),
             "dead_ends": [],
+            "answers": False,
             "alternate": None,
             "alternate_missing": False,
             "alternate_type": None,

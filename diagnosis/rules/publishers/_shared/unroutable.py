@@ -183,6 +183,12 @@ def _dead_ends(view: View, bindings: list[Binding]) -> tuple[str, ...]:
     return tuple(sorted({each.destination for each in bindings}))
 
 
+def _also_consume(view: View, loss: Loss) -> bool:
+    """Return whether those that lose all they publish consume on the same channel: their messages may be replies."""
+    losing = [each for each in loss.publishers if each.client in loss.losers]
+    return bool(losing) and all(view.queues_served(each.channel.name) for each in losing)
+
+
 def _alternate_facts(view: View, loss: Loss) -> dict[str, Fact]:
     """Return the alternate exchange as facts; `alternate_type` is None if it does not exist or is unknown."""
     vhost, name = loss.lossy.exchange.vhost, loss.alternate
@@ -271,6 +277,7 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
             "exchange_unknown": None,
             "bindings": loss.bindings,
             "dead_ends": list(loss.dead_ends),
+            "answers": not exchange.name and _also_consume(view, loss),
             **_alternate_facts(view, loss),
             "losers": list(loss.losers),
             "shovels": list(loss.shovels),
@@ -321,6 +328,7 @@ def _unknown_exchange(view: View, rule: str, counter: str, group: UnroutablePubl
             "losers": [],
             "shovels": [],
             "dead_ends": [],
+            "answers": False,
             "alternate": None,
             "lost_rate": sum(each.rate for each in group.publishers),
         },

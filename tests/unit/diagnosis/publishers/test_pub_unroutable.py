@@ -6,7 +6,7 @@ from ackscope.findings import ExchangeRef
 from ackscope.snapshot import Part
 from ackscope.topology import Binding, Bindings, Link
 from diagnosis.thresholds import Thresholds
-from tests.unit.diagnosis.pictures import WALL, film, look, snapshot, text
+from tests.unit.diagnosis.pictures import WALL, consumer, film, look, queue, snapshot, stats, text
 from tests.unit.diagnosis.publishers.films import (
     PEER,
     busy_queue,
@@ -553,3 +553,27 @@ def test_what_was_lost_before_is_not_of_this_deployment():
     verdict = look(film(short_look(before=1000, healthy=True), until=55))
 
     assert {"info"} >= {severity for severity, _, _ in of(verdict, DROPPED)}
+
+
+@pytest.mark.parametrize("serves", [True, False])
+def test_what_a_server_publishes_to_no_queue_may_be_replies(serves):
+    """It consumes requests on the same channel; publishing such a reply again is useless."""
+
+    def frame(t):
+        lost = int(10 * t)
+        requests = queue("requests", stats=stats(publish=lost, deliver=lost, ack=lost))
+        server = publisher(t, rate=10.0, before=0, counters={"drop_unroutable": lost})
+        of = server.name if serves else "10.0.0.8:50001 -> 10.0.0.1:5672 (1)"
+        return {
+            "queues": (requests,),
+            "channels": (replace(server, consumer_count=int(serves)),),
+            "consumers": (consumer("requests", channel_name=of, connection_name=of.rsplit(" (", 1)[0]),),
+            "connections": (shop(),),
+            "exchanges": (exchange("", received=2 * lost, routed=lost),),
+        }
+
+    finding = text(findings(look(film(frame, until=90)), DROPPED)[0])
+    steps = " ".join(step.text for step in finding.steps)
+
+    assert serves == ("reply_to" in finding.cause)
+    assert serves != ("Publish again what was dropped" in steps)
