@@ -3,7 +3,7 @@
 A client that retries by a copy to the same queue acknowledges each message, so the queue looks healthy, and nothing is
 ever done. Channels do not say to which queue they publish, but a queue cannot get more than all channels publish. What
 it gets beyond the publishes of other clients comes from its own consumers. Dead letters are not counted as published.
-The same holds for a queue together with the delay queues that lead back to it, and for several queues that feed each
+The same holds for a queue together with those whose dead letters come to it, and for several queues that feed each
 other.
 """
 
@@ -21,7 +21,7 @@ from diagnosis.facts import queue_facts
 from diagnosis.memo import per_view
 from diagnosis.probe_traffic import probe_traffic
 from diagnosis.purpose import CONSUMED
-from diagnosis.routes import Place, dead_letters_to, is_delay
+from diagnosis.routes import Place, dead_letters_to
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, process_facts, queue_subject
 from diagnosis.series import count, delta, span
 from diagnosis.window import Series
@@ -64,7 +64,7 @@ class _Circle:
 
     Attributes:
         queues: the consumed ones first, the busiest of them at the begin.
-        consumed: how many of them have consumers; the others are delay queues that lead back.
+        consumed: how many of them are judged by their acknowledgements; dead letters of the others lead back.
         since: time of the first reading.
     """
 
@@ -89,8 +89,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if not queue.consumers or queue.type == "stream" or not view.moved(queue, "ack"):
             continue
         found = _circle(view, (queue,), 1, made) if queue.stats.publish else None
-        if found is None and (delays := _delays_of(view, queue)):
-            found = _circle(view, (queue, *delays), 1, made)
+        if found is None and (leading := _leading_to(view, queue)):
+            found = _circle(view, (queue, *leading), 1, made)
         if found is not None:
             yield _finding(view, found)
         elif not (queue.exclusive or queue.auto_delete):
@@ -101,18 +101,18 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(view, found)
 
 
-def _delays_of(view: View, queue: Queue) -> tuple[Queue, ...]:
-    """Return the delay queues whose messages all come to one queue when they expire."""
-    return tuple(delay for delay in per_view(view, _delays).get(queue.key, ()) if view.moved(delay, "publish"))
+def _leading_to(view: View, queue: Queue) -> tuple[Queue, ...]:
+    """Return the queues whose dead letters all come to one queue: delay queues, and those whose consumers reject."""
+    found = per_view(view, _sources).get(queue.key, ())
+    return tuple(each for each in found if each.key != queue.key and view.moved(each, "publish"))
 
 
-def _delays(view: View) -> dict[Place, list[Queue]]:
+def _sources(view: View) -> dict[Place, list[Queue]]:
     found: dict[Place, list[Queue]] = defaultdict(list)
     for queue in view.queues:
-        if is_delay(view, queue):
-            reached = dead_letters_to(view, queue) or ()
-            if len(reached) == 1:
-                found[next(iter(reached))].append(queue)
+        reached = dead_letters_to(view, queue) or ()
+        if len(reached) == 1:
+            found[next(iter(reached))].append(queue)
     return found
 
 
@@ -201,8 +201,8 @@ def _circle(view: View, queues: tuple[Queue, ...], consumed: int, made: _Publish
 
     Args:
         view: the view that is being judged.
-        queues: the consumed ones first.
-        consumed: how many of them have consumers.
+        queues: those that are judged by their acknowledgements first.
+        consumed: how many these are.
         made: what all clients published.
     """
     queue, vhost = queues[0], queues[0].vhost
@@ -247,6 +247,7 @@ def _finding(view: View, found: _Circle) -> Finding:
             "queue": queue_facts(queue),
             "others": others,
             "delayed": len(found.queues) > found.consumed,
+            "rejected": len(found.queues) > found.consumed and any(each.consumers for each in found.queues[1:]),
             "clients": client_names(links),
             "consumer": process_facts(links[0]),
             "acked": found.acked,

@@ -215,6 +215,33 @@ def test_copies_that_wait_in_a_delay_queue_circulate_as_well():
     assert "nothing limits the attempts" in text(finding).cause
 
 
+def test_dead_letters_that_are_published_to_their_queue_again_circulate():
+    """One application rejects them, another one puts them back."""
+    rejecting = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "jobs"}
+
+    def frame(t):
+        picture = through_a_delay(good=0.0, bad=12, wait=1.0)(t)
+        jobs, later = picture["queues"]
+        turns = int(12 * t)
+        peer = "10.0.0.8:50001 -> 10.0.0.1:5672"
+        work = replace(later, name="work", arguments=rejecting, consumers=1, messages_ready=4, messages=4)
+        return {
+            **picture,
+            "queues": (
+                replace(jobs, messages_ready=8, messages=8),
+                replace(work, stats=stats(publish=turns, deliver=turns)),
+            ),
+            "consumers": (*picture["consumers"], consumer("work", channel_name=f"{peer} (1)", connection_name=peer)),
+            "channels": (*picture["channels"], channel(f"{peer} (1)", stats=stats(deliver=turns))),
+            "connections": (*picture["connections"], connection(peer, client_name="worker")),
+        }
+
+    finding = next(each for each in look(film(frame, until=90)).findings if each.rule == "republish-loop")
+
+    assert ("warning", "jobs", ["work"]) == (finding.severity, finding.subject.name, finding.facts["others"])
+    assert "reject these messages" in text(finding).cause
+
+
 def test_a_retry_after_a_delay_that_succeeds_is_left_alone():
     """One message in five waits once."""
     retry = through_a_delay(good=20.0, bad=16, wait=4.0)
