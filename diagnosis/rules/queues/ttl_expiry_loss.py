@@ -21,6 +21,7 @@ from diagnosis.rules.queues._shared.message_balance import (
     MessageBalance,
     balance_evidence,
     balance_facts,
+    lasts,
     losing_run,
 )
 from diagnosis.rules.queues._shared.queue import (
@@ -121,7 +122,7 @@ def _at_length_limit(view: View, queue: Queue) -> bool:
 
 
 def _severity(view: View, queue: Queue, expiry: Expiry) -> Severity:
-    limits, seconds = view.limits(queue).queues, span(expiry.run)
+    limits, seconds = view.limits(queue).queues, lasts(expiry.run, expiry.balance)
     much = expiry.balance.lost >= limits.expiry_much_share * expiry.balance.published
     if queue.consumers:
         soon = much and seconds >= limits.expiry_much_for
@@ -140,7 +141,7 @@ def _keeps_nothing(queue: Queue) -> bool:
 
 
 def _finding(view: View, queue: Queue, expiry: Expiry) -> Finding:
-    limits, seconds = view.limits(queue).queues, span(expiry.run)
+    limits, seconds = view.limits(queue).queues, lasts(expiry.run, expiry.balance)
     severity = _severity(view, queue, expiry)
     ttl = queue.setting("message-ttl")
     ttl = ttl if isinstance(ttl, int) else None
