@@ -142,7 +142,7 @@ def _loss(view: View, counter: str, group: UnroutablePublishers, lossy: LossyExc
         # Of two that lose alike, only one may publish as much as the exchange receives.
         whole = tuple(each for each in same if _publishes_all(view, each, lossy))
         same = whole if len(whole) == 1 else same
-        found = same if len(same) == 1 else near or found
+        found = same or near or found
     losers = [each for each in found if each.published >= _ALL * increase(view, each.history, "publish")]
     bindings = None
     if view.bindings is not None:
