@@ -16,7 +16,6 @@ from diagnosis.purpose import CONSUMED
 from diagnosis.series import delta, span, steps, stretch
 from diagnosis.window import Series
 
-
 _SURE = 0.75
 """Share of a duration that counters imply to rely on: the loss that is proven within it is a lower bound."""
 
