@@ -63,6 +63,7 @@ FAULTS: tuple[FaultSpec, ...] = (
     delay_queue_blocked.SPEC,
     delay_queue_cycle.SPEC,
     delay_target_full.SPEC,
+    delay_target_full.REJECTED,
     work_queue_expires.SPEC,
     queue_expired.SPEC,
     queue_deleted.SPEC,
