@@ -23,7 +23,7 @@ from diagnosis.probe_traffic import probe_traffic
 from diagnosis.purpose import CONSUMED
 from diagnosis.routes import Place, dead_letters_to
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, process_facts, queue_subject
-from diagnosis.series import count, delta, span
+from diagnosis.series import delta, span
 from diagnosis.window import Series
 
 NAME = "republish-loop"
@@ -63,7 +63,7 @@ class _Circle:
     """Queues whose consumers publish to them: messages over a time, and the most that they held.
 
     Attributes:
-        queues: the consumed ones first, the busiest of them at the begin.
+        queues: the consumed ones first.
         consumed: how many of them are judged by their acknowledgements; dead letters of the others lead back.
         since: time of the first reading.
     """
@@ -122,7 +122,7 @@ def _circle_of_several(view: View, queues: list[Queue], made: _Publishes) -> _Ci
     Each of them is then fed by one of them, so messages go round. A request and its reply do so as well, but their
     number changes; that of messages that go round for ever does not.
     """
-    found = sorted(queues, key=lambda queue: (-count(queue.stats, *CONSUMED), queue.name))
+    found = sorted(queues, key=lambda queue: queue.name)
     while len(found) > 1:
         own = {_owner(view, link.consumer.connection_name) for queue in found for link in view.links(queue)}
         others = made.total.get(found[0].vhost, 0) - made.of(found[0].vhost, own)

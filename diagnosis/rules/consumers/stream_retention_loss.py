@@ -118,8 +118,8 @@ def _overtaken(view: View, queue: Queue, link: ConsumerPath) -> _Miss | None:
         return None
     published, delivered = delta(stored, "publish"), delta(stored if alone else reads, "deliver")
     unsure = view.limits(queue).queues.loss_skew * (published + delivered) / span(stored)
-    kept = max(seen.value.messages or 0 for seen in stored)
-    missed = int(published - delivered - kept - unsure)
+    most = max(seen.value.messages or 0 for seen in stored)
+    missed = int(published - delivered - most - unsure)
     if missed < max(_LEAST, _SHARE * published):
         return None
     return _Miss(link, missed, stored[0].at, stored[-1].at, published, delivered)

@@ -129,8 +129,8 @@ def _severity(view: View, queue: Queue, expiry: Expiry) -> Severity:
         return Severity.WARNING if soon or seconds >= limits.expiry_for else Severity.INFO
     lost = expiry.targets is not None and not expiry.targets
     if not expiry.worked:
-        kept = not (lost and _keeps_nothing(queue))
-        return Severity.INFO if kept or seconds < limits.expiry_much_for else Severity.WARNING
+        certain = lost and _keeps_nothing(queue) and seconds >= limits.expiry_much_for
+        return Severity.WARNING if certain else Severity.INFO
     return Severity.CRITICAL if lost and seconds >= limits.expiry_much_for else Severity.WARNING
 
 

@@ -154,7 +154,7 @@ SPECS = (
         name="answers",
         rule="republish-loop",
         summary="two applications send each other nine messages to and fro, some thirty times a second",
-        subject=Subject(kind="queue", name="", vhost=_ANSWERED_VHOST),
+        subject=Subject(kind="queue", name=ANSWERED, vhost=_ANSWERED_VHOST),
         inject=_answers,
         also=("mixed-connection", "pub-no-confirms"),
         one_shot=False,

@@ -11,7 +11,7 @@ from lab.faults.cluster.shovels import PLUGINS, shovel
 from lab.faults.fault import Fault, FaultSpec
 
 HEADERS, NAMED, MOVED = "fault.headers-never-match", "fault.queue-name-wrong", "fault.shovel-routes-nowhere"
-KEPT, ONWARD = "fault.alternate-loses", "fault.bound-to-dead-end"
+ALTERNATE, ONWARD = "fault.alternate-loses", "fault.bound-to-dead-end"
 
 
 def _publish(fault: Fault, name: str, rate: float, exchange: str, key: str, **properties: Any) -> None:
@@ -52,13 +52,13 @@ def _wrong_name(fault: Fault) -> None:
 
 def _to_alternate(fault: Fault) -> None:
     """Its queue is bound to the alternate exchange by another key than the messages have."""
-    rest = f"{KEPT}.rest"
+    rest = f"{ALTERNATE}.rest"
     fault.make_queue(rest)
     _exchange(fault, rest, "direct")
-    _exchange(fault, KEPT, "topic", alternate_exchange=rest)
-    with fault.briefly(f"{KEPT}.bind") as channel:
+    _exchange(fault, ALTERNATE, "topic", alternate_exchange=rest)
+    with fault.briefly(f"{ALTERNATE}.bind") as channel:
         channel.queue_bind(rest, rest, rest)
-    _publish(fault, KEPT, 12.0, KEPT, "session.renewed")
+    _publish(fault, ALTERNATE, 12.0, ALTERNATE, "session.renewed")
 
 
 def _to_dead_end(fault: Fault) -> None:
@@ -104,7 +104,7 @@ SPECS = (
         name="alternate-loses",
         rule="pub-unroutable-dropped",
         summary="an alternate exchange has a queue, bound by another key: what should be kept is lost",
-        subject=Subject(kind="exchange", name=KEPT),
+        subject=Subject(kind="exchange", name=ALTERNATE),
         inject=_to_alternate,
         client="fault-alternate-loses-publisher",
     ),

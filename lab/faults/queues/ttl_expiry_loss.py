@@ -8,7 +8,7 @@ from lab.amqp import publish
 from lab.faults.fault import Fault, FaultSpec
 from lab.faults.queues.clients import reader, writer
 
-QUEUE, KEPT_NOT = "fault.ttl-expiry-loss", "fault.ttl-of-zero"
+QUEUE, ZERO = "fault.ttl-expiry-loss", "fault.ttl-of-zero"
 TTL_MS = 500
 _RATE, _TAKE_EVERY, _PROOF = 8.0, 0.5, 24
 
@@ -27,12 +27,12 @@ def inject(fault: Fault) -> None:
             announced = True
 
 
-def _keep_nothing(fault: Fault) -> None:
+def _of_zero(fault: Fault) -> None:
     """Publish to a queue without a consumer whose messages live for no time."""
-    fault.make_queue(KEPT_NOT, {"x-message-ttl": 0})
-    channel = writer(fault, KEPT_NOT)
+    fault.make_queue(ZERO, {"x-message-ttl": 0})
+    channel = writer(fault, ZERO)
     for sent, _ in enumerate(fault.ticks(1 / _RATE)):
-        publish(channel, KEPT_NOT)
+        publish(channel, ZERO)
         if sent == _PROOF:
             fault.announce()
 
@@ -49,6 +49,6 @@ OF_ZERO = FaultSpec(
     name="ttl-of-zero",
     rule="ttl-expiry-loss",
     summary="a queue without a consumer has a TTL of 0, so that each message expires when it arrives",
-    subject=Subject(kind="queue", name=KEPT_NOT),
-    inject=_keep_nothing,
+    subject=Subject(kind="queue", name=ZERO),
+    inject=_of_zero,
 )
