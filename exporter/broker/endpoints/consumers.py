@@ -21,7 +21,8 @@ from exporter.broker.fields import (
 
 
 def _priority(arguments: Any) -> int | None:
-    return if_set(whole)(mapping(arguments).get("x-priority"))
+    value = mapping(arguments).get("x-priority")
+    return None if value is None else whole(value)
 
 
 def _is_filtered(arguments: Any) -> bool:
