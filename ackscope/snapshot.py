@@ -288,6 +288,8 @@ class Consumer:
     Attributes:
         ack_required: False means automatic acknowledgement.
         consumer_timeout_ms: how long a delivery may stay unacknowledged; None if this version does not report it.
+        priority: its argument x-priority; None if it set none, which is as good as 0.
+        filtered: it asked a stream for the messages of a filter only.
         session_number: the AMQP 1.0 session that it belongs to, within its connection. None for other protocols, and if
             the broker does not report sessions. The broker names no connection for such a consumer: that, its user, its
             node and its peer are then those of its session. It has no prefetch.
@@ -313,6 +315,8 @@ class Consumer:
     active: bool | None = None
     activity_status: str | None = None
     consumer_timeout_ms: int | None = None
+    priority: int | None = None
+    filtered: bool | None = None
     session_number: int | None = None
     link_name: str | None = None
     credit: int | None = None

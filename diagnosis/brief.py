@@ -12,9 +12,15 @@ from ackscope.baselines import Baselines
 from ackscope.clock import Instant
 from ackscope.findings import Certainty, DiagnosisResult, Finding, Severity, flat
 from ackscope.records import ProbeOutcome
+from ackscope.snapshot import Queue
 from diagnosis.engine import diagnose
+from diagnosis.ledger import levels
 from diagnosis.thresholds import Thresholds
-from diagnosis.window import Window
+from diagnosis.view import View
+from diagnosis.window import Series, Window
+
+_LEAST_MISSING, _MISSING_SHARE = 10, 0.3
+"""Messages that must be missing, and their share of what was published meanwhile, to be worth more readings."""
 
 
 def diagnose_briefly(
@@ -42,8 +48,34 @@ def diagnose_briefly(
 
 
 def unsettled(result: DiagnosisResult, seconds: float) -> list[Finding]:
-    """Return the findings that a longer observation of at most `seconds` can settle."""
-    return [finding for finding in result.findings if finding.if_it_lasts is not None and _missing(finding) <= seconds]
+    """Return the findings that a longer observation of at most `seconds` can settle, and that would then be the worst.
+
+    What is already as bad is reported at once: its cause may be gone before something less certain is settled.
+    """
+    worst = min((finding.severity.urgency for finding in result.findings), default=Severity.INFO.urgency)
+    return [
+        finding
+        for finding in result.findings
+        if finding.if_it_lasts is not None and finding.if_it_lasts.urgency < worst and _missing(finding) <= seconds
+    ]
+
+
+def may_be_losing(window: Window, now: Instant) -> bool:
+    """Return whether more messages are missing at the end of an observation than at its begin, in one queue at least.
+
+    The counters of two readings differ in age, so this proves no loss. Further readings do, or show that there is none.
+    """
+    view = View(window, (), now, Thresholds.brief())
+    return any(_misses_more(view.history(queue)) for queue in view.queues if queue.stats.publish)
+
+
+def _misses_more(history: Series[Queue]) -> bool:
+    terms = [levels(seen.value) for seen in (history[:1] + history[-1:] if len(history) > 1 else ())]
+    if len(terms) < 2 or None in terms:
+        return False
+    first, last = (each for each in terms if each is not None)
+    missing = last.discarded - first.discarded + last.vanished - first.vanished - max(0, last.held - first.held)
+    return missing >= max(_LEAST_MISSING, _MISSING_SHARE * (last.arrived - first.arrived))
 
 
 def _missing(finding: Finding) -> float:

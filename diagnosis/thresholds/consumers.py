@@ -24,6 +24,8 @@ class ConsumerThresholds(Settings):
     requeue_share: float = Field(default=0.5, gt=0.0, lt=1.0)
     requeue_rate: float = Field(default=1.0, gt=0.0)
     requeue_acked: float = Field(default=0.1, gt=0.0, lt=1.0)
+    requeue_mean: float = Field(default=2.0, gt=0.0)
+    requeue_mixed_for: Seconds = 45.0
     slow_for: Seconds = 120.0
     slow_wait: Seconds = 30.0
     slow_full: float = Field(default=0.7, gt=0.0, le=1.0)
@@ -71,6 +73,7 @@ class ConsumerThresholds(Settings):
             stuck_never_acked=4.0,
             requeue_for=4.0,
             requeue_intervals=1,
+            requeue_mixed_for=4.0,
             slow_for=4.0,
             hoard_for=4.0,
             unread_for=4.0,

@@ -12,7 +12,7 @@ from ackscope.errors import DataError, UsageError
 from ackscope.findings import DiagnosisResult, exit_code
 from ackscope.format import plural
 from ackscope.unix_signals import UnixSignals
-from diagnosis.brief import unsettled
+from diagnosis.brief import may_be_losing, unsettled
 from diagnosis.text import MANAGEMENT, Cluster, render_result
 from diagnosis.thresholds import Thresholds
 from exporter.api.bundle import DiagnosisBundle, judge, unpack_bundle
@@ -29,6 +29,9 @@ APART = 6.0
 _SHORTEST, _USUAL, _LONGEST = 8.0, 50.0, 300.0
 """Limits of --within in seconds. The usual one is enough to be certain of a standstill (40 s), whatever the broker
 reports about the time before: it renews `idle_since` of a hung channel once a minute."""
+
+_UNDECIDED = (0, 3)
+"""Exit codes without a finding that is more than information."""
 
 _FEWEST = 2
 """Snapshots of one look."""
@@ -65,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=argument(seconds),
         default=_USUAL,
         help=f"time limit, {_SHORTEST:.0f}s to {_LONGEST / 60:.0f}m (default: {_USUAL:.0f}s); it ends after about 8 s "
-        "unless a finding needs longer to be certain",
+        "unless a finding needs longer to be certain, or messages may be missing",
     )
     parser.add_argument("--watch", action="store_true", help="keep polling every 5 s and print changes")
     parser.add_argument(
@@ -148,8 +151,11 @@ def _judge_so_far(
 def _continues(look: BrokerObserver, verdict: DiagnosisResult, left: float) -> bool:
     """Return whether more snapshots can settle a finding in the seconds that are left. Says so once."""
     open_findings = unsettled(verdict, left - 1.0)
-    if left < EVERY + 1.0 or not open_findings:
+    if left < EVERY + 1.0:
         return False
+    if not open_findings:
+        latest = look.window.snapshots[-1].taken
+        return exit_code([verdict]) in _UNDECIDED and may_be_losing(look.window, latest)
     if len(look.window.snapshots) == _FEWEST and sys.stderr.isatty():
         found = plural(len(open_findings), "finding")
         print(f"{found} too recent to be certain; looking for up to {left:.0f} s more (Ctrl-C ends)", file=sys.stderr)

@@ -157,6 +157,7 @@ def _facts(view: View, seen: ConsumerTurnover, clients: list[str]) -> dict[str, 
         "queue": queue_facts(queue),
         "clients": list(clients),
         "rounds": None,
+        "polled": not seen.consumers and _only_polled(view.history(queue)),
         "ready": queue.messages_ready or 0,
         "consumers_seen": len(seen.consumers),
         "max_at_once": seen.max_at_once,
@@ -166,6 +167,11 @@ def _facts(view: View, seen: ConsumerTurnover, clients: list[str]) -> dict[str, 
         "redelivered": delta(view.history(queue), "redeliver"),
         "warning_after_seconds": view.limits(queue).consumers.flapping_for,
     }
+
+
+def _only_polled(history: Series[Queue]) -> bool:
+    """Return whether all deliveries were answers to basic.get: no consumer subscribed."""
+    return delta(history, "get") > 0 and delta(history, "deliver", "deliver_no_ack") == 0
 
 
 def _was_read(view: View, queue: Queue, since: Instant) -> bool:

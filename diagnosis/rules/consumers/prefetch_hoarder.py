@@ -33,7 +33,7 @@ _LEAST_HELD, _QUICKER = 10, 10
 
 _HOARD_FACTS = (
     "queue", "hoarder", "unacked", "queue_unacked", "ready", "acked", "prefetch", "starving_consumers",
-    "max_work_seconds", "warning_after_seconds",
+    "max_work_seconds", "warning_after_seconds", "priority",
 )  # fmt: skip
 """Facts about one queue; they are None in the finding about a virtual host."""
 
@@ -153,6 +153,7 @@ def _finding(view: View, hoard: Hoard) -> Finding:
             "acked": hoard.acked,
             "prefetch": link.consumer.prefetch_count,
             "starving_consumers": len(hoard.starving),
+            "priority": _higher_priority(view, hoard),
             "max_work_seconds": limits.hoard_work,
             "warning_after_seconds": limits.hoard_for,
         },
@@ -184,6 +185,13 @@ def _finding(view: View, hoard: Hoard) -> Finding:
         certainty=Certainty.CERTAIN if late else Certainty.EARLY,
         seen_seconds=seconds,
     )
+
+
+def _higher_priority(view: View, hoard: Hoard) -> int | None:
+    """Return the priority of a consumer that the broker prefers to all others of its queue; None if it does not."""
+    others = [link.consumer.priority or 0 for link in view.links(hoard.queue) if link is not hoard.link]
+    own = hoard.link.consumer.priority or 0
+    return own if others and own > max(others) else None
 
 
 def _risk(vhost: str, found: list[tuple[Queue, ConsumerPath]]) -> Finding:

@@ -1,16 +1,19 @@
-"""republish-loop: the consumers of a queue publish to it about as many messages as they acknowledge.
+"""republish-loop: the consumers of a queue, or of several, publish to them about as many messages as they acknowledge.
 
 A client that retries by a copy to the same queue acknowledges each message, so the queue looks healthy, and nothing is
 ever done. Channels do not say to which queue they publish, but a queue cannot get more than all channels publish. What
 it gets beyond the publishes of other clients comes from its own consumers. Dead letters are not counted as published.
+The same holds for a queue together with those whose dead letters come to it, and for several queues that feed each
+other.
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ackscope.findings import Certainty, Evidence, Finding, Severity, Unit, source
+from ackscope.clock import Instant
+from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Unit, source
 from ackscope.snapshot import Channel, Overview, Queue
 from diagnosis.churn import churn_increase
 from diagnosis.contract import RuleResult, View
@@ -18,6 +21,7 @@ from diagnosis.facts import queue_facts
 from diagnosis.memo import per_view
 from diagnosis.probe_traffic import probe_traffic
 from diagnosis.purpose import CONSUMED
+from diagnosis.routes import Place, dead_letters_to
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, process_facts, queue_subject
 from diagnosis.series import delta, span
 from diagnosis.window import Series
@@ -28,6 +32,9 @@ _UNSEEN = 3
 """Channels that may have been opened and closed between two readings, whose publishes are unknown."""
 _SHARE = 0.7
 """Share of the acknowledged messages that are published to the queue again."""
+_MOST_QUEUES = 5
+_CHANGE, _CHANGE_MESSAGES = 0.3, 3
+"""Share and number by which the messages of several queues may change in total, because they are read at one time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +53,25 @@ class _Publishes:
     start: float
     unseen: int
 
+    def of(self, vhost: str | None, owners: Iterable[str | None]) -> int:
+        """Return what some clients published in a virtual host."""
+        return sum(self.by_owner.get((vhost, each), 0) for each in owners)
+
 
 @dataclass(frozen=True, slots=True)
 class _Circle:
-    """A queue whose consumers publish to it: messages over a time, and the most that it held."""
+    """Queues whose consumers publish to them: messages over a time, and the most that they held.
 
-    history: Series[Queue]
+    Attributes:
+        queues: the consumed ones first.
+        consumed: how many of them are judged by their acknowledgements; dead letters of the others lead back.
+        since: time of the first reading.
+    """
+
+    queues: tuple[Queue, ...]
+    consumed: int
+    since: Instant
+    over_seconds: float
     published: int
     by_others: int
     again: int
@@ -60,16 +80,87 @@ class _Circle:
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Judge every queue with consumers that gets and acknowledges messages."""
+    """Judge every queue with consumers that gets and acknowledges messages, then those that may feed each other."""
     made = per_view(view, _publishes)
     if made is None or made.unseen > _UNSEEN:
         return
+    rest: dict[str, list[Queue]] = defaultdict(list)
     for queue in view.queues:
-        if not queue.consumers or queue.type == "stream" or not queue.stats.publish or not view.moved(queue, "ack"):
+        if not queue.consumers or queue.type == "stream" or not view.moved(queue, "ack"):
             continue
-        found = _circle(view, queue, made)
+        found = _circle(view, (queue,), 1, made) if queue.stats.publish else None
+        if found is None and (leading := _leading_to(view, queue)):
+            found = _circle(view, (queue, *leading), 1, made)
         if found is not None:
-            yield _finding(view, queue, found)
+            yield _finding(view, found)
+        elif not (queue.exclusive or queue.auto_delete):
+            rest[queue.vhost].append(queue)
+    for _, queues in sorted(rest.items()):
+        found = _circle_of_several(view, queues, made)
+        if found is not None:
+            yield _finding(view, found)
+
+
+def _leading_to(view: View, queue: Queue) -> tuple[Queue, ...]:
+    """Return the queues whose dead letters all come to one queue: delay queues, and those whose consumers reject."""
+    found = per_view(view, _sources).get(queue.key, ())
+    return tuple(each for each in found if each.key != queue.key and view.moved(each, "publish"))
+
+
+def _sources(view: View) -> dict[Place, list[Queue]]:
+    found: dict[Place, list[Queue]] = defaultdict(list)
+    for queue in view.queues:
+        reached = dead_letters_to(view, queue) or ()
+        if len(reached) == 1:
+            found[next(iter(reached))].append(queue)
+    return found
+
+
+def _circle_of_several(view: View, queues: list[Queue], made: _Publishes) -> _Circle | None:
+    """Return the queues of which each gets most of its messages from the consumers of all; None if there are not two.
+
+    Each of them is then fed by one of them, so messages go round. A request and its reply do so as well, but their
+    number changes; that of messages that go round for ever does not.
+    """
+    found = sorted(queues, key=lambda queue: queue.name)
+    while len(found) > 1:
+        own = {_owner(view, link.consumer.connection_name) for queue in found for link in view.links(queue)}
+        others = made.total.get(found[0].vhost, 0) - made.of(found[0].vhost, own)
+        left = [queue for queue in found if _is_fed(view, queue, others, made)]
+        if len(left) == len(found):
+            break
+        found = left
+    if not 1 < len(found) <= _MOST_QUEUES:
+        return None
+    circle = _circle(view, tuple(found), len(found), made)
+    return circle if circle is not None and _is_constant(_held(view, circle.queues, made)) else None
+
+
+def _is_fed(view: View, queue: Queue, others: int, made: _Publishes) -> bool:
+    """Return whether a queue gets more than all clients outside published, and that is most of what it acknowledges."""
+    history = _since(view, queue, made)
+    if len(history) < 2 or not span(history):
+        return False
+    published, acked = delta(history, "publish"), delta(history, *CONSUMED)
+    unsure = view.limits(queue).queues.loss_skew * (published + others) / span(history)
+    quick = acked >= view.limits(queue).consumers.republish_rate * span(history)
+    return quick and published - others - unsure >= _SHARE * (acked - unsure)
+
+
+def _is_constant(held: list[int]) -> bool:
+    return max(held) <= (1 + _CHANGE) * min(held) + _CHANGE_MESSAGES
+
+
+def _held(view: View, queues: tuple[Queue, ...], made: _Publishes) -> list[int]:
+    """Return how many messages some queues held in total at each reading."""
+    histories = [[seen.value.messages or 0 for seen in _since(view, queue, made)] for queue in queues]
+    length = min(map(len, histories))
+    return [sum(each) for each in zip(*(history[-length:] for history in histories), strict=True)]
+
+
+def _since(view: View, queue: Queue, made: _Publishes) -> Series[Queue]:
+    """Return the readings of a queue since the first reading of channels."""
+    return tuple(seen for seen in view.history(queue) if seen.at.mono >= made.start - view.thresholds.interval)
 
 
 def _publishes(view: View) -> _Publishes | None:
@@ -105,42 +196,58 @@ def _owner(view: View, connection_name: str | None) -> str | None:
     return (connection.client_name if connection else None) or connection_name
 
 
-def _circle(view: View, queue: Queue, made: _Publishes) -> _Circle | None:
-    """Return how a queue's consumers publish to it, if they do with nearly all that they acknowledge."""
-    limits = view.limits(queue).consumers
-    history = tuple(seen for seen in view.history(queue) if seen.at.mono >= made.start - view.thresholds.interval)
-    links = view.links(queue)
-    own = {_owner(view, link.consumer.connection_name) for link in links}
-    if not links or None in own or len(history) < 2 or span(history) < view.thresholds.early:
+def _circle(view: View, queues: tuple[Queue, ...], consumed: int, made: _Publishes) -> _Circle | None:
+    """Return how the consumers of some queues publish to them, if they do with nearly all that they acknowledge.
+
+    Args:
+        view: the view that is being judged.
+        queues: those that are judged by their acknowledgements first.
+        consumed: how many these are.
+        made: what all clients published.
+    """
+    queue, vhost = queues[0], queues[0].vhost
+    limits, history = view.limits(queue).consumers, _since(view, queues[0], made)
+    own = {_owner(view, link.consumer.connection_name) for each in queues for link in view.links(each)}
+    if not own or None in own or len(history) < 2 or span(history) < view.thresholds.early:
         return None
-    by_own = sum(made.by_owner.get((queue.vhost, each), 0) for each in own)
-    by_others = made.total.get(queue.vhost, 0) - by_own
-    published, acked = delta(history, "publish"), delta(history, *CONSUMED)
+    by_own = made.of(vhost, own)
+    by_others = made.total.get(vhost, 0) - by_own
+    published = sum(delta(_since(view, each, made), "publish") for each in queues)
+    acked = sum(delta(_since(view, each, made), *CONSUMED) for each in queues)
     # Both are refreshed every 5 s, each at its own time.
     unsure = view.limits(queue).queues.loss_skew * (published + by_others) / span(history)
     again = int(min(published - by_others - unsure, by_own))
-    held = [seen.value.messages or 0 for seen in history]
+    held = _held(view, queues, made)
     if min(held) == 0:
-        # Messages that go round never leave the queue empty.
+        # Messages that go round never leave the queues empty.
         return None
     most = max(held)
-    turns = acked >= limits.republish_rounds * max(1, most)
+    # Where they wait between two rounds, the rounds are seen in the queue alone, which is remembered for longer.
+    delayed = len(queues) > consumed
+    watched = delta(view.history(queue), *CONSUMED) if delayed else acked
+    turns = watched >= limits.republish_rounds * consumed * max(1, most)
     quick = acked >= limits.republish_rate * span(history)
     if not quick or not turns or again < _SHARE * (acked - unsure):
         return None
-    return _Circle(history, published, by_others, again, acked, most)
+    return _Circle(queues, consumed, history[0].at, span(history), published, by_others, again, acked, most)
 
 
-def _finding(view: View, queue: Queue, found: _Circle) -> Finding:
-    limits, links, seconds = view.limits(queue).consumers, view.links(queue), _seen(view, queue, found)
+def _finding(view: View, found: _Circle) -> Finding:
+    queue, seconds = found.queues[0], _seen(view, found)
+    limits = view.limits(queue).consumers
+    links = [link for each in found.queues for link in view.links(each)]
     late = seconds >= limits.republish_for
+    others: list[Fact] = [each.name for each in found.queues[1:]]
     return Finding(
         rule=NAME,
         severity=Severity.WARNING if late else Severity.INFO,
         subject=queue_subject(queue),
-        since=found.history[0].at.iso(),
+        since=found.since.iso(),
         facts={
             "queue": queue_facts(queue),
+            "others": others,
+            "delayed": len(found.queues) > found.consumed,
+            "rejected": len(found.queues) > found.consumed and any(each.consumers for each in found.queues[1:]),
             "clients": client_names(links),
             "consumer": process_facts(links[0]),
             "acked": found.acked,
@@ -148,8 +255,8 @@ def _finding(view: View, queue: Queue, found: _Circle) -> Finding:
             "by_others": found.by_others,
             "again": found.again,
             "most": found.most,
-            "rounds": found.acked / max(1, found.most),
-            "over_seconds": span(found.history),
+            "rounds": found.acked / found.consumed / max(1, found.most),
+            "over_seconds": found.over_seconds,
             "warning_after_seconds": limits.republish_for,
         },
         evidence=(
@@ -170,20 +277,20 @@ def _finding(view: View, queue: Queue, found: _Circle) -> Finding:
             ),
             Evidence(key="most", value=found.most, unit=Unit.MESSAGES, source=source("/api/queues", "messages")),
         ),
-        involved=involved_consumers((queue,), links),
+        involved=involved_consumers(found.queues, links),
         certainty=Certainty.LIKELY if late else Certainty.EARLY,
         seen_seconds=seconds,
     )
 
 
-def _seen(view: View, queue: Queue, found: _Circle) -> float:
-    """Return how long the queue has been as quick; queues are remembered for longer than channels."""
-    rate = found.acked / span(found.history)
-    history = view.history(queue)
+def _seen(view: View, found: _Circle) -> float:
+    """Return how long the first queue has been as quick; queues are remembered for longer than channels."""
+    rate = found.acked / found.consumed / found.over_seconds
+    history = view.history(found.queues[0])
     start = len(history) - 1
     while start > 0:
         pair = history[start - 1 : start + 1]
         if delta(pair, *CONSUMED) < 0.5 * rate * span(pair):
             break
         start -= 1
-    return max(span(history[start:]), span(found.history))
+    return max(span(history[start:]), found.over_seconds)

@@ -1,9 +1,11 @@
 """requeue-loop (B06): a consumer requeues messages, gets them again at once, and acknowledges next to nothing.
 
 A consumer that reconnects after a restart causes redeliveries only once, so the share of redeliveries must be high in
-several consecutive intervals. Some applications requeue by design. Where the baseline is known, a queue with more
-than three times as many redeliveries as usual at this hour is reported as information, although most of its messages
-get through. A shovel or federation link that requeues is link-target-refuses.
+several consecutive intervals. A few messages that never succeed may circulate among others that do: there the mean
+number of redeliveries must be high for longer, on channels that stay open. Some applications requeue by design. Where
+the baseline is known, a queue with more than three times as many redeliveries as usual at this hour is reported as
+information, although most of its messages get through. A shovel or federation link that requeues is
+link-target-refuses.
 """
 
 from collections.abc import Iterator
@@ -18,7 +20,12 @@ from diagnosis.rules.cluster._shared.link_flow import circulations
 from diagnosis.rules.consumers._shared.by_totals import RETURNED_BY, none_returned, sole_history
 from diagnosis.rules.consumers._shared.nameless_consumers import nameless
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
-from diagnosis.rules.consumers._shared.redelivery_rounds import REFRESH_SECONDS, deliveries, redelivery_rounds
+from diagnosis.rules.consumers._shared.redelivery_rounds import (
+    REFRESH_SECONDS,
+    deliveries,
+    redelivered_in_between,
+    redelivery_rounds,
+)
 from diagnosis.rules.consumers._shared.sessions import session_evidence, unreported
 from diagnosis.rules.publishers._shared.native_balance import BALANCED, arrivals_unknown, balance, with_returns
 from diagnosis.series import delta, span, steps
@@ -49,8 +56,11 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             continue
         # Report it early only if every reading shows it: after a reconnect, all redeliveries come at once.
         early = redelivery_rounds(view, history, REFRESH_SECONDS)
+        mixed = _mixed(view, queue)
         if span(early) >= limits.early:
             yield _finding(view, queue, early, early=True)
+        elif mixed:
+            yield _finding(view, queue, mixed, mixed=True)
         else:
             yield from _unusual(view, queue)
 
@@ -58,6 +68,22 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 def _counted(view: View, queue: Queue) -> bool:
     """Return whether totals tell what the consumers of a queue returned, over a time in which a loop shows."""
     return span(sole_history(view, queue)) >= 2 * view.thresholds.interval
+
+
+def _mixed(view: View, queue: Queue) -> Series[Queue]:
+    """Return the readings in which a few messages circulated among others that were acknowledged; else empty.
+
+    Messages of a consumer that dies are redelivered, too, but to another channel.
+    """
+    limits = view.limits(queue)
+    rounds = redelivered_in_between(view, view.history(queue), limits.interval)
+    if span(rounds) < limits.consumers.requeue_mixed_for:
+        return ()
+    begin = view.channels_before
+    histories = [view.channel_history(link.channel.name) for link in view.links(queue) if link.channel is not None]
+    lasting = [each for each in histories if begin is not None and each and each[0].at == begin]
+    rate = sum(delta(each, "redeliver") / span(each) for each in lasting if span(each))
+    return rounds if rate >= limits.consumers.requeue_share * delta(rounds, "redeliver") / span(rounds) else ()
 
 
 def _returned(view: View) -> Iterator[Finding]:
@@ -102,10 +128,16 @@ def _above_usual(view: View, history: Series[Queue], seconds: float, band: Band)
 
 
 def _finding(
-    view: View, queue: Queue, rounds: Series[Queue], *, early: bool = False, band: Band | None = None
+    view: View,
+    queue: Queue,
+    rounds: Series[Queue],
+    *,
+    early: bool = False,
+    mixed: bool = False,
+    band: Band | None = None,
 ) -> Finding:
     """Return the finding about a loop or, given the exceeded baseline, about unusually many redeliveries."""
-    seconds = span(rounds)
+    limits, seconds = view.limits(queue).consumers, span(rounds)
     redelivered, acked = delta(rounds, "redeliver"), delta(rounds, "ack")
     requeuing = _requeuing(view, queue)
     native = [link for link in view.links(queue) if link.session]
@@ -130,7 +162,9 @@ def _finding(
             "acked": acked,
             "ready": queue.messages_ready or 0,
             "unacked": queue.messages_unacked or 0,
-            "warning_after_seconds": view.limits(queue).consumers.requeue_for,
+            "mixed": mixed,
+            "mean": redelivered / max(1, acked + (queue.messages or 0)),
+            "warning_after_seconds": limits.requeue_mixed_for if mixed else limits.requeue_for,
             "band_of": usual,
             "amqp10": bool(native or suspects),
             "suspects": suspect_facts(suspects),

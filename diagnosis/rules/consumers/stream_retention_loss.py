@@ -4,6 +4,9 @@ A reader is sent what follows its offset. If that is deleted, it goes on with th
 offset then rises by more than the number of messages that it was sent. Both are known for readers that use the stream
 protocol. Such a jump lands at the begin of the stream, so jumps of readers elsewhere do not count. Chunks of the
 broker's own take an offset each, which is why few missing ones prove nothing.
+
+The broker tells no offset of an AMQP 0-9-1 reader. There a balance proves it: what was published while it read, it was
+sent, is still stored, or is gone. So what was published, less what it was sent and all that is stored, it has missed.
 Source: https://www.rabbitmq.com/docs/streams#retention; seen on 4.0.5 and 4.3.6
 """
 
@@ -17,6 +20,7 @@ from ackscope.snapshot import Queue
 from ackscope.streams import StreamConsumer
 from diagnosis.contract import ConsumerPath, RuleResult, View
 from diagnosis.facts import consumer_facts, queue_facts
+from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.rules.consumers._shared.stream_readers import (
     CONSUMERS,
@@ -27,6 +31,7 @@ from diagnosis.rules.consumers._shared.stream_readers import (
     readers_not_listed,
     sent,
 )
+from diagnosis.series import delta, span, stretch
 from diagnosis.window import Timestamped
 
 NAME = "stream-retention-loss"
@@ -37,16 +42,23 @@ _SHARE = 0.2
 _NEAR = 0.5
 """Minimum distance from the end, as a share of the stream, of a reader that is near its begin."""
 _RECENT = 60.0
+_COUNTERS = source("/api/queues", "message_stats.publish", "message_stats.deliver", "messages")
 
 
 @dataclass(frozen=True, slots=True)
 class _Miss:
-    """A reader that missed messages within the window, and when it missed the last of them."""
+    """A reader that missed messages within the window, and when it missed the last of them.
+
+    Attributes:
+        published, delivered: while an AMQP 0-9-1 reader was there; None for the stream protocol.
+    """
 
     link: ConsumerPath
     missed: int
     first: Instant
     last: Instant
+    published: int | None = None
+    delivered: int | None = None
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -56,6 +68,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if queue.type != "stream" or all(queue.setting(name) is None for name in ("max-age", "max-length-bytes")):
             continue
         found = [miss for link in readers(view, queue) if (miss := _missed(view, queue, link)) is not None]
+        found += [miss for link in view.links(queue) if (miss := _overtaken(view, queue, link)) is not None]
         if found:
             yield _finding(view, queue, found)
 
@@ -84,6 +97,34 @@ def _jump(older: Timestamped[StreamConsumer], newer: Timestamped[StreamConsumer]
     return jump if jump >= max(_LEAST, _SHARE * (after - before)) else 0
 
 
+def _overtaken(view: View, queue: Queue, link: ConsumerPath) -> _Miss | None:
+    """Return what an AMQP 0-9-1 reader has missed at least; None if that is not proven.
+
+    The counters of a stream are those of all its readers, so with several the channel of each has to tell.
+    """
+    if link.channel is None or link.consumer.filtered or queue.messages is None:
+        return None
+    if view.queues_served(link.channel.name) != 1:
+        return None
+    history, reads = view.history(queue), view.channel_history(link.channel.name)
+    alone = queue.consumers == 1 and link.connection is not None
+    begin = view.now.mono - age_seconds(view, link.connection) if alone and link.connection else reads[0].at.mono
+    stored = tuple(seen for seen in history if seen.at.mono >= begin)
+    if alone:
+        # A reader may subscribe long after it connected: it was there once it was sent something.
+        start = next((place for place, pair in enumerate(pairwise(stored)) if delta(pair, "deliver")), len(stored))
+        stored = stretch(stored[start + 1 :], lambda older, _newer: older.value.consumers == 1)
+    if len(stored) < 2 or not span(stored):
+        return None
+    published, delivered = delta(stored, "publish"), delta(stored if alone else reads, "deliver")
+    unsure = view.limits(queue).queues.loss_skew * (published + delivered) / span(stored)
+    most = max(seen.value.messages or 0 for seen in stored)
+    missed = int(published - delivered - most - unsure)
+    if missed < max(_LEAST, _SHARE * published):
+        return None
+    return _Miss(link, missed, stored[0].at, stored[-1].at, published, delivered)
+
+
 def _finding(view: View, queue: Queue, found: list[_Miss]) -> Finding:
     worst = max(found, key=lambda miss: miss.missed)
     last = max(miss.last.mono for miss in found)
@@ -103,6 +144,9 @@ def _finding(view: View, queue: Queue, found: list[_Miss]) -> Finding:
             "max_bytes": queue.setting("max-length-bytes"),
             "recently": view.now.mono - last <= _RECENT,
             "ago_seconds": view.now.mono - last,
+            "balanced": worst.published is not None,
+            "published": worst.published,
+            "delivered": worst.delivered,
         },
         evidence=(
             *(
@@ -110,12 +154,12 @@ def _finding(view: View, queue: Queue, found: list[_Miss]) -> Finding:
                     key="missed",
                     value=miss.missed,
                     unit=Unit.MESSAGES,
-                    source=source(CONSUMERS, "offset", "consumed"),
+                    source=source(CONSUMERS, "offset", "consumed") if miss.published is None else _COUNTERS,
                     facts={"held_by": consumer_facts(miss.link)},
                 )
                 for miss in found[:5]
             ),
-            reader_evidence(worst.link),
+            *([reader_evidence(worst.link)] if worst.link.stream is not None else []),
             Evidence(key="retention", source=source("/api/queues", "arguments", "effective_policy_definition")),
         ),
         involved=involved_consumers((queue,), links),

@@ -1,7 +1,8 @@
-"""delay-target-full: a queue at its length limit loses what expires into it from delay queues.
+"""delay-target-full: a queue at its length limit loses what is dead-lettered into it, from delay queues or by rejects.
 
 Dead letters have no publisher that could be refused: a full classic queue with overflow reject-publish drops them
-silently, and one with drop-head drops its oldest messages. What left the delay queues is compared with what arrived.
+silently, and one with drop-head drops its oldest messages. What left the other queues is compared with what arrived. A
+queue that only stores dead letters may keep the latest few by design, if it drops the oldest.
 """
 
 from collections.abc import Iterator
@@ -9,8 +10,10 @@ from collections.abc import Iterator
 from ackscope.findings import Certainty, Evidence, Finding, Severity, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
+from diagnosis.ledger import ledger, may_settle_unseen
 from diagnosis.memo import per_view
 from diagnosis.routes import Place, dead_letters_to, is_delay
+from diagnosis.rules.publishers._shared.overflow import at_least_once, has_length_limit, level, refuses_when_full
 from diagnosis.rules.queues._shared.message_balance import balance
 from diagnosis.rules.queues._shared.queue import involved_queue, queue_refs, queue_subject, queue_with_policy
 from diagnosis.rules.queues._shared.waits import WaitFlow, gone, skew
@@ -21,14 +24,12 @@ NAME = "delay-target-full"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Judge every queue with a length limit that delay queues lead to, and nothing else does by dead letters."""
-    for place, sources in sorted(per_view(view, _delays_into).items()):
+    """Judge every queue with a length limit into which others dead-letter."""
+    for place, sources in sorted(per_view(view, _sources).items()):
         target = view.queue(*place)
         if target is None or target.type == "stream" or not _full(view, target):
             continue
-        if target.setting("dead-letter-exchange") is not None or not all(
-            WaitFlow.of(view, each).fed_by_publishes() for each in sources
-        ):
+        if target.setting("dead-letter-exchange") is not None or not all(_is_counted(view, each) for each in sources):
             continue
         run = stretch(view.history(target), lambda older, newer: _full(view, older.value) and _full(view, newer.value))
         if span(run) < view.thresholds.early:
@@ -38,36 +39,57 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(view, target, sources, run, *found)
 
 
-def _delays_into(view: View) -> dict[Place, list[Queue]]:
-    """Return by queue the delay queues that lead to it alone; without queues that others dead-letter into as well."""
+def _sources(view: View) -> dict[Place, list[Queue]]:
+    """Return by queue those that dead-letter into it alone; without queues that get others' dead letters as well."""
     found: dict[Place, list[Queue]] = {}
     mixed: set[Place] = set()
     for queue in view.queues:
         reached = dead_letters_to(view, queue) or frozenset()
-        for place in reached - {queue.key}:
-            if is_delay(view, queue):
-                found.setdefault(place, []).append(queue)
-            else:
-                mixed.add(place)
+        others = reached - {queue.key}
+        for place in others:
+            found.setdefault(place, []).append(queue)
+        if len(others) > 1 and not is_delay(view, queue):
+            mixed |= others
     return {place: sources for place, sources in found.items() if place not in mixed}
 
 
+def _is_counted(view: View, queue: Queue) -> bool:
+    """Return whether counters tell what leaves a queue as a dead letter."""
+    if is_delay(view, queue):
+        return WaitFlow.of(view, queue).fed_by_publishes()
+    return not (at_least_once(queue) or may_settle_unseen(view, queue))
+
+
 def _full(view: View, queue: Queue) -> bool:
-    length = queue.setting("max-length")
-    return isinstance(length, int) and (queue.messages_ready or 0) >= view.limits(queue).queues.full_share * length
+    return has_length_limit(queue) and level(queue) >= view.limits(queue).queues.full_share
 
 
 def _lost(view: View, target: Queue, sources: list[Queue], run: Series[Queue]) -> tuple[int, int] | None:
-    """Return how many messages left the delay queues and how many of these were lost; None if none was."""
+    """Return how many messages left the other queues as dead letters, and how many of these were lost; None if none."""
     whole = balance(run)
     # What publishers lose here as well is reported by other rules.
     if whole is None or whole.published:
         return None
-    parts = [_within(view.history(queue), run) for queue in sources]
-    out = sum(max(0, gone(part)) for part in parts)
+    out, unsure = 0, skew(view, target, run)
+    for queue in sources:
+        part = _within(view.history(queue), run)
+        if is_delay(view, queue):
+            left, error = max(0, gone(part)), skew(view, queue, part)
+        else:
+            found = ledger(part, skew=view.limits(queue).queues.loss_skew)
+            if found is None:
+                continue
+            left = found.discarded + found.vanished
+            error = found.discarded_error + found.vanished_error
+        out, unsure = out + left, unsure + error
     lost = out - max(0, whole.rejected - whole.missing)
-    unsure = skew(view, target, run) + sum(skew(view, queue, part) for queue, part in zip(sources, parts, strict=True))
     return (out, lost) if lost >= max(view.limits(target).queues.loss_least, unsure) else None
+
+
+def _severity(view: View, target: Queue, seconds: float, *, rejects: bool, drops_oldest: bool) -> Severity:
+    if rejects and drops_oldest and (not target.consumers or target.setting("overflow") == "drop-head"):
+        return Severity.INFO
+    return Severity.CRITICAL if seconds >= view.limits(target).queues.maxlen_for else Severity.WARNING
 
 
 def _within(history: Series[Queue], run: Series[Queue]) -> Series[Queue]:
@@ -76,21 +98,25 @@ def _within(history: Series[Queue], run: Series[Queue]) -> Series[Queue]:
 
 
 def _finding(view: View, target: Queue, sources: list[Queue], run: Series[Queue], out: int, lost: int) -> Finding:
-    seconds, limit = span(run), view.limits(target).queues.maxlen_for
-    overflow = target.setting("overflow")
+    seconds, rejects = span(run), any(not is_delay(view, each) for each in sources)
+    drops_oldest = not refuses_when_full(target)
+    length = target.setting("max-length")
     counters = source("/api/queues", "message_stats.publish", "message_stats.ack", "messages")
     return Finding(
         rule=NAME,
-        severity=Severity.CRITICAL if seconds >= limit else Severity.WARNING,
+        severity=_severity(view, target, seconds, rejects=rejects, drops_oldest=drops_oldest),
         subject=queue_subject(target),
         since=run[0].at.iso(),
         facts={
             "queue": queue_with_policy(target),
             "ready": target.messages_ready or 0,
-            "max_length": target.setting("max-length"),
-            "longer_limit": 10 * int(target.setting("max-length")),
+            "max_length": length if isinstance(length, int) else None,
+            "max_length_bytes": target.setting("max-length-bytes"),
+            "ready_bytes": target.message_bytes_ready,
+            "longer_limit": 10 * length if isinstance(length, int) else None,
             "limit_is_argument": "x-max-length" in target.arguments,
-            "drops_oldest": not (isinstance(overflow, str) and overflow.startswith("reject-publish")),
+            "drops_oldest": drops_oldest,
+            "rejects": rejects,
             "consumers": target.consumers or 0,
             "delay_queues": [each.name for each in sources],
             "expired": out,

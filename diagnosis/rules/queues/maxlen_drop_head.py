@@ -19,6 +19,7 @@ from diagnosis.rules.queues._shared.message_balance import (
     balance,
     balance_evidence,
     balance_facts,
+    lasts,
     losing_run,
 )
 from diagnosis.rules.queues._shared.queue import (
@@ -82,9 +83,9 @@ def _since_it_is_known(view: View, queue: Queue, share: float) -> tuple[Series[Q
     return losing(history, lambda each: each.vanished, found.vanished), replace(whole, stored=whole.stored + purged)
 
 
-def _severity(view: View, queue: Queue, run: Series[Queue], *, ended: bool) -> Severity:
+def _severity(view: View, queue: Queue, run: Series[Queue], seconds: float, *, ended: bool) -> Severity:
     """Return the severity; a queue without consumers or with configured drop-head may hold the newest few by design."""
-    seconds, share = span(run), view.limits(queue).queues.full_share
+    share = view.limits(queue).queues.full_share
     consumed = any(seen.value.consumers for seen in run if _full(share, seen.value)) if ended else queue.consumers
     if not consumed or seconds < view.limits(queue).queues.maxlen_for:
         return Severity.INFO
@@ -93,8 +94,9 @@ def _severity(view: View, queue: Queue, run: Series[Queue], *, ended: bool) -> S
 
 
 def _finding(view: View, queue: Queue, run: Series[Queue], found: MessageBalance, *, ended: bool) -> Finding:
-    seconds, limit = span(run), view.limits(queue).queues.maxlen_for
-    severity = _severity(view, queue, run, ended=ended)
+    limit = view.limits(queue).queues.maxlen_for
+    seconds = span(run) if ended else lasts(run, found)
+    severity = _severity(view, queue, run, seconds, ended=ended)
     return Finding(
         rule=NAME,
         severity=severity,

@@ -14,6 +14,7 @@ from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
 from diagnosis.hold_time import may_hold
 from diagnosis.purpose import CONSUMED
+from diagnosis.rules.consumers._shared.objects import admits_only_one
 from diagnosis.rules.queues._shared.message_balance import latest_run
 from diagnosis.rules.queues._shared.queue import certainty, involved_queue, queue_subject
 from diagnosis.series import delta, last, span
@@ -134,7 +135,7 @@ def _finding(view: View, growth: QueueGrowth) -> Finding:
         severity=severity,
         subject=queue_subject(queue),
         since=growth.run[0].at.iso(),
-        facts=_facts(growth, limit, seconds),
+        facts=_facts(growth, limit, seconds) | {"only_one": admits_only_one(queue, view.links(queue))},
         certainty=certainty(severity, seconds, limit),
         seen_seconds=seconds,
         evidence=(

@@ -1,9 +1,10 @@
 """ttl-expiry-loss (C04): messages expire before a consumer gets to them; the queue looks empty and healthy.
 
 A delay queue (dead-letter exchange, never consumed) does so by design. A queue that had a consumer is no delay queue,
-whatever its settings: since the consumer left, its messages expire unprocessed. Messages that consumers reject do not
-count as expired, because the balance excludes delivered messages. The API does not show a message's own `expiration`;
-without a TTL of the queue, messages that keep leaving a queue without a consumer can only expire by their own.
+whatever its settings: since the consumer left, its messages expire unprocessed. One that was never consumed may hold
+what is recent on purpose, unless its TTL is next to nothing. Messages that consumers reject do not count as expired,
+because the balance excludes delivered messages. The API does not show a message's own `expiration`; without a TTL of
+the queue, messages that keep leaving a queue without a consumer can only expire by their own.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,6 +21,7 @@ from diagnosis.rules.queues._shared.message_balance import (
     MessageBalance,
     balance_evidence,
     balance_facts,
+    lasts,
     losing_run,
 )
 from diagnosis.rules.queues._shared.queue import (
@@ -34,6 +36,9 @@ from diagnosis.series import count, delta, span, stretch
 from diagnosis.window import Series, Timestamped
 
 NAME = "ttl-expiry-loss"
+
+_NO_TIME = 100
+"""Milliseconds of a TTL that is no time: such a queue hands a message to a consumer at once, or drops it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,19 +122,26 @@ def _at_length_limit(view: View, queue: Queue) -> bool:
 
 
 def _severity(view: View, queue: Queue, expiry: Expiry) -> Severity:
-    limits, seconds = view.limits(queue).queues, span(expiry.run)
+    limits, seconds = view.limits(queue).queues, lasts(expiry.run, expiry.balance)
     much = expiry.balance.lost >= limits.expiry_much_share * expiry.balance.published
     if queue.consumers:
         soon = much and seconds >= limits.expiry_much_for
         return Severity.WARNING if soon or seconds >= limits.expiry_for else Severity.INFO
-    if not expiry.worked:
-        return Severity.INFO
     lost = expiry.targets is not None and not expiry.targets
+    if not expiry.worked:
+        certain = lost and _keeps_nothing(queue) and seconds >= limits.expiry_much_for
+        return Severity.WARNING if certain else Severity.INFO
     return Severity.CRITICAL if lost and seconds >= limits.expiry_much_for else Severity.WARNING
 
 
+def _keeps_nothing(queue: Queue) -> bool:
+    """Return whether a message expires before anybody could look at it: what no consumer is ready for is lost."""
+    ttl = queue.setting("message-ttl")
+    return isinstance(ttl, int) and ttl <= _NO_TIME
+
+
 def _finding(view: View, queue: Queue, expiry: Expiry) -> Finding:
-    limits, seconds = view.limits(queue).queues, span(expiry.run)
+    limits, seconds = view.limits(queue).queues, lasts(expiry.run, expiry.balance)
     severity = _severity(view, queue, expiry)
     ttl = queue.setting("message-ttl")
     ttl = ttl if isinstance(ttl, int) else None
@@ -151,6 +163,7 @@ def _finding(view: View, queue: Queue, expiry: Expiry) -> Finding:
             "ready": queue.messages_ready or 0,
             "consumers": queue.consumers or 0,
             "worked": expiry.worked,
+            "keeps_nothing": _keeps_nothing(queue),
             "consumer_left": consumer_left,
             "without_consumer_seconds": span(expiry.alone),
             "consumed_total": count(queue.stats, *CONSUMED),

@@ -1,7 +1,33 @@
 """`/api/consumers`."""
 
+from typing import Any
+
 from ackscope.snapshot import Consumer
-from exporter.broker.fields import Field, FieldTable, Gaps, Version, count, flag, if_set, name, objects, read, text
+from exporter.broker.fields import (
+    Field,
+    FieldTable,
+    Gaps,
+    Version,
+    count,
+    flag,
+    if_set,
+    mapping,
+    name,
+    objects,
+    read,
+    text,
+    whole,
+)
+
+
+def _priority(arguments: Any) -> int | None:
+    value = mapping(arguments).get("x-priority")
+    return None if value is None else whole(value)
+
+
+def _is_filtered(arguments: Any) -> bool:
+    return "x-stream-filter" in mapping(arguments)
+
 
 _FIELDS = FieldTable(
     Field("tag", "consumer_tag", name, required=True),
@@ -20,6 +46,8 @@ _FIELDS = FieldTable(
     Field("active", "", flag),
     Field("activity_status", "", text),
     Field("consumer_timeout_ms", "consumer_timeout", if_set(count)),
+    Field("priority", "arguments", _priority),
+    Field("filtered", "arguments", _is_filtered),
 )
 
 _IDENTITY = ("tag", "vhost", "queue")

@@ -11,6 +11,7 @@ from lab.faults.cluster.shovels import PLUGINS, shovel
 from lab.faults.fault import Fault, FaultSpec
 
 HEADERS, NAMED, MOVED = "fault.headers-never-match", "fault.queue-name-wrong", "fault.shovel-routes-nowhere"
+ALTERNATE, ONWARD = "fault.alternate-loses", "fault.bound-to-dead-end"
 
 
 def _publish(fault: Fault, name: str, rate: float, exchange: str, key: str, **properties: Any) -> None:
@@ -23,9 +24,11 @@ def _publish(fault: Fault, name: str, rate: float, exchange: str, key: str, **pr
             fault.announce()
 
 
-def _exchange(fault: Fault, name: str, kind: str) -> None:
+def _exchange(fault: Fault, name: str, kind: str, **arguments: str) -> None:
     with fault.briefly(f"{name}.setup") as channel:
-        channel.exchange_declare(name, kind, durable=True)
+        channel.exchange_declare(
+            name, kind, durable=True, arguments={key.replace("_", "-"): value for key, value in arguments.items()}
+        )
         fault.later(lambda: _delete(fault, name))
 
 
@@ -45,6 +48,25 @@ def _wrong_type(fault: Fault) -> None:
 def _wrong_name(fault: Fault) -> None:
     fault.make_queue(NAMED)
     _publish(fault, NAMED, 9.0, "", f"{NAMED}s")
+
+
+def _to_alternate(fault: Fault) -> None:
+    """Its queue is bound to the alternate exchange by another key than the messages have."""
+    rest = f"{ALTERNATE}.rest"
+    fault.make_queue(rest)
+    _exchange(fault, rest, "direct")
+    _exchange(fault, ALTERNATE, "topic", alternate_exchange=rest)
+    with fault.briefly(f"{ALTERNATE}.bind") as channel:
+        channel.queue_bind(rest, rest, rest)
+    _publish(fault, ALTERNATE, 12.0, ALTERNATE, "session.renewed")
+
+
+def _to_dead_end(fault: Fault) -> None:
+    _exchange(fault, f"{ONWARD}.next", "fanout")
+    _exchange(fault, ONWARD, "fanout")
+    with fault.briefly(f"{ONWARD}.bind") as channel:
+        channel.exchange_bind(f"{ONWARD}.next", ONWARD)
+    _publish(fault, ONWARD, 7.0, ONWARD, "")
 
 
 def _by_shovel(fault: Fault) -> None:
@@ -77,5 +99,21 @@ SPECS = (
         subject=Subject(kind="exchange", name=MOVED),
         inject=_by_shovel,
         extra=PLUGINS,
+    ),
+    FaultSpec(
+        name="alternate-loses",
+        rule="pub-unroutable-dropped",
+        summary="an alternate exchange has a queue, bound by another key: what should be kept is lost",
+        subject=Subject(kind="exchange", name=ALTERNATE),
+        inject=_to_alternate,
+        client="fault-alternate-loses-publisher",
+    ),
+    FaultSpec(
+        name="bound-to-dead-end",
+        rule="pub-unroutable-dropped",
+        summary="an exchange is bound to another exchange, to which no queue is bound",
+        subject=Subject(kind="exchange", name=ONWARD),
+        inject=_to_dead_end,
+        client="fault-bound-to-dead-end-publisher",
     ),
 )

@@ -37,6 +37,7 @@ from lab.faults.queues import (
 FAULTS: tuple[FaultSpec, ...] = (
     maxlen_drop_head.SPEC,
     ttl_expiry_loss.SPEC,
+    ttl_expiry_loss.OF_ZERO,
     dlx_missing.SPEC,
     dlx_missing.KEEPS_KEY,
     dlq_filling.SPEC,
@@ -62,6 +63,7 @@ FAULTS: tuple[FaultSpec, ...] = (
     delay_queue_blocked.SPEC,
     delay_queue_cycle.SPEC,
     delay_target_full.SPEC,
+    delay_target_full.REJECTED,
     work_queue_expires.SPEC,
     queue_expired.SPEC,
     queue_deleted.SPEC,

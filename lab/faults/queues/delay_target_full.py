@@ -1,4 +1,4 @@
-"""delay-target-full: eight messages a second expire into a full queue whose consumer acks one a second.
+"""delay-target-full: eight messages a second expire into a full queue, or a consumer rejects four into another one.
 
 Source: https://www.rabbitmq.com/docs/maxlength#overflow-behaviour
 """
@@ -6,10 +6,11 @@ Source: https://www.rabbitmq.com/docs/maxlength#overflow-behaviour
 from ackscope.findings import Subject
 from lab.amqp import publish
 from lab.faults.fault import Fault, FaultSpec
-from lab.faults.queues.clients import reader, writer
+from lab.faults.queues.clients import reader, reject_half, writer
 
 QUEUE = "fault.delay-target-full"
 DELAY = "fault.delay-target-full.wait"
+REFUSED = "fault.dead-letters-refused"
 _RATE, _TTL_MS, _LIMIT, _PROOF = 8.0, 1000, 20, 60
 
 
@@ -26,6 +27,12 @@ def inject(fault: Fault) -> None:
             fault.announce()
 
 
+def _reject(fault: Fault) -> None:
+    """Let a consumer reject every other message, when the queue for its dead letters is full and refuses them."""
+    limit: dict[str, object] = {"x-max-length": _LIMIT, "x-overflow": "reject-publish"}
+    reject_half(fault, f"{REFUSED}.work", REFUSED, limit, rate=_RATE, proof=_PROOF)
+
+
 SPEC = FaultSpec(
     name="delay-target-full",
     rule="delay-target-full",
@@ -33,4 +40,13 @@ SPEC = FaultSpec(
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
     also=("pub-nacked-overflow", "slow-consumer", "prefetch-too-small"),
+)
+
+REJECTED = FaultSpec(
+    name="dead-letters-refused",
+    rule="delay-target-full",
+    summary="a consumer rejects every other message, and the queue for its dead letters is full and refuses them",
+    subject=Subject(kind="queue", name=REFUSED),
+    inject=_reject,
+    also=("pub-nacked-overflow",),
 )

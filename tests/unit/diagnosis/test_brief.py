@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from ackscope.findings import Certainty, Severity, exit_code
-from diagnosis.brief import diagnose_briefly, unsettled
+from diagnosis.brief import diagnose_briefly, may_be_losing, unsettled
 from diagnosis.engine import diagnose
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.pictures import (
@@ -53,6 +53,35 @@ def test_an_outage_is_a_warning_at_the_first_look():
     finding = only(one_look(without_consumer(backlog=20 * 600)))
 
     assert ("no-consumer", "warning", None) == (finding.rule, finding.severity, finding.if_it_lasts)
+
+
+def test_an_observation_goes_on_only_for_what_would_be_worse():
+    """A critical finding is reported at once: whatever else may become a warning does not change the exit code."""
+    early = replace(only(one_look(without_consumer(backlog=100))), if_it_lasts=Severity.WARNING)
+    alone = one_look(without_consumer(backlog=100))
+    both = replace(alone, findings=(replace(early, severity=Severity.CRITICAL, if_it_lasts=None), early))
+
+    assert [early.rule] == [each.rule for each in unsettled(replace(alone, findings=(early,)), 300.0)]
+    assert [] == unsettled(both, 300.0)
+    worse = replace(early, if_it_lasts=Severity.CRITICAL)
+    settled = replace(early, severity=Severity.WARNING, if_it_lasts=None)
+    assert [worse] == unsettled(replace(alone, findings=(settled, worse)), 300.0)
+
+
+def passing(t, *, lost=0.0, skew=0.0, rate=8.0):
+    """A queue whose consumer takes what is not lost; its counters may be ahead of its length by some seconds."""
+    published, acked = int(rate * (t + skew)), int((rate - lost) * t)
+    counters = stats(publish=published, deliver=acked, ack=acked)
+    return {"queues": (queue("orders", messages_ready=0, stats=counters),)}
+
+
+def test_an_observation_goes_on_where_messages_may_be_missing():
+    """Two readings of counters prove no loss, because they differ in age; the difference of age does not grow."""
+    windows = [film(lambda t, lost=lost: passing(t, lost=lost), until=6, every=6) for lost in (0.0, 5.0)]
+
+    assert [False, True] == [may_be_losing(window, window.latest.taken) for window in windows]
+    ahead = [film(lambda t: passing(t, skew=4.0 * (t > 0)), until=until, every=6) for until in (6, 24)]
+    assert [True, False] == [may_be_losing(window, window.latest.taken) for window in ahead]
 
 
 @pytest.mark.parametrize("backlog", [100, 3000, 3700, 20_000])

@@ -76,6 +76,34 @@ def test_what_only_resembles_a_loop_is_no_finding(change):
     assert "requeue-loop" not in [rule for rule, _, _ in found(look(film(lambda t: loop(t, **change), until=60)))]
 
 
+def test_a_few_messages_circulate_among_others_that_are_acknowledged():
+    """Four redeliveries for each acknowledgement, for a minute: no message needs that many attempts on average."""
+    early, late = (look(film(lambda t: loop(t, acked=4.0, published=4.0, rate=16.0), until=t)) for t in (40, 70))
+
+    finding = only(late)
+    assert ("requeue-loop", "warning", "orders") == (finding.rule, finding.severity, finding.subject.name)
+    assert (True, ["billing"]) == (finding.facts["mixed"], finding.facts["clients"])
+    assert "The other messages get through" in render(finding, Cluster()).cause
+    assert [] == [each for each in found(early) if each[1] != "info"]
+
+
+def test_messages_of_consumers_that_die_do_not_circulate_on_one_channel():
+    """They are redelivered to another channel each time: the consumer does not requeue them."""
+
+    def frame(t):
+        picture = loop(t, acked=4.0, published=4.0, rate=16.0)
+        name = f"10.0.0.7:{50000 + int(t // 10)} -> 10.0.0.1:5672"
+        new = stats(redeliver=int(16 * (t % 10)), deliver=int(20 * (t % 10)), ack=int(4 * (t % 10)))
+        return {
+            **picture,
+            "consumers": (consumer(prefetch_count=1, channel_name=f"{name} (1)", connection_name=name),),
+            "channels": (channel(name=f"{name} (1)", connection_name=name, messages_unacked=1, stats=new),),
+            "connections": (connection(name=name),),
+        }
+
+    assert "requeue-loop" not in [rule for rule, _, _ in found(look(film(frame, until=90)))]
+
+
 def test_a_loop_that_ended_is_not_repeated():
     """The counters stay high, but no longer rise."""
     window = film(lambda t: loop(t, end=40), until=60)

@@ -12,7 +12,16 @@ from diagnosis.series import span
 from diagnosis.window import Series
 
 _FROM_COUNTERS = (
-    *("max_priority", "consumers_needed", "prefetch", "prefetch_total", "unacked", "publish_rate", "ack_rate"),
+    *(
+        "max_priority",
+        "only_one",
+        "consumers_needed",
+        "prefetch",
+        "prefetch_total",
+        "unacked",
+        "publish_rate",
+        "ack_rate",
+    ),
     *("hold_seconds", "seconds_per_message", "backlog_seconds", "round_trip_seconds", "compared", "lag"),
 )
 """Facts of that page that are None unless a protocol gives them."""

@@ -11,7 +11,7 @@ from diagnosis.contract import ConsumerPath, View
 from diagnosis.facts import consumer_facts, queue_facts
 from diagnosis.hold_time import HoldTime, RoundTrip, hold_time, may_hold, prefetch, round_trip
 from diagnosis.memo import per_view
-from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
+from diagnosis.rules.consumers._shared.objects import admits_only_one, client_names, involved_consumers, queue_subject
 from diagnosis.rules.consumers._shared.sessions import SETTLED_BY, counted_history, may_take, session_evidence
 from diagnosis.rules.consumers._shared.standstill import ready
 from diagnosis.rules.publishers._shared.native_balance import balance, with_returns
@@ -184,6 +184,7 @@ def saturation_finding(rule: str, found: SaturatedQueue, facts: Facts) -> Findin
         "clients": client_names(found.links),
         "consumers": len(found.links),
         "consumers_needed": ceil(len(found.links) * work.publish_rate / work.ack_rate),
+        "only_one": admits_only_one(queue, found.links),
         "prefetch": found.prefetch,
         "prefetch_total": found.prefetch_total,
         "ready": queue.messages_ready or 0,

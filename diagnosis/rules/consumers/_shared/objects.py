@@ -57,3 +57,10 @@ def involved_consumers(queues: Iterable[Queue], links: Iterable[ConsumerPath]) -
 
 def _distinct(names: Iterable[str | None]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name))
+
+
+def admits_only_one(queue: Queue, links: Iterable[ConsumerPath]) -> str | None:
+    """Return why more consumers would get no message: `single_active` or `exclusive`; None if they would get some."""
+    if queue.setting("single-active-consumer"):
+        return "single_active"
+    return "exclusive" if any(link.consumer.exclusive for link in links) else None

@@ -1,8 +1,14 @@
-"""Messages that circulate between a queue and its consumers: redelivered again and again, and hardly acknowledged."""
+"""Messages that circulate between a queue and its consumers: redelivered again and again, and hardly acknowledged.
+
+Where other messages are acknowledged meanwhile, the mean decides: of the messages that a queue acknowledged and holds,
+each was redelivered so many times. A message that succeeds at its second attempt is redelivered once.
+"""
+
+from collections.abc import Callable
 
 from ackscope.snapshot import Queue
 from diagnosis.contract import View
-from diagnosis.series import count, delta, steps
+from diagnosis.series import count, delta, span, steps
 from diagnosis.window import Series, Timestamped
 
 REFRESH_SECONDS = 4.0
@@ -11,9 +17,35 @@ REFRESH_SECONDS = 4.0
 
 def redelivery_rounds(view: View, history: Series[Queue], seconds: float) -> Series[Queue]:
     """Return the latest readings, at least `seconds` apart, with messages circulating between each pair; else empty."""
+    return _latest(history, seconds, lambda older, newer: _circulates(view, older, newer))
+
+
+def redelivered_in_between(view: View, history: Series[Queue], seconds: float) -> Series[Queue]:
+    """Return the latest readings with messages circulating while others are acknowledged between each pair; else empty.
+
+    A pair with fewer redeliveries ends them only if it is not made up for by the rest: attempts come in bursts.
+    """
+    found = _latest(history, seconds, lambda older, newer: delta((older, newer), "redeliver") > 0)
+    if len(found) < 2:
+        return ()
+    limits, newest = view.limits(found[-1].value), found[-1].value
+    redelivered, acked, delivered = delta(found, "redeliver"), delta(found, "ack"), _delivered(found[0], found[-1])
+    held = max(seen.value.messages or 0 for seen in found)
+    enough = (
+        redelivered > limits.consumers.requeue_share * delivered
+        and redelivered > limits.consumers.requeue_rate * span(found)
+        and redelivered >= limits.consumers.requeue_mean * (acked + held)
+    )
+    return found if enough and newest.consumers else ()
+
+
+def _latest(
+    history: Series[Queue], seconds: float, holds: Callable[[Timestamped[Queue], Timestamped[Queue]], bool]
+) -> Series[Queue]:
+    """Return the latest readings, at least `seconds` apart, between each pair of which something holds."""
     found: list[Timestamped[Queue]] = []
     for older, newer in reversed(steps(history, seconds)):
-        if not _circulates(view, older, newer):
+        if not holds(older, newer):
             break
         found = [older, *(found or [newer])]
     return tuple(found)
@@ -24,10 +56,14 @@ def deliveries(queue: Queue) -> int:
     return queue.stats.deliver_get or count(queue.stats, "deliver", "deliver_no_ack", "get", "get_no_ack")
 
 
+def _delivered(older: Timestamped[Queue], newer: Timestamped[Queue]) -> int:
+    return deliveries(newer.value) - deliveries(older.value)
+
+
 def _circulates(view: View, older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
     limits = view.limits(newer.value)
     redelivered, acked = delta((older, newer), "redeliver"), delta((older, newer), "ack")
-    delivered = deliveries(newer.value) - deliveries(older.value)
+    delivered = _delivered(older, newer)
     return (
         delivered > 0
         and redelivered / delivered > limits.consumers.requeue_share

@@ -1,7 +1,8 @@
 """Finds unroutable messages: channel counters show who published them, exchange counters where they were lost.
 
 Counters of channels distinguish dropped from returned messages. Exchanges count only messages in and out, and are read
-every 15 s. A message that an alternate exchange takes counts as out (seen on 3.10.8 and 4.3.6).
+every 15 s. A message that an alternate exchange routes to a queue counts as out. One that it cannot route either does
+not, and is lost (seen on 3.10.8 and 4.3.6).
 
 One loss belongs to one exchange. Our own probes lose messages at the default exchange, and where many messages pass,
 the difference of its two counters is in part noise. What publishers lose is therefore assigned to the other exchanges
@@ -227,12 +228,7 @@ def _lossy_exchanges(view: View, vhost: str, rates: dict[str, list[float]]) -> l
     min_rate = _SIMILAR * min(rate for group in rates.values() for rate in group)
     found = []
     for exchange in view.exchanges:
-        if (
-            exchange.vhost != vhost
-            or not exchange.stats.publish_in
-            or exchange.internal
-            or alternate_of(view, exchange)
-        ):
+        if exchange.vhost != vhost or not exchange.stats.publish_in or exchange.internal:
             continue
         history = per_view(view, _histories)[exchange.key]
         recent = last(history, view.thresholds.interval)

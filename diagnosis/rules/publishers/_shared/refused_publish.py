@@ -17,6 +17,8 @@ from diagnosis.rules.clients._shared.refusals import access_words, refusal
 NONE_PER_CYCLE = 1 / 3
 # Bytes of the frames of a publish with an empty exchange name and key, with its channel opened and closed.
 _FRAME_BYTES = 72
+FAST_REPLY = "PRECONDITION_FAILED - fast reply consumer does not exist"
+"""The error of a request over direct reply-to whose channel does not consume from it. It counts no publish, either."""
 _TOO_LARGE = "PRECONDITION_FAILED - message size  is larger than configured max size "
 # Digits of both sizes in that text together.
 _DIGITS = range(12, 23)
@@ -100,6 +102,7 @@ def refused_finding(view: View, rule: str, each: RefusedPublish, exchanges: tupl
             "disappeared_exchanges": list(each.disappeared),
             "refused_exchanges": forbidden,
             "topic": bool(each.topics),
+            "fast_reply": each.error_bytes == len(FAST_REPLY) and not each.disappeared,
             "warning_after_seconds": warning_after,
         },
         evidence=(

@@ -2,7 +2,8 @@
 
 Some exchanges need no subscriber, so what they drop may be intended. It is not where something shows that a queue was
 meant: the exchange used to route; a publisher loses all that it sends to a queue by its name; queues are bound, and no
-message of any publisher matches; or a shovel took the messages from a queue, which has deleted them.
+message of any publisher matches; a shovel took the messages from a queue, which has deleted them; or an alternate
+exchange should take what no binding matches, and loses it too; or a publisher gets all that it publishes back.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,14 +21,19 @@ from ackscope.findings import (
     Unit,
     source,
 )
+from ackscope.topology import Binding
 from diagnosis.contract import RuleResult, View
+from diagnosis.routes import targets
+from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.cluster._shared.link_flow import SHOVEL
 from diagnosis.rules.publishers._shared.lossy_exchanges import (
     DELAYED,
+    RETURNED,
     SAME_RATE,
     LossyExchange,
     Routing,
     UnroutablePublishers,
+    alternate_of,
     by_design,
     unroutable_publishers,
 )
@@ -39,7 +45,7 @@ from diagnosis.rules.publishers._shared.publishers import (
     involved_publishers,
     listed,
 )
-from diagnosis.series import span
+from diagnosis.series import count, span
 from diagnosis.thresholds.publishers import PublisherThresholds
 
 SUBSCRIPTION_TYPES = ("fanout", "topic", "headers")
@@ -60,6 +66,10 @@ class Loss:
         losers: clients that lose all that they publish.
         shovels: shovels whose messages it loses.
         bindings: bindings from the exchange; None if unknown.
+        dead_ends: the exchanges that its bindings lead to, if no queue is behind any of them.
+        alternate: its alternate exchange; None without one.
+        returned: its publishers set `mandatory` and get the messages back.
+        seconds: for how long at least it has lost messages: as observed, or by the counters of its publishers.
     """
 
     lossy: LossyExchange
@@ -67,11 +77,15 @@ class Loss:
     losers: tuple[str, ...]
     shovels: tuple[str, ...]
     bindings: int | None
+    dead_ends: tuple[str, ...]
+    alternate: str | None
+    returned: bool
+    seconds: float
 
     @property
     def meant(self) -> bool:
         """Whether something shows that the messages were meant for a queue, although none was ever reached."""
-        if self.shovels:
+        if self.shovels or self.alternate is not None or (self.returned and self.losers):
             return True
         if not self.lossy.exchange.name:
             return bool(self.losers)
@@ -79,7 +93,7 @@ class Loss:
 
     def warning_after(self, limits: PublisherThresholds) -> float:
         """Return after how many seconds it is urgent."""
-        if self.lossy.routing is Routing.STOPPED or self.shovels:
+        if self.lossy.routing is Routing.STOPPED or self.shovels or self.alternate is not None:
             return limits.unroutable_after
         if self.lossy.exchange.type == "topic" and self.meant:
             return max(limits.unroutable_long, _LONG_SEEN)
@@ -105,7 +119,7 @@ def evaluate_unroutable(view: View, rule: str, counter: str, worst: Severity) ->
             if reason:
                 yield Suppressed(rule=rule, subject=_subject(lossy), reason=reason)
             else:
-                yield _finding(view, rule, counter, worst, _loss(view, group, lossy))
+                yield _finding(view, rule, counter, worst, _loss(view, counter, group, lossy))
 
 
 def _harmless(view: View, lossy: LossyExchange) -> str | None:
@@ -114,7 +128,7 @@ def _harmless(view: View, lossy: LossyExchange) -> str | None:
     return "by_design" if by_design(view, lossy.exchange) else None
 
 
-def _loss(view: View, group: UnroutablePublishers, lossy: LossyExchange) -> Loss:
+def _loss(view: View, counter: str, group: UnroutablePublishers, lossy: LossyExchange) -> Loss:
     exchange = lossy.exchange
     found = tuple(each for each in group.publishers if not _goes_elsewhere(view, lossy, each))
     if not exchange.name:
@@ -125,22 +139,78 @@ def _loss(view: View, group: UnroutablePublishers, lossy: LossyExchange) -> Loss
         # Leave out the publishers of other exchanges, if the rest accounts for the loss.
         near = tuple(each for each in found if each.rate <= (1 + SAME_RATE) * lossy.rate)
         same = tuple(each for each in near if _is_similar(each, lossy))
-        found = same if len(same) == 1 else near or found
+        # Of two that lose alike, only one may publish as much as the exchange receives.
+        whole = tuple(each for each in same if _publishes_all(view, each, lossy))
+        same = whole if len(whole) == 1 else same
+        found = same or near or found
     losers = [each for each in found if each.published >= _ALL * increase(view, each.history, "publish")]
     bindings = None
     if view.bindings is not None:
-        bindings = sum(each.vhost == exchange.vhost and each.source == exchange.name for each in view.bindings)
+        bindings = [each for each in view.bindings if each.vhost == exchange.vhost and each.source == exchange.name]
     return Loss(
         lossy=lossy,
         publishers=found,
         losers=tuple(clients(losers)),
         shovels=_shovels(view, lossy, losers),
-        bindings=bindings,
+        bindings=None if bindings is None else len(bindings),
+        dead_ends=_dead_ends(view, bindings or []),
+        alternate=alternate_of(view, exchange),
+        returned=counter == RETURNED,
+        seconds=max(span(lossy.lossy), _lasted(view, counter, lossy, found) if len(group.exchanges) == 1 else 0.0),
     )
+
+
+def _lasted(view: View, counter: str, lossy: LossyExchange, publishers: Sequence[ActivePublisher]) -> float:
+    """Return for how long the present rate explains what publishers have lost since they opened their channels.
+
+    They have not lost messages for longer than they are connected. Where the exchange was seen to route everything
+    before, they may have lost the others at an earlier time.
+    """
+    if lossy.routed_before:
+        return 0.0
+    lost = sum(count(each.channel.stats, counter) for each in publishers)
+    ages = [age_seconds(view, each.connection) for each in publishers if each.connection is not None]
+    return min(lost / lossy.rate, max(ages)) if lossy.rate > 0 and ages else 0.0
+
+
+def _dead_ends(view: View, bindings: list[Binding]) -> tuple[str, ...]:
+    """Return the exchanges to which bindings lead; () if one leads to a queue, or may do so through other exchanges."""
+    if any(
+        each.destination_type != "exchange" or targets(view, each.vhost, each.destination, None) != frozenset()
+        for each in bindings
+    ):
+        return ()
+    return tuple(sorted({each.destination for each in bindings}))
+
+
+def _also_consume(view: View, loss: Loss) -> bool:
+    """Return whether those that lose all they publish consume on the same channel: their messages may be replies."""
+    losing = [each for each in loss.publishers if each.client in loss.losers]
+    return bool(losing) and all(view.queues_served(each.channel.name) for each in losing)
+
+
+def _alternate_facts(view: View, loss: Loss) -> dict[str, Fact]:
+    """Return the alternate exchange as facts; `alternate_type` is None if it does not exist or is unknown."""
+    vhost, name = loss.lossy.exchange.vhost, loss.alternate
+    found = next((each for each in view.exchanges if each.key == (vhost, name)), None)
+    empty = found is not None and name is not None and targets(view, vhost, name, None) == frozenset()
+    return {
+        "alternate": name,
+        "alternate_missing": name is not None and found is None,
+        "alternate_type": found.type if found is not None else None,
+        "alternate_empty": empty,
+    }
 
 
 def _is_similar(publisher: ActivePublisher, lossy: LossyExchange) -> bool:
     return abs(publisher.rate - lossy.rate) <= SAME_RATE * lossy.rate
+
+
+def _publishes_all(view: View, publisher: ActivePublisher, lossy: LossyExchange) -> bool:
+    """Return whether a publisher publishes as many messages as an exchange receives."""
+    received = lossy.received / max(span(lossy.recent), 1.0)
+    published = increase(view, publisher.history, "publish") / max(publisher.seconds, 1.0)
+    return abs(published - received) <= SAME_RATE * max(received, published)
 
 
 def _goes_elsewhere(view: View, lossy: LossyExchange, publisher: ActivePublisher) -> bool:
@@ -164,10 +234,10 @@ def _shovels(view: View, lossy: LossyExchange, losers: Sequence[ActivePublisher]
 
 def _severity(view: View, worst: Severity, loss: Loss) -> Severity:
     """Return the severity by the exchange's earlier routing, its type, and the duration of the loss."""
-    limits, lossy, seconds = view.thresholds.publishers, loss.lossy, span(loss.lossy.lossy)
+    limits, lossy, seconds = view.thresholds.publishers, loss.lossy, loss.seconds
     subscription = lossy.exchange.type in SUBSCRIPTION_TYPES
-    if loss.shovels:
-        return worst if seconds >= limits.unroutable_after else Severity.INFO
+    if loss.shovels or loss.alternate is not None:
+        return worst if seconds >= limits.unroutable_after and lossy.rate > limits.unroutable_rate else Severity.INFO
     if lossy.routing is Routing.STOPPED:
         if seconds < limits.unroutable_after:
             return Severity.INFO
@@ -187,7 +257,7 @@ def _subject(lossy: LossyExchange) -> Subject:
 
 def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -> Finding:
     lossy = loss.lossy
-    exchange, seconds = lossy.exchange, span(lossy.lossy)
+    exchange, seconds = lossy.exchange, loss.seconds
     severity = _severity(view, worst, loss)
     stopped = lossy.routing is Routing.STOPPED
     warning_after = loss.warning_after(view.thresholds.publishers)
@@ -206,6 +276,9 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
             "exchange_type": exchange.type,
             "exchange_unknown": None,
             "bindings": loss.bindings,
+            "dead_ends": list(loss.dead_ends),
+            "answers": not exchange.name and _also_consume(view, loss),
+            **_alternate_facts(view, loss),
             "losers": list(loss.losers),
             "shovels": list(loss.shovels),
             "received": lossy.received,
@@ -256,6 +329,9 @@ def _unknown_exchange(view: View, rule: str, counter: str, group: UnroutablePubl
             "exchange_unknown": "several" if view.fresh("exchanges") else "not_read",
             "losers": [],
             "shovels": [],
+            "dead_ends": [],
+            "answers": False,
+            "alternate": None,
             "lost_rate": sum(each.rate for each in group.publishers),
         },
         evidence=tuple(_of_publishers(counter, group.publishers)),

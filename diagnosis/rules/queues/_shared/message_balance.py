@@ -16,6 +16,9 @@ from diagnosis.purpose import CONSUMED
 from diagnosis.series import delta, span, steps, stretch
 from diagnosis.window import Series
 
+_SURE = 0.75
+"""Share of a duration that counters imply to rely on: the loss that is proven within it is a lower bound."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageBalance:
@@ -99,6 +102,17 @@ def losing_run(
     if whole is None or whole.lost < limits.loss_least:
         return None
     return (run, whole)
+
+
+def lasts(run: Series[Queue], found: MessageBalance) -> float:
+    """Return for how many seconds at least a queue has lost messages before delivery.
+
+    As observed, or for as long as its present loss explains what it has lost since its counters began.
+    """
+    now = levels(run[-1].value)
+    if now is None or found.lost <= 0 or not found.seconds:
+        return span(run)
+    return max(span(run), _SURE * now.vanished * found.seconds / found.lost)
 
 
 def balance_facts(found: MessageBalance) -> Facts:

@@ -1,5 +1,6 @@
 import pytest
 
+from ackscope.snapshot import Overview
 from tests.unit.diagnosis.consumers.results import ever, found, urgent
 from tests.unit.diagnosis.pictures import channel, connection, consumer, film, look, queue, stats, text
 
@@ -110,3 +111,27 @@ def test_messages_that_reach_the_delivery_limit_by_disconnects_are_told_so():
     assert finding.facts["disconnects"]
     assert "a prefetch of 1" in " ".join(step.text for step in text(finding).steps)
     assert "consumer-flapping" in ever([look(film(frame, until=180))])
+
+
+@pytest.mark.parametrize("polls", [True, False])
+def test_polling_without_an_acknowledgement_is_told_as_such(polls):
+    """Each run of a script takes three messages and ends; no consumer ever subscribed."""
+
+    def frame(t):
+        taken, published = int(2 * t), int(2 * t) + 40
+        kind = {"get" if polls else "deliver": taken}
+        counters = stats(publish=published, redeliver=max(0, taken - 3), deliver_get=taken, **kind)
+        churn = {"connection_created": int(t / 2), "connection_closed": int(t / 2)}
+        return {
+            "overview": Overview(
+                rabbitmq_version="4.3.6", statistics=True, stats=stats(publish=published), churn=churn
+            ),
+            "queues": (queue("coupons", consumers=0, messages_ready=published, stats=counters),),
+            "consumers": (),
+            "channels": (),
+            "connections": (),
+        }
+
+    finding = next(each for each in look(film(frame, until=60)).findings if each.rule == "consumer-flapping")
+
+    assert polls == ("polled (basic.get)" in text(finding).summary)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from tests.unit.diagnosis.consumers.results import ever, found, only, urgent
@@ -47,6 +49,23 @@ def test_a_consumer_that_holds_everything_is_found():
     )
     assert "starved" == evidence(finding, "starving").facts["held_by"]["client"]
     assert any("X-Reason: holds the whole queue" in (step.command or "") for step in text(finding).steps)
+
+
+def test_a_hoarder_that_the_broker_prefers_must_not_just_be_restarted():
+    """With the highest x-priority it would get everything again."""
+
+    def frame(t):
+        picture = hoard()(t)
+        first, second = picture["consumers"]
+        return {**picture, "consumers": (replace(first, priority=7), second)}
+
+    preferred, plain = (only(look(film(each, until=70))) for each in (frame, hoard()))
+
+    assert "x-priority 7" in text(preferred).cause
+    assert "x-priority" not in text(plain).cause
+    steps = [step.text for step in text(preferred).steps]
+    assert any("First set a lower prefetch" in step for step in steps)
+    assert not any("Start the other consumers first" in step for step in steps)
 
 
 def test_that_it_acknowledges_none_is_a_consequence():

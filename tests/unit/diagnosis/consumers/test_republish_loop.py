@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 
 import pytest
@@ -115,3 +116,134 @@ def test_the_finding_never_claims_more_than_its_own_clients_published():
     finding = only(look(film(circling(again=50.0), until=70)))
 
     assert finding.facts["again"] <= finding.facts["published"] - finding.facts["by_others"]
+
+
+def several(*, names=("jobs", "prices"), held=12, comes=0.0, rate=18.0, exchanged=True, wave=0, split=1, **fields):
+    """Applications that each consume one queue and publish to the next one, and others that publish to the first.
+
+    `exchanged`: the last one publishes to the first queue, too; `split`: messages that the first makes of each.
+    """
+    peers = [f"10.0.0.{7 + place}:50001 -> 10.0.0.1:5672" for place in range(len(names))]
+
+    def frame(t):
+        inside = held + int(wave * (1 + math.sin(t)))
+        flow = int(rate * t)
+        last = len(names) - 1
+        queues, consumers, channels, connections = [], [], [], []
+        for place, (name, peer) in enumerate(zip(names, peers, strict=True)):
+            factor = 1 if place == 0 else split
+            counters = stats(publish=factor * flow + held, deliver=factor * flow + inside, ack=factor * flow)
+            there = inside // len(names) + (inside % len(names) if place == 0 else 0)
+            queues.append(queue(name, messages_ready=there, stats=counters, **fields))
+            consumers.append(consumer(name, channel_name=f"{peer} (1)", connection_name=peer))
+            sent = (split if place == 0 else 1) * flow if place < last or exchanged else 0
+            mine = stats(publish=sent, deliver=factor * flow, ack=factor * flow)
+            channels.append(channel(f"{peer} (1)", connection_name=peer, stats=mine))
+            connections.append(connection(peer, client_name=f"{name}-service"))
+        theirs = stats(publish=int(comes * t))
+        return {
+            "overview": circling()(t)["overview"],
+            "queues": tuple(queues),
+            "consumers": tuple(consumers),
+            "channels": (*channels, channel(f"{SHOP} (1)", consumer_count=0, stats=theirs)),
+            "connections": (*connections, connection(SHOP, client_name="shop")),
+        }
+
+    return frame
+
+
+@pytest.mark.parametrize("names", [("jobs", "prices"), ("a", "b", "c")])
+def test_queues_whose_consumers_feed_each_other_are_one_finding(names):
+    """Their messages stay as many, and nobody else publishes."""
+    finding = only(look(film(several(names=names), until=70)))
+
+    assert ("republish-loop", "warning") == (finding.rule, finding.severity)
+    assert set(names) == {finding.subject.name, *finding.facts["others"]}
+    assert [f"{name}-service" for name in names] == sorted(finding.facts["clients"])
+    assert "Messages circulate between" in text(finding).summary
+    assert "their number does not change" in text(finding).cause
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"exchanged": False, "comes": 18.0},
+        {"names": ("a", "b", "c", "d", "e"), "exchanged": False, "comes": 18.0},
+        {"exchanged": False, "comes": 18.0, "split": 20},
+        {"wave": 12},
+        {"held": 0},
+        {"exclusive": True},
+        {"comes": 18.0},
+    ],
+    ids=["a pipeline", "a long pipeline", "a splitter", "requests", "empty", "reply queues", "others publish as much"],
+)
+def test_queues_that_may_be_fed_by_others_are_left_alone(fields):
+    """A pipeline hands on what comes; requests become more and fewer."""
+    assert "republish-loop" not in {rule for rule, _, _ in found(look(film(several(**fields), until=70)))}
+
+
+def through_a_delay(*, good=0.5, bad=25, wait=4.0):
+    """A consumer that copies what fails to a delay queue, which leads back, and acknowledges it."""
+
+    def frame(t):
+        copies, new = int(bad * t / wait), int(good * t)
+        picture = circling(again=0.0, comes=good)(t)
+        counters = stats(publish=new + bad, deliver=copies + new, ack=copies + new)
+        leads_back = {
+            "x-message-ttl": int(wait * 1000),
+            "x-dead-letter-exchange": "",
+            "x-dead-letter-routing-key": "jobs",
+        }
+        later = queue("jobs.later", arguments=leads_back, consumers=0, messages_ready=bad, stats=stats(publish=copies))
+        mine = stats(publish=copies, deliver=copies + new, ack=copies + new)
+        first, second = picture["channels"]
+        return {
+            **picture,
+            "queues": (queue("jobs", stats=counters), later),
+            "channels": (replace(first, stats=mine, messages_unacked=0), second),
+        }
+
+    return frame
+
+
+def test_copies_that_wait_in_a_delay_queue_circulate_as_well():
+    """Twenty-five messages every four seconds, without end."""
+    results = look(film(through_a_delay(), until=90))
+    finding = next(each for each in results.findings if each.rule == "republish-loop")
+
+    assert ("warning", "jobs", ["jobs.later"]) == (finding.severity, finding.subject.name, finding.facts["others"])
+    assert "nothing limits the attempts" in text(finding).cause
+
+
+def test_dead_letters_that_are_published_to_their_queue_again_circulate():
+    """One application rejects them, another one puts them back."""
+    rejecting = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "jobs"}
+
+    def frame(t):
+        picture = through_a_delay(good=0.0, bad=12, wait=1.0)(t)
+        jobs, later = picture["queues"]
+        turns = int(12 * t)
+        peer = "10.0.0.8:50001 -> 10.0.0.1:5672"
+        work = replace(later, name="work", arguments=rejecting, consumers=1, messages_ready=4, messages=4)
+        return {
+            **picture,
+            "queues": (
+                replace(jobs, messages_ready=8, messages=8),
+                replace(work, stats=stats(publish=turns, deliver=turns)),
+            ),
+            "consumers": (*picture["consumers"], consumer("work", channel_name=f"{peer} (1)", connection_name=peer)),
+            "channels": (*picture["channels"], channel(f"{peer} (1)", stats=stats(deliver=turns))),
+            "connections": (*picture["connections"], connection(peer, client_name="worker")),
+        }
+
+    finding = next(each for each in look(film(frame, until=90)).findings if each.rule == "republish-loop")
+
+    assert ("warning", "jobs", ["work"]) == (finding.severity, finding.subject.name, finding.facts["others"])
+    assert "reject these messages" in text(finding).cause
+
+
+def test_a_retry_after_a_delay_that_succeeds_is_left_alone():
+    """One message in five waits once."""
+    retry = through_a_delay(good=20.0, bad=16, wait=4.0)
+
+    assert "republish-loop" not in {rule for rule, _, _ in found(look(film(retry, until=90)))}

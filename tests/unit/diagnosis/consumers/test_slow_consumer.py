@@ -5,7 +5,7 @@ from ackscope.records import ProbeState
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.consumers.films import busy, trip
 from tests.unit.diagnosis.consumers.results import ever, found, inconclusive, only, urgent
-from tests.unit.diagnosis.pictures import evidence, film, look
+from tests.unit.diagnosis.pictures import evidence, film, look, text
 
 
 def test_consumers_slower_than_the_publishers_are_found():
@@ -20,6 +20,20 @@ def test_consumers_slower_than_the_publishers_are_found():
     assert (0.2, 2.0) == (finding.facts["seconds_per_message"], finding.facts["hold_seconds"])
     assert (1, 2) == (finding.facts["consumers"], finding.facts["consumers_needed"])
     assert 5.0 == evidence(finding, "acked").value
+
+
+@pytest.mark.parametrize(
+    "only",
+    [{"of": {"arguments": {"x-single-active-consumer": True}}}, {"on": {"exclusive": True}}],
+    ids=["single active", "exclusive"],
+)
+def test_more_consumers_are_no_advice_where_only_one_gets_messages(only):
+    """They would wait, or be refused."""
+    alone, shared = (str(text(next(iter(look(film(busy(**each), until=200)).findings))).steps) for each in (only, {}))
+
+    assert "More consumers do not help" in alone
+    assert "Start more consumers" not in alone
+    assert "Start more consumers" in shared
 
 
 def test_a_small_backlog_stays_information():

@@ -7,7 +7,7 @@ import pytest
 from diagnosis.rules.consumers.stream_retention_loss import NAME
 from tests.unit.diagnosis.consumers.results import found
 from tests.unit.diagnosis.consumers.test_stream_readers import frame
-from tests.unit.diagnosis.pictures import film, look, told
+from tests.unit.diagnosis.pictures import channel, connection, consumer, film, look, queue, stats, told
 
 LIMITED = {"x-max-length-bytes": 400_000}
 
@@ -73,3 +73,54 @@ def test_later_it_is_a_warning():
 def test_jumps_that_prove_nothing(calm):
     """Without evidence of a deletion there is no loss."""
     assert NAME not in {each[0] for each in found(look(film(calm, until=60)))}
+
+
+def over_amqp(t, *, rate=40.0, reads=8.0, kept=240, readers=1, prefetch=10, **fields):
+    """Readers over AMQP 0-9-1: the broker tells no offset of them, only what it sent on each channel."""
+    sent = stats(deliver=int(reads * t), ack=int(reads * t))
+    total = stats(publish=int(rate * t), deliver=readers * int(reads * t), ack=readers * int(reads * t))
+    limited = queue("events", type="stream", arguments=LIMITED, consumers=readers, stats=total)
+    peers = [f"10.0.0.{7 + number}:50001 -> 10.0.0.1:5672" for number in range(readers)]
+    return {
+        "queues": (replace(limited, messages=kept, messages_ready=kept, messages_unacked=0),),
+        "consumers": tuple(
+            consumer("events", channel_name=f"{peer} (1)", connection_name=peer, prefetch_count=prefetch, **fields)
+            for peer in peers
+        ),
+        "channels": tuple(channel(f"{peer} (1)", connection_name=peer, stats=sent) for peer in peers),
+        "connections": tuple(
+            connection(peer, client_name=f"loader-{place}", connected_at=0.0) for place, peer in enumerate(peers)
+        ),
+    }
+
+
+@pytest.mark.parametrize(("readers", "rate"), [(1, 40.0), (3, 100.0)])
+def test_a_reader_over_amqp_091_is_judged_by_a_balance(readers, rate):
+    """It is sent 8 a second, and the stream keeps 240: the rest is gone unread. With several, their channels tell."""
+    verdict = look(film(lambda t: over_amqp(t, readers=readers, rate=rate), until=90))
+    finding = next(each for each in (*verdict.findings, *consequences(verdict)) if each.rule == NAME)
+
+    assert ("critical", "events") == (finding.severity.value, finding.subject.name)
+    assert tuple(f"loader-{place}" for place in range(readers)) == finding.involved.clients
+    assert 0 < finding.facts["missed"] <= (rate - 8) * 90 - 240
+    assert "at least" in told(finding)
+    assert "list_stream_consumers" not in told(finding)
+
+
+@pytest.mark.parametrize(
+    "calm",
+    [
+        # It keeps up, and retention deletes what it has read.
+        lambda t: over_amqp(t, reads=40.0),
+        # It falls behind, and nothing has been deleted yet.
+        lambda t: over_amqp(t, kept=int(32 * t)),
+        # It asked for a part of the messages.
+        lambda t: over_amqp(t, filtered=True),
+        # It has just subscribed, to a stream that was filled before.
+        lambda t: over_amqp(t, readers=int(t > 80)),
+    ],
+    ids=["keeps up", "stored", "filter", "new"],
+)
+def test_what_proves_no_loss_of_a_reader_over_amqp_091(calm):
+    """A lower bound: what may be stored or was sent is not missed."""
+    assert NAME not in {each[0] for each in found(look(film(calm, until=90)))}

@@ -6,7 +6,7 @@ from ackscope.findings import ExchangeRef
 from ackscope.snapshot import Part
 from ackscope.topology import Binding, Bindings, Link
 from diagnosis.thresholds import Thresholds
-from tests.unit.diagnosis.pictures import film, look, snapshot, text
+from tests.unit.diagnosis.pictures import WALL, consumer, film, look, queue, snapshot, stats, text
 from tests.unit.diagnosis.publishers.films import (
     PEER,
     busy_queue,
@@ -148,11 +148,69 @@ def test_exchanges_that_route_all_are_not_named():
     assert [("critical", "exchange", "orders.in")] == of(look(film(unbound(other=other), until=BEGAN + 90)), DROPPED)
 
 
-def test_an_exchange_with_an_alternate_is_not_named():
-    """It sends elsewhere what it cannot route, so the exchange with the loss is not known."""
-    verdict = look(film(unbound(arguments={"alternate-exchange": "rest"}), until=BEGAN + 90))
+def behind(alternate, *, bindings=(), routed=0.6, kind="topic", **fields):
+    """An exchange that sends a part to its alternate exchange, which loses it; `alternate` is None if it is missing."""
+    other = (lambda _: (exchange("rest", received=0, routed=0, type=alternate),)) if alternate else None
+    frame = unbound(routed=routed, other=other, type=kind, arguments={"alternate-exchange": "rest"}, **fields)
+    return lambda t: {**frame(t), "bindings": Bindings(counts={}, listed=bindings)}
 
-    assert [("info", "vhost", "/")] == of(verdict, DROPPED)
+
+@pytest.mark.parametrize(
+    ("alternate", "bindings", "why"),
+    [
+        (None, (), "but does not exist"),
+        ("fanout", (), "but no queue is bound to it"),
+        (
+            "direct",
+            (
+                Binding(
+                    vhost="/", source="rest", destination="billing", destination_type="queue", routing_key="billing"
+                ),
+            ),
+            "and this direct exchange has no binding for it",
+        ),
+    ],
+    ids=["missing", "unbound", "another key"],
+)
+def test_what_an_alternate_exchange_loses_is_critical(alternate, bindings, why):
+    """It shows that all messages should be kept, also where the exchange routes most of them."""
+    own = Binding(vhost="/", source="orders.in", destination="billing", destination_type="queue", routing_key="a.*")
+    early, late = (look(film(behind(alternate, bindings=(own, *bindings)), until=BEGAN + t)) for t in (40, 90))
+
+    assert [("info", "exchange", "orders.in")] == of(early, DROPPED)
+    assert [("critical", "exchange", "orders.in")] == of(late, DROPPED)
+    assert why in text(findings(late, DROPPED)[0]).cause
+    steps = str(text(findings(late, DROPPED)[0]).next_steps)
+    assert ("#" if alternate != "direct" else "KEY") in steps
+    assert "set_policy" not in steps
+
+
+def test_an_exchange_that_is_bound_only_to_exchanges_without_a_queue_is_told_so():
+    """Its bindings match; what they lead to has no queue."""
+    onward = Binding(vhost="/", source="orders.in", destination="crm", destination_type="exchange", routing_key="")
+    frame = never_bound("fanout")
+    crm = exchange("crm", received=0, routed=0, type="fanout")
+
+    def picture(t):
+        found = frame(t)
+        more = {"exchanges": (*found["exchanges"], crm), "bindings": Bindings(counts={}, listed=(onward,))}
+        return {**found, **more}
+
+    verdict = look(film(picture, until=90))
+
+    assert [("warning", "exchange", "orders.in")] == of(verdict, DROPPED)
+    assert "bound to exchange 'crm' only, and no queue" in text(findings(verdict, DROPPED)[0]).cause
+
+
+def test_a_publisher_that_gets_all_of_it_back_meant_it_for_a_queue():
+    """It sets `mandatory`, and the fanout exchange has no binding."""
+
+    def frame(t):
+        found = never_bound("fanout")(t)
+        returned = publisher(t, rate=10.0, before=5000, counters={"return_unroutable": int(5000 + 10 * t)})
+        return {**found, "channels": (returned,)}
+
+    assert [("warning", "exchange", "orders.in")] == of(look(film(frame, until=90)), RETURNED)
 
 
 def test_two_lossy_exchanges_are_told_apart_by_their_rate():
@@ -438,3 +496,84 @@ def test_what_our_probe_loses_is_not_part_of_the_loss():
     assert [("info", "exchange", "")] == of(early, DROPPED)
     assert [("warning", "exchange", "")] == of(late, DROPPED)
     assert pytest.approx(5.0, abs=0.3) == facts(late, DROPPED)["lost_rate"]
+
+
+def test_of_two_that_lose_alike_the_one_is_named_that_publishes_what_the_exchange_receives():
+    """One loses a third of its messages, the other all of its few; the exchanges differ in what they receive."""
+    peer = "10.0.0.8:50001 -> 10.0.0.1:5672"
+
+    def frame(t):
+        lost, small = int(3 * t), int(3.5 * t)
+        partly = publisher(t, rate=9.0, counters={"drop_unroutable": lost})
+        wholly = publisher(t, rate=3.5, peer=peer, counters={"drop_unroutable": small})
+        return {
+            "queues": (busy_queue(t),),
+            "channels": (partly, wholly),
+            "connections": (shop(), shop(peer, client_name="crm")),
+            "exchanges": (
+                exchange("orders.in", received=int(1000 + 9 * t), routed=int(1000 + 9 * t) - lost),
+                exchange("contacts", received=5000 + small, routed=0),
+            ),
+        }
+
+    verdict = look(film(frame, until=90))
+    named = {each.subject.name: each.facts["clients"] for each in findings(verdict, DROPPED)}
+
+    assert {"orders.in": ["shop"], "contacts": ["crm"]} == named
+
+
+def short_look(*, before, healthy=False):
+    """A publisher that connected 500 s ago and had lost `before` messages when ackscope began to look."""
+
+    def frame(t):
+        lost = before + int(10 * t)
+        routed = int(10 * min(t, 30)) if healthy else 0
+        received = before + int(10 * t)
+        dropped = before + int(10 * max(0.0, t - 30)) if healthy else lost
+        return {
+            "queues": (busy_queue(t),),
+            "channels": (publisher(t, rate=10.0, before=before, counters={"drop_unroutable": dropped}),),
+            "connections": (shop(connected_at=WALL - 500),),
+            "exchanges": (exchange(received=received, routed=routed),),
+        }
+
+    return frame
+
+
+def test_counters_tell_for_how_long_messages_have_been_lost():
+    """Four thousand lost messages at ten a second are more than five minutes, although it was seen for ten seconds."""
+    long, short = (findings(look(film(short_look(before=each), until=15)), DROPPED)[0] for each in (4000, 100))
+
+    assert ("warning", "info") == (long.severity, short.severity)
+    assert 400 <= long.seen_seconds <= 425
+
+
+def test_what_was_lost_before_is_not_of_this_deployment():
+    """The exchange routed everything until half a minute ago, so the thousand were lost at another time."""
+    verdict = look(film(short_look(before=1000, healthy=True), until=55))
+
+    assert {"info"} >= {severity for severity, _, _ in of(verdict, DROPPED)}
+
+
+@pytest.mark.parametrize("serves", [True, False])
+def test_what_a_server_publishes_to_no_queue_may_be_replies(serves):
+    """It consumes requests on the same channel; publishing such a reply again is useless."""
+
+    def frame(t):
+        lost = int(10 * t)
+        requests = queue("requests", stats=stats(publish=lost, deliver=lost, ack=lost))
+        server = publisher(t, rate=10.0, before=0, counters={"drop_unroutable": lost})
+        of = server.name if serves else "10.0.0.8:50001 -> 10.0.0.1:5672 (1)"
+        return {
+            "queues": (requests,),
+            "channels": (replace(server, consumer_count=int(serves)),),
+            "consumers": (consumer("requests", channel_name=of, connection_name=of.rsplit(" (", 1)[0]),),
+            "connections": (shop(),),
+            "exchanges": (exchange("", received=2 * lost, routed=lost),),
+        }
+
+    finding = text(findings(look(film(frame, until=90)), DROPPED)[0])
+    steps = " ".join(step.text for step in finding.steps)
+
+    assert serves == ("reply_to" in finding.cause)
+    assert serves != ("Publish again what was dropped" in steps)

@@ -67,6 +67,17 @@ def test_an_exchange_that_disappeared_is_named():
     assert (ExchangeRef("/", "orders.in"),) == findings(verdict, MISSING)[0].involved.exchanges
 
 
+def test_an_error_of_direct_reply_to_has_the_length_of_a_missing_exchange():
+    """Both are named, because nothing else tells them apart."""
+    verdict = look(film(loops("PRECONDITION_FAILED - fast reply consumer does not exist"), until=90))
+
+    (finding,) = findings(verdict, MISSING)
+    assert "direct reply-to" in text(finding).summary
+    assert "amq.rabbitmq.reply-to" in text(finding).cause
+    (other,) = findings(look(film(loops(no_exchange("nope")), until=90)), MISSING)
+    assert "direct reply-to" not in text(other).summary
+
+
 def test_an_exchange_that_disappeared_with_a_name_of_another_length_is_not_named():
     """It is not the missing one."""
     verdict = look(film(loops(no_exchange("nope"), vanish="orders.in"), until=90))

@@ -68,3 +68,49 @@ def test_a_limit_by_policy_can_be_raised_at_once():
 def test_other_targets_are_not_reported(fields):
     """Each differs in one thing only."""
     assert [] == of(RULE, shot(90, **fields))
+
+
+def rejecting(t, *, published=8.0, rejected=4.0, kept=0.0, ready=40, consumers=0, arguments=None, **fields):
+    """A work queue whose consumer rejects a part, and a full queue that should get it; `kept` a second arrive."""
+    bad, done = int(rejected * t), int((published - rejected) * t)
+    counters = stats(publish=int(published * t), deliver=bad + done, deliver_get=bad + done, ack=done)
+    leads = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "failed", **fields.pop("leads", {})}
+    limit = {"x-max-length": 40, "x-overflow": "reject-publish"} if arguments is None else arguments
+    taken = int(kept * t)
+    consumed = stats(deliver=taken, deliver_get=taken, ack=taken)
+    work = queue("intake", stats=counters, arguments=leads, **fields)
+    return frame(work, queue("failed", messages_ready=ready, consumers=consumers, stats=consumed, arguments=limit))
+
+
+def test_what_consumers_reject_is_lost_in_a_full_queue():
+    """It looks healthy: the work queue is empty, and the queue for its dead letters does not grow."""
+    verdict = look(film(rejecting, until=90))
+    finding = one(RULE, verdict)
+
+    assert [("critical", "failed")] == of(RULE, verdict)
+    assert (True, ["intake"]) == (finding.facts["rejects"], finding.facts["delay_queues"])
+    assert 250 <= finding.facts["lost"] <= 360
+    assert "loses the dead letters of queue 'intake'" in text(finding).summary
+    assert "purge would delete them" in str(text(finding).steps).replace("\n", " ")
+
+
+def test_a_store_of_the_latest_dead_letters_may_be_on_purpose():
+    """It drops the oldest, and nobody consumes it."""
+    verdict = look(film(lambda t: rejecting(t, arguments={"x-max-length": 40}), until=90))
+
+    assert [("info", "failed")] == of(RULE, verdict)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"rejected": 0.0},
+        {"kept": 4.0, "consumers": 1},
+        {"ready": 5},
+        {"leads": {"x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish"}, "type": "quorum"},
+    ],
+    ids=["nothing is rejected", "consumed as fast", "not full", "kept in its queue"],
+)
+def test_dead_letters_that_arrive_or_stay_are_not_lost(fields):
+    """Each differs in one thing only."""
+    assert [] == of(RULE, look(film(lambda t: rejecting(t, **fields), until=90)))

@@ -28,6 +28,13 @@ def test_it_is_information_first_and_critical_after_a_minute():
     assert [("critical", "orders")] == of(RULE, shot(75))
 
 
+def test_counters_tell_for_how_long_it_has_lost_messages():
+    """Twenty-five seconds are seen, and what it has lost before is several minutes' worth at the present rate."""
+    windows = [film(lambda t, start=start: frame(dropping(t + start)), until=25) for start in (0, 600)]
+
+    assert [["info"], ["critical"]] == [[severity for severity, _ in of(RULE, look(window))] for window in windows]
+
+
 def test_the_finding_says_how_many_are_lost_and_how_to_stop_it():
     """With the exact command."""
     finding = one(RULE, shot(75))

@@ -55,6 +55,16 @@ def test_without_consumers_it_may_hold_what_is_recent_on_purpose():
     assert [("info", "orders")] == of(RULE, shot(400, consumers=0, acked=0.0, unacked=0))
 
 
+@pytest.mark.parametrize("ttl", [0, 50])
+def test_a_queue_that_keeps_nothing_and_has_no_consumer_loses_all(ttl):
+    """Nobody could look at a message that lives for no time, so it holds none on purpose."""
+    fields = {"consumers": 0, "acked": 0.0, "unacked": 0, "ready": 0, "arguments": {"x-message-ttl": ttl}}
+
+    assert [("info", "orders")] == of(RULE, shot(40, **fields))
+    assert [("warning", "orders")] == of(RULE, shot(90, **fields))
+    assert "it holds nothing" in text(one(RULE, shot(90, **fields))).summary
+
+
 @pytest.mark.parametrize(
     "fields",
     [

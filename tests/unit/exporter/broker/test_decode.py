@@ -95,7 +95,8 @@ NOT_SET = {"operator_policy", "mirrors", "synchronised_mirrors"}
 
 
 NATIVE = {"session_number", "link_name", "credit", "unsettled", "subscription", "offset_lag"}
-"""Of consumers that use AMQP 1.0 or the stream protocol; no recorded client does. Tests of each have some."""
+"""Of consumers that use AMQP 1.0 or the stream protocol; no recorded client does. Tests of each have some. Nor does a
+recorded consumer set a priority."""
 
 CONTAINER = {"connections": {"container_id", "client_id"}}
 
@@ -108,7 +109,7 @@ CONTAINER = {"connections": {"container_id", "client_id"}}
             {
                 "nodes": {"being_drained"},
                 "queues": {"delivery_limit", "publishers", "segments"} | NOT_SET,
-                "consumers": {"consumer_timeout_ms"} | NATIVE,
+                "consumers": {"consumer_timeout_ms", "priority"} | NATIVE,
                 **CONTAINER,
             },
         ),
@@ -118,7 +119,7 @@ CONTAINER = {"connections": {"container_id", "client_id"}}
                 "nodes": ZEROS,
                 "queues": {"idle_since"} | NOT_SET,
                 "channels": {"global_prefetch_count"},
-                "consumers": NATIVE,
+                "consumers": {"priority"} | NATIVE,
                 **CONTAINER,
             },
         ),
@@ -128,7 +129,7 @@ CONTAINER = {"connections": {"container_id", "client_id"}}
                 "nodes": ZEROS | {"partitions"},
                 "queues": {"idle_since", "messages_paged_out", "message_bytes_paged_out"} | NOT_SET,
                 "channels": {"global_prefetch_count"},
-                "consumers": NATIVE,
+                "consumers": {"priority"} | NATIVE,
                 **CONTAINER,
             },
         ),
