@@ -236,6 +236,7 @@ def _finding(view: View, found: _Circle) -> Finding:
     queue, seconds = found.queues[0], _seen(view, found)
     limits = view.limits(queue).consumers
     links = [link for each in found.queues for link in view.links(each)]
+    own = [link for each in found.queues[: found.consumed] for link in view.links(each)]
     late = seconds >= limits.republish_for
     others: list[Fact] = [each.name for each in found.queues[1:]]
     return Finding(
@@ -248,8 +249,8 @@ def _finding(view: View, found: _Circle) -> Finding:
             "others": others,
             "delayed": len(found.queues) > found.consumed,
             "rejected": len(found.queues) > found.consumed and any(each.consumers for each in found.queues[1:]),
-            "clients": client_names(links),
-            "consumer": process_facts(links[0]),
+            "clients": client_names(own),
+            "consumer": process_facts(own[0]),
             "acked": found.acked,
             "published": found.published,
             "by_others": found.by_others,

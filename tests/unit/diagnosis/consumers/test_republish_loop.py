@@ -240,6 +240,7 @@ def test_dead_letters_that_are_published_to_their_queue_again_circulate():
 
     assert ("warning", "jobs", ["work"]) == (finding.severity, finding.subject.name, finding.facts["others"])
     assert "reject these messages" in text(finding).cause
+    assert (["sender"], ("sender", "worker")) == (finding.facts["clients"], tuple(sorted(finding.involved.clients)))
 
 
 def test_a_retry_after_a_delay_that_succeeds_is_left_alone():
