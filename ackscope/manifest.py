@@ -16,7 +16,7 @@ import orjson
 
 from ackscope.clock import SystemClock
 from ackscope.errors import DataError
-from ackscope.object_path import ObjectPath, Place
+from ackscope.object_path import ObjectPath, ObjectStorageError, Place
 
 FOLDER = "_catalog"
 VERSION = 1
@@ -109,6 +109,8 @@ def read(root: Place, cluster: str) -> Manifest:
         return Manifest(cluster, int(document["number"]), str(document["made_at"]), tables, versions, replaced, stored)
     except FileNotFoundError:
         return Manifest(cluster)
+    except ObjectStorageError:
+        raise
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); check its disk and owner") from None
     except (KeyError, TypeError, ValueError, AttributeError):

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ackscope.errors import DataError, MissingPart, UsageError
+from ackscope.storage_options import OPTIONS_FILE, current_options, is_plain
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 SCHEMES = ("s3", "gs", "az")
-OPTIONS_FILE = "ACKSCOPE_STORAGE_FILE"
 
 # Objects up to this size are read with one request.
 _WHOLE_BYTES = 8 * 2**20
@@ -276,8 +276,8 @@ class ObjectPath:
             ]
         )
 
-    def below(self) -> Iterator["ObjectPath"]:
-        """All objects below it, `known`.
+    def below(self, after: str = "") -> Iterator["ObjectPath"]:
+        """All objects below it, `known`, in the order of their keys; only those after a relative path, if it is given.
 
         Raises:
             ObjectStorageError: the storage cannot be used.
@@ -285,7 +285,8 @@ class ObjectPath:
         import obstore  # noqa: PLC0415  optional
 
         with _errors(self):
-            for page in obstore.list(self._store, f"{self.key}/" if self.key else None):
+            offset = f"{self.key}/{after}".strip("/") if after else None
+            for page in obstore.list(self._store, f"{self.key}/" if self.key else None, offset=offset, chunk_size=1000):
                 for it in page:
                     yield ObjectPath(self.base, it["path"], _status(it))
 
@@ -394,47 +395,30 @@ _stores_lock = threading.Lock()
 
 def _connect(base: str) -> Any:
     """The connection pool of a bucket: one for each process, made again when the file of options changes."""
-    file = os.environ.get(OPTIONS_FILE)
-    try:
-        changed = Path(file).stat().st_mtime_ns if file else 0
-        key = (base, os.getpid(), changed)
-        with _stores_lock:
-            if key not in _stores:
-                _stores[key] = _new_store(base, _options(file) if file else {})
-            return _stores[key]
-    except OSError as error:
-        raise DataError(f"{file}: cannot be read ({error.strerror}); {OPTIONS_FILE} names it") from None
-
-
-def _options(file: str) -> dict[str, str]:
-    lines = [line.strip() for line in Path(file).read_text(encoding="utf-8").splitlines()]
-    pairs = [line.partition("=") for line in lines if line and not line.startswith(("#", "["))]
-    return {name.strip().lower(): value.strip() for name, _, value in pairs}
+    options, changed = current_options()
+    key = (base, os.getpid(), changed)
+    with _stores_lock:
+        if key not in _stores:
+            _stores[key] = _new_store(base, options)
+        return _stores[key]
 
 
 def _new_store(base: str, options: dict[str, str]) -> "ObjectStore":
     from obstore.exceptions import BaseError  # noqa: PLC0415  optional
     from obstore.store import from_url  # noqa: PLC0415  optional
 
-    endpoints = [*(value for name, value in options.items() if "endpoint" in name), *_endpoints()]
     client = {
         "connect_timeout": timedelta(seconds=_CONNECT_SECONDS),
         "timeout": timedelta(seconds=_REQUEST_SECONDS),
         # A local or private server may have no TLS: then the user wrote http:// as its address.
-        "allow_http": any(it.startswith("http://") for it in endpoints),
+        "allow_http": is_plain(options),
     }
     retry = {"max_retries": 10, "retry_timeout": timedelta(seconds=_RETRY_SECONDS)}
     settings: Any = {"config": options or None, "client_options": client, "retry_config": retry}
     try:
         return from_url(base, **settings)
     except (BaseError, TypeError, ValueError) as error:
-        raise ObjectStorageError(base, _reason(error)) from None
-
-
-def _endpoints() -> Iterator[str]:
-    for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"):
-        if os.environ.get(name):
-            yield os.environ[name]
+        raise ObjectStorageError(base, short_reason(error)) from None
 
 
 def _status(meta: Any) -> ObjectStatus:
@@ -466,7 +450,7 @@ def _errors(path: ObjectPath) -> Iterator[None]:
     except (AlreadyExistsError, PreconditionError):
         raise ConflictError(str(path)) from None
     except BaseError as error:
-        raise ObjectStorageError(str(path), _reason(error)) from None
+        raise ObjectStorageError(str(path), short_reason(error)) from None
 
 
 @contextmanager
@@ -479,7 +463,7 @@ def _suppress_absent() -> Iterator[None]:
         return
 
 
-def _reason(error: BaseException) -> str:
+def short_reason(error: BaseException) -> str:
     """A short reason: the first line, without anything that may be secret."""
     text = next(iter(str(error).splitlines()), type(error).__name__)
     return _SECRETS.sub("", text)[:300]

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from ackscope.clock import Clock
 from ackscope.errors import DataError
 from ackscope.log import get_logger
-from ackscope.object_path import ObjectPath, Place
+from ackscope.object_path import ObjectPath, ObjectStorageError, Place
 from ackscope.tables import MINUTES, Table
 from pipeline.frames import between, read_files
 from pipeline.hours import HOUR, date_of, first_hour
@@ -31,6 +32,7 @@ from pipeline.storage.compaction import (
     was_interrupted,
 )
 from pipeline.storage.landing import Landing, Partition, require_folder
+from pipeline.storage.object_compaction import groups, is_untidy, merge, switch, tidy
 from pipeline.storage.rollups import Rollups
 from pipeline.storage.watermark import cluster_watermark
 
@@ -115,20 +117,22 @@ class Compactor:
         self.summary.dry_run = dry_run
         with ExitStack() as stack:
             root = self._landing.root
-            if isinstance(root, ObjectPath):
-                log.info("landing files are merged on a disk only; the rollups are compacted", landing=str(root))
-            elif not dry_run and root.is_dir():
-                stack.enter_context(compaction_lock(root))
+            if not dry_run and root.is_dir():
+                stack.enter_context(compaction_lock(root, self._stop.go_on))
                 self._finish()
-            plans = [] if isinstance(root, ObjectPath) else list(self._plans())
+            plans = list(self._plans())
             self._progress.expect(len(plans))
             if dry_run:
                 self._count(plans)
             elif plans:
-                spark = stack.enter_context(self._session())
+                # In a bucket, Arrow merges: Spark could not write there without Hadoop's connectors.
+                spark = None if isinstance(root, ObjectPath) else stack.enter_context(self._session())
                 for plan in plans:
                     self._stop.check()
-                    self._merge_files(spark, plan)
+                    if spark is None:
+                        self._merge_objects(plan)
+                    else:
+                        self._merge_files(spark, plan)
                     self._progress.done(1)
         self._compact_rollups(dry_run=dry_run)
         self.summary.seconds = round(self._clock.now().since(start), 3)
@@ -148,10 +152,16 @@ class Compactor:
         return (first_hour(day) + 24) * HOUR + self._after <= self._clock.now().wall
 
     def _finish(self) -> None:
+        root, now = self._landing.root, self._clock.now().wall
         for partition in self._partitions():
-            if was_interrupted(self._landing.root, partition):
+            if isinstance(root, ObjectPath):
+                if was_unfinished := is_untidy(root, partition, now):
+                    with self._rollups.writer_lock(partition.cluster):
+                        tidy(root, partition, now)
+            elif was_unfinished := was_interrupted(root, partition):
                 with self._rollups.writer_lock(partition.cluster):
-                    finish(self._landing.root, partition)
+                    finish(root, partition)
+            if was_unfinished:
                 log.info("interrupted compaction completed", folder=str(partition.folder))
                 self.summary.finished += 1
 
@@ -171,7 +181,8 @@ class Compactor:
             self.summary.files_before += len(plan.sources)
             self.summary.bytes_before += plan.bytes
             self.summary.rows += plan.rows
-            self.summary.files_after += output_count(plan)
+            is_remote = isinstance(self._landing.root, ObjectPath)
+            self.summary.files_after += len(groups(plan)) if is_remote else output_count(plan)
 
     def _merge_files(self, spark: SparkSession, plan: CompactionPlan) -> None:
         root = self._root
@@ -183,12 +194,34 @@ class Compactor:
                 size = swap_in(root, plan, written)
         finally:
             discard(root, plan)
+        self._add(plan, len(written), size)
+
+    def _merge_objects(self, plan: CompactionPlan) -> None:
+        root, table = self._landing.root, plan.partition.table
+        if not isinstance(root, ObjectPath):
+            raise TypeError(root)
+        try:
+            sizes = merge(root, plan, self._stop.check)
+        except ObjectStorageError:
+            raise
+        except (pa.ArrowException, OSError) as error:
+            if not self._landing.quarantine_damaged(table, plan.sources):
+                raise DataError(
+                    f"{root / plan.partition.folder}: cannot be compacted ({error}); its files are unchanged"
+                ) from None
+            return
+        with self._rollups.writer_lock(plan.partition.cluster):
+            is_done = switch(root, plan, frozenset(sizes))
+        self._add(plan, len(sizes), sum(sizes.values()) if is_done else None)
+
+    def _add(self, plan: CompactionPlan, files: int, size: int | None) -> None:
+        """Count a compaction; without a size it was not done."""
         if size is None:
             log.info("folder changed meanwhile, left for the next compaction", folder=str(plan.partition.folder))
             return
         self.summary.folders += 1
         self.summary.files_before += len(plan.sources)
-        self.summary.files_after += len(written)
+        self.summary.files_after += files
         self.summary.bytes_before += plan.bytes
         self.summary.bytes_after += size
         self.summary.rows += plan.rows

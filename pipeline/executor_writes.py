@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
 
 from ackscope.errors import DataError
+from ackscope.object_path import ObjectStorageError
 from ackscope.tables import BASELINES, Table
 from ackscope.tables.arrow import arrow_schema
 from pipeline.hours import HOUR
@@ -55,7 +56,8 @@ class _PlanWriter:
             return encoded(write_file(self.store, plan, sort_by_time(plan.table, rows)))
         except DataError as error:
             # A full disk is not worth the retries of a failed task, and has a line of its own.
-            return {"error": str(error)}
+            where = error.filename if isinstance(error, ObjectStorageError) else ""
+            return {"error": error.strerror if isinstance(error, ObjectStorageError) else str(error), "storage": where}
 
 
 def is_collected(spark: SparkSession, rows: float) -> bool:
@@ -74,6 +76,7 @@ def write_files(frame: DataFrame, plans: Sequence[FilePlan], store: FileStore) -
 
     Raises:
         DataError: a file cannot be read or written.
+        ObjectStorageError: the storage cannot be used.
         SPARK_ERRORS: the frame cannot be computed.
     """
     if not plans:
@@ -90,9 +93,9 @@ def write_files(frame: DataFrame, plans: Sequence[FilePlan], store: FileStore) -
     shuffled = placed.drop("_hour").repartitionById(len(plans), _PLAN)
     found = shuffled.mapInArrow(_PlanWriter(store, tuple(plans)), _RESULT).toArrow().to_pylist()
     documents = {it["plan"]: orjson.loads(it["document"]) for it in found}
-    errors = [it["error"] for it in documents.values() if "error" in it]
-    if errors:
-        raise DataError(errors[0])
+    for it in documents.values():
+        if "error" in it:
+            raise ObjectStorageError(it["storage"], it["error"]) if it["storage"] else DataError(it["error"])
     return [
         WrittenFile(**documents[number])
         if number in documents

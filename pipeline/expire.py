@@ -10,7 +10,7 @@ from typing import Any
 from ackscope.clock import Clock
 from ackscope.errors import UsageError
 from ackscope.manifest import Manifest
-from ackscope.object_path import Place
+from ackscope.object_path import ObjectPath, Place
 from ackscope.tables import CHANGES, DAYS, EPISODES, FINDING_EVENTS, HOURS, MINUTES, Table
 from pipeline.downsample import DownsampleStep, find_stale
 from pipeline.hours import HOUR, date_of, first_hour
@@ -22,6 +22,7 @@ from pipeline.storage.file_stats import FileStats
 from pipeline.storage.folder_listing import stamp_of
 from pipeline.storage.landing import Landing, Partition, require_folder
 from pipeline.storage.layout import hours_per_digest
+from pipeline.storage.object_compaction import forget, tidy
 from pipeline.storage.rollups import Rollups
 from pipeline.storage.watermark import cluster_watermark
 
@@ -155,8 +156,8 @@ def _expire_raw(
     for partition in old:
         stop.check()
         with rollups.writer_lock(cluster):
-            if not summary.dry_run and was_interrupted(landing.root, partition):
-                finish(landing.root, partition)
+            if not summary.dry_run:
+                _finish_compaction(landing.root, partition, now)
             for path, stats in landing.files(partition).items():
                 removed.files, removed.bytes, removed.rows = (
                     removed.files + 1,
@@ -166,7 +167,7 @@ def _expire_raw(
                 if not summary.dry_run:
                     path.unlink(missing_ok=True)
             if not summary.dry_run:
-                _remove_empty(landing.root / partition.folder)
+                _remove_empty(landing.root, partition)
 
 
 def _not_ingested(landing: Landing, rollups: Rollups, partitions: Sequence[Partition], cut: date) -> set[int]:
@@ -293,9 +294,19 @@ def _size(path: Place) -> int:
         return 0
 
 
-def _remove_empty(folder: Place) -> None:
+def _finish_compaction(root: Place, partition: Partition, now: float) -> None:
+    if isinstance(root, ObjectPath):
+        tidy(root, partition, now)
+    elif was_interrupted(root, partition):
+        finish(root, partition)
+
+
+def _remove_empty(root: Place, partition: Partition) -> None:
+    if isinstance(root, ObjectPath):
+        forget(root, partition)
+        return
     try:
-        folder.rmdir()
+        (root / partition.folder).rmdir()
     except OSError:
         # It holds files that are not ours.
         return

@@ -2,9 +2,10 @@
 
 import fcntl
 import shutil
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from ackscope.clock import Clock, iso
 from ackscope.errors import DataError
 from ackscope.log import get_logger
 from ackscope.manifest import VERSION
-from ackscope.object_path import Place
+from ackscope.object_path import ObjectPath, Place
 from ackscope.tables import LANDING, MINUTES, ROLLUPS
 from pipeline import downsample
 from pipeline.analysis.refresh import refresh
@@ -25,9 +26,10 @@ from pipeline.progress import Progress
 from pipeline.rebuild import rebuild
 from pipeline.shard import ALL, Shard
 from pipeline.side_by_side import side_by_side
-from pipeline.stop import Stop
+from pipeline.stop import Stop, StoppedError
 from pipeline.storage.landing import Landing, TouchedHours, require_folder
-from pipeline.storage.rollups import Rollups
+from pipeline.storage.lease import lease
+from pipeline.storage.rollups import LOCKS, Rollups
 from pipeline.storage.watermark import advance_watermark, reset_watermark
 from pipeline.streaming import Follower, StreamStatus
 
@@ -144,7 +146,7 @@ def _status(summary: RunSummary, newest: float, clock: Clock) -> StreamStatus:
 def stream(
     landing_root: Place,
     rollups_root: Place,
-    checkpoint: Path,
+    checkpoint: Path | None,
     trigger: float,
     session: SessionFactory,
     stop: Stop,
@@ -154,34 +156,54 @@ def stream(
     shard: Shard = ALL,
     delta: bool = True,
 ) -> StreamStatus:
-    """Follow the landing folder until a stop is requested; create it if it does not exist.
+    """Follow the landing files until a stop is requested; create their folder if it does not exist.
 
-    `checkpoint` is the folder of Spark's checkpoint, `trigger` the seconds between two listings of landing,
-    `analyse_every` the seconds between two analyses (None: as in `pipeline.maintenance`), `shard` has the clusters.
+    `checkpoint` is the folder of Spark's checkpoint (None: both are in a bucket), `trigger` the seconds between two
+    listings of landing, `analyse_every` the seconds between two analyses (None: as in `pipeline.maintenance`), `shard`
+    has the clusters.
 
     Raises:
         AckscopeError: a folder, a file, Java or Spark cannot be used.
     """
     require_folder(landing_root)
-    landing, rollups = Landing(landing_root), Rollups(rollups_root, go_on=stop.go_on, delta=delta)
-    progress = checkpoint / generation()
-    try:
-        landing_root.mkdir(parents=True, exist_ok=True)
-        if not progress.exists() and any(checkpoint.glob("landing-*")):
-            log.info("table versions changed since the last stream, ingesting all landing files again")
-        progress.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DataError(
-            f"{error.filename}: cannot be created ({error.strerror}); pass a folder that this user can write"
-        ) from None
-    with _checkpoint_lock(progress), session() as spark:
+    rollups, status = Rollups(rollups_root, go_on=stop.go_on, delta=delta), StreamStatus()
+    progress = None if checkpoint is None else checkpoint / generation()
+    replaced = threading.Event()
+    if checkpoint is not None and progress is not None:
+        try:
+            landing_root.mkdir(parents=True, exist_ok=True)
+            if not progress.exists() and any(checkpoint.glob("landing-*")):
+                log.info("table versions changed since the last stream, ingesting all landing files again")
+            progress.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DataError(
+                f"{error.filename}: cannot be created ({error.strerror}); pass a folder that this user can write"
+            ) from None
+    with suppress(StoppedError), ExitStack() as stack:
+        if progress is not None:
+            stack.enter_context(_checkpoint_lock(progress))
+        if isinstance(rollups_root, ObjectPath):
+            stack.enter_context(lease(stream_lease(rollups_root, shard), stop.go_on, lost=replaced.set))
+        spark = stack.enter_context(session())
         if not any(cluster in shard for cluster in rollups.clusters()):
-            _reset_checkpoint(progress)
+            if progress is not None:
+                _reset_checkpoint(progress)
             reset_watermark(rollups_root, shard)
         log.info("following the landing folder", landing=str(landing_root), rollups=str(rollups_root))
-        follower = Follower(spark, landing, rollups, stop, clock, analyse_every=analyse_every, shard=shard)
-        follower.follow(progress, trigger)
-        return follower.status
+        follower = Follower(
+            spark,
+            landing_root,
+            rollups,
+            stop,
+            clock,
+            generation(),
+            analyse_every=analyse_every,
+            shard=shard,
+            replaced=replaced,
+        )
+        status = follower.status
+        follower.follow(trigger, progress)
+    return status
 
 
 def generation() -> str:
@@ -197,6 +219,11 @@ def _reset_checkpoint(progress: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
         elif path.name != _LOCK:
             path.unlink(missing_ok=True)
+
+
+def stream_lease(rollups_root: ObjectPath, shard: Shard) -> ObjectPath:
+    """The lease of the stream of a shard; a cluster of this name would have its `@` encoded."""
+    return rollups_root / LOCKS / f"@stream{shard.suffix}.json"
 
 
 @contextmanager

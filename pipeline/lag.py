@@ -3,7 +3,7 @@
 import os
 import re
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from operator import itemgetter
@@ -13,10 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ackscope.arrow_files import parquet_file
-from ackscope.object_path import ObjectPath, Place
+from ackscope.object_path import ObjectPath, ObjectStorageError, Place
 from ackscope.tables import LANDING, Table
 from pipeline.shard import ALL, Shard
-from pipeline.storage.folder_listing import list_folder
 
 # Maximum seconds between the modification of a file and its rename; watermarks are set back by as much.
 MARGIN = 60.0
@@ -47,16 +46,24 @@ class LagTracker:
     Args:
         landing: the folder.
         watermark: everything that existed at this time, seconds since 1970, was rolled up before this process.
+        new: what may wait, with the time at which it was written; None looks into the folder.
 
     Attributes:
         newest: time of the latest row rolled up, seconds since 1970.
         watermark: everything that existed at this time is rolled up.
     """
 
-    def __init__(self, landing: Place, watermark: float, shard: Shard = ALL) -> None:
+    def __init__(
+        self,
+        landing: Place,
+        watermark: float,
+        shard: Shard = ALL,
+        new: Callable[[], Iterable[tuple[float, Place, Table]]] | None = None,
+    ) -> None:
         self.newest: float | None = None
         self.watermark = watermark
-        self._landing, self._shard = landing, shard
+        self._landing, self._shard, self._new = Path(str(landing)), shard, new
+        self._spans: dict[Place, tuple[float, float] | None] = {}
         self._ingested: set[Place] = set()
         self._lock = threading.Lock()
 
@@ -74,19 +81,27 @@ class LagTracker:
             self._ingested = {path for path in self._ingested if _modified(path) >= self.watermark}
 
     def pending(self) -> PendingFiles:
-        """The files that are pending now."""
+        """The files that are pending now.
+
+        Raises:
+            ObjectStorageError: the storage cannot be used.
+        """
         with self._lock:
             watermark, ingested = self.watermark, set(self._ingested)
         found = sorted(
             (
                 (changed, path, table)
-                for changed, path, table in _since(self._landing, watermark, self._shard)
+                for changed, path, table in (
+                    _since(self._landing, watermark, self._shard) if self._new is None else self._new()
+                )
                 if path not in ingested
             ),
             key=itemgetter(0),
         )
         looked = found[:_MAX_FOOTERS] + found[_MAX_FOOTERS:][-_MAX_FOOTERS:]
-        times = [span for _, path, table in looked if (span := _span(path, table)) is not None]
+        # An object is read with a request, so what is known of it is kept.
+        self._spans = {path: self._spans.get(path) or _span(path, table) for _, path, table in looked}
+        times = [span for span in self._spans.values() if span is not None]
         return PendingFiles(
             len(found),
             min((first for first, _ in times), default=None),
@@ -94,21 +109,8 @@ class LagTracker:
         )
 
 
-def _since_on_storage(landing: ObjectPath, watermark: float, shard: Shard) -> Iterator[tuple[float, Place, Table]]:
-    """Objects written at or after a time, with that time."""
-    for table in LANDING.values():
-        for folder in (landing / table.name).glob("cluster=*/date=*"):
-            if folder.parent.name.removeprefix("cluster=") in shard:
-                for path, (_, modified, _) in list_folder(folder).files.items():
-                    if modified / 1e9 >= watermark:
-                        yield modified / 1e9, path, table
-
-
-def _since(landing: Place, watermark: float, shard: Shard) -> Iterator[tuple[float, Place, Table]]:
+def _since(landing: Path, watermark: float, shard: Shard) -> Iterator[tuple[float, Place, Table]]:
     """Files modified at or after a time, with that time; only folders modified since are listed."""
-    if isinstance(landing, ObjectPath):
-        yield from _since_on_storage(landing, watermark, shard)
-        return
     oldest = datetime.fromtimestamp(max(watermark - MARGIN, 0.0), UTC).strftime("%Y%m%dT%H%M%S")
     for table in LANDING.values():
         for folder in (landing / table.name).glob("cluster=*/date=*"):
@@ -134,7 +136,7 @@ def _since(landing: Place, watermark: float, shard: Shard) -> Iterator[tuple[flo
 
 def _modified(path: Place) -> float:
     try:
-        return path.stat().st_mtime
+        return ((isinstance(path, ObjectPath) and path.known) or path.stat()).st_mtime
     except OSError:
         return 0.0
 
@@ -147,6 +149,8 @@ def _span(path: Place, table: Table) -> tuple[float, float] | None:
     try:
         with parquet_file(path) as file:
             times = file.read(columns=[table.time], use_threads=False)[table.time].cast(pa.int64())
+    except ObjectStorageError:
+        raise
     except (OSError, pa.ArrowException, KeyError):
         return None
     found = pc.min_max(times).as_py()

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from ackscope.clock import Clock, Instant
 from ackscope.errors import AckscopeError
 from ackscope.log import get_logger
-from ackscope.object_path import Place
+from ackscope.object_path import ObjectStorageError, Place
 from pipeline import downsample
 from pipeline.analysis.refresh import refresh, shifts
 from pipeline.session import SPARK_ERRORS, cause
@@ -92,6 +92,9 @@ class Maintenance:
                 self._vacuumed = self._clock.now()
         except StoppedError:
             log.debug("maintenance cancelled")
+        except ObjectStorageError as error:
+            # The stream itself says that the storage is away.
+            log.debug("maintenance failed, will be retried", error=str(error))
         except AckscopeError as error:
             if self._go_on():
                 log.warning("maintenance failed, will be retried", error=str(error))

@@ -2,7 +2,8 @@
 
 `python -m bench.pipeline.delta_readers ENGINE`: a line on stdin for each request, {"folder", "version", "where"}, and a
 line on stdout with its rows: [[column, ...], [value, ...], ...], ordered by all columns. `version` null is the newest;
-`where` is [column, lowest, highest] of a text column, or null. Times are in microseconds since 1970, dates are text.
+`where` is [column, lowest, highest] of a text column, or null. "options" are those of a table in a bucket. Times are in
+microseconds since 1970, dates are text.
 """
 
 import importlib
@@ -62,7 +63,7 @@ def main() -> None:
     read = ENGINES[sys.argv[1]]
     for line in sys.stdin:
         request = json.loads(line)
-        table = DeltaTable(request["folder"], version=request["version"])
+        table = DeltaTable(request["folder"], version=request["version"], storage_options=request.get("options"))
         rows = read(table, tuple(request["where"]) if request["where"] else None)
         columns = [it.name for it in table.schema().fields]
         found = [[plain(row[name]) for name in columns] for row in rows]

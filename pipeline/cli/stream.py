@@ -3,11 +3,12 @@
 import argparse
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 
 from ackscope.cli import argument, folder, print_json, seconds
 from ackscope.clock import SystemClock
 from ackscope.errors import UsageError
-from ackscope.object_path import ObjectPath
+from ackscope.object_path import ObjectPath, Place
 from pipeline import jobs
 from pipeline.cli.options import add_clusters, add_folders
 from pipeline.session import spark_session
@@ -25,14 +26,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--checkpoint",
         type=folder,
         metavar="DIR",
-        help="Spark checkpoint of ingested files (default: ROLLUPS/_checkpoint, one for each --clusters)",
+        help="Spark checkpoint of ingested files (default: ROLLUPS/_checkpoint, one for each --clusters; none for a "
+        "bucket)",
     )
     parser.add_argument(
         "--trigger",
         type=argument(_trigger),
         default=5.0,
         metavar="TIME",
-        help="interval between listings of the landing folder (default: 5s)",
+        help="interval between listings of the landing files (default: 5s)",
     )
     parser.add_argument(
         "--analyse-every",
@@ -46,14 +48,8 @@ def run(args: argparse.Namespace) -> int:
     """Run until a stop is requested."""
     master = check_master(args.master)
     landing, rollups = args.landing.absolute(), args.rollups.absolute()
-    for option, root in (("--landing", landing), ("--rollups", rollups), ("--checkpoint", args.checkpoint)):
-        if isinstance(root, ObjectPath):
-            raise UsageError(
-                f"{option} {root}: `stream` works on folders only; for object storage start "
-                "`ackscope pipeline run` by a timer"
-            )
-    shard = args.clusters
-    stop, checkpoint = Stop(), (args.checkpoint or rollups / f"_checkpoint{shard.suffix}").absolute()
+    shard, stop = args.clusters, Stop()
+    checkpoint = _checkpoint(args.checkpoint, landing, rollups / f"_checkpoint{shard.suffix}")
     stop.listen()
     session = partial(spark_session, master, long_lived=True)
     status = jobs.stream(
@@ -71,6 +67,25 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json(asdict(status))
     return 0
+
+
+def _checkpoint(chosen: Place | None, landing: Place, default: Place) -> Path | None:
+    """The folder of the checkpoint; None if landing and rollups are in a bucket, which needs none.
+
+    Raises:
+        UsageError: it must be another one.
+    """
+    if isinstance(chosen, ObjectPath):
+        raise UsageError(f"--checkpoint {chosen}: is not a folder; Spark needs one on a disk")
+    if isinstance(landing, ObjectPath):
+        if chosen is not None:
+            raise UsageError(f"--checkpoint {chosen}: landing files in a bucket need none; leave it out")
+        return None if isinstance(default, ObjectPath) else default
+    if chosen is None and isinstance(default, ObjectPath):
+        raise UsageError(
+            "--checkpoint is missing: with landing in a folder and rollups in a bucket, pass a local folder"
+        )
+    return (chosen or Path(str(default))).absolute()
 
 
 def _trigger(text: str) -> float:

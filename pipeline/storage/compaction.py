@@ -9,7 +9,7 @@ import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,8 +22,18 @@ from ackscope.errors import DataError
 from ackscope.object_path import ObjectPath, Place
 from pipeline.storage.durable import remove, sync_folder, write_error
 from pipeline.storage.file_stats import FileStats
-from pipeline.storage.folder_listing import CompactionNote, Stamp, arrived_at, list_folder, stamp_of, write_note
+from pipeline.storage.folder_listing import (
+    COMPACTED,
+    OBJECT_NOTE,
+    CompactionNote,
+    Stamp,
+    arrived_at,
+    list_folder,
+    stamp_of,
+    write_note,
+)
 from pipeline.storage.landing import Landing, Partition
+from pipeline.storage.lease import lease
 
 # Files from this size on are not compacted.
 LARGE_FILE_BYTES = 64 * 2**20
@@ -47,7 +57,7 @@ class CompactionPlan:
     """
 
     partition: Partition
-    sources: dict[Path, Stamp]
+    sources: dict[Place, Stamp]
     rows: int
     bytes: int
 
@@ -60,6 +70,8 @@ class CompactionPlan:
     @property
     def newest(self) -> int:
         """When the newest source was written, nanoseconds since 1970."""
+        if isinstance(next(iter(self.sources)), ObjectPath):
+            return round(max(arrived_at(path, stamp) for path, stamp in self.sources.items()) * 1e9)
         return max(modified for _, modified, _ in self.sources.values())
 
     def hidden(self, root: Path) -> Path:
@@ -84,12 +96,18 @@ class PartitionScan:
 
 
 @contextmanager
-def compaction_lock(root: Path) -> Iterator[None]:
-    """Hold the compaction lock of a landing folder.
+def compaction_lock(root: Place, go_on: Callable[[], bool] = lambda: True) -> Iterator[None]:
+    """Hold the compaction lock of a landing folder; in a bucket it is a lease, which only saves work.
 
     Raises:
         DataError: another compaction holds it, or the folder cannot be written.
     """
+    if isinstance(root, ObjectPath):
+        with lease(root / "_compact.lock.json", go_on, wait=False) as is_held:
+            if not is_held:
+                raise _busy(root)
+            yield
+        return
     try:
         lock = (root / "_compact.lock").open("wb")
     except OSError as error:
@@ -98,8 +116,12 @@ def compaction_lock(root: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise DataError(f"--landing {root}: another `compact` is running there; wait until it ends") from None
+            raise _busy(root) from None
         yield
+
+
+def _busy(root: Place) -> DataError:
+    return DataError(f"--landing {root}: another `compact` is running there; wait until it ends")
 
 
 def scan_partition(landing: Landing, partition: Partition, watermark: float) -> PartitionScan:
@@ -113,12 +135,10 @@ def scan_partition(landing: Landing, partition: Partition, watermark: float) -> 
     """
     stats = landing.files(partition)
     stamps = {
-        path: stamp
-        for path, stamp in list_folder(landing.root / partition.folder).files.items()
-        if path in stats and isinstance(path, Path)
+        path: stamp for path, stamp in list_folder(landing.root / partition.folder).files.items() if path in stats
     }
     ready = {path for path, stamp in stamps.items() if is_ingested(path, stamp, watermark)}
-    sources = {path: stamps[path] for path in sorted(ready) if _is_mergeable(stats[path], stamps[path])}
+    sources = {path: it for path, it in stamps.items() if path in ready and _is_mergeable(path, stats[path], it)}
     plan = None
     if len(sources) > 1:
         rows = sum(stats[path].rows for path in sources)
@@ -134,7 +154,7 @@ def output_count(plan: CompactionPlan) -> int:
     if plan.bytes <= _SINGLE_FILE_BYTES:
         return 1
     paths = list(plan.sources)
-    sample: list[Path] = []
+    sample: list[Place] = []
     for path in paths[len(paths) // 2 :][:_SAMPLE_FILES]:
         sample.append(path)
         if sum(plan.sources[it][0] for it in sample) > _SAMPLE_BYTES:
@@ -169,7 +189,7 @@ def swap_in(root: Path, plan: CompactionPlan, written: Sequence[Path]) -> int | 
             _make_durable(path, plan.newest)
         if any(stamp_of(path) != stamp for path, stamp in plan.sources.items()):
             return None
-        names = [_name(plan, number) for number in range(len(written))]
+        names = [compacted_name(plan, number) for number in range(len(written))]
         note = CompactionNote(plan.digest, frozenset(names), frozenset(path.name for path in plan.sources))
         write_note(folder, note)
         sync_folder(folder)
@@ -184,27 +204,23 @@ def swap_in(root: Path, plan: CompactionPlan, written: Sequence[Path]) -> int | 
         raise write_error(folder, error) from None
 
 
-def was_interrupted(root: Place, partition: Partition) -> bool:
+def was_interrupted(root: Path, partition: Partition) -> bool:
     """Whether a crash left an unfinished compaction.
 
     Raises:
         DataError: the folder cannot be read.
     """
-    if isinstance(root, ObjectPath):
-        return False
     found = list_folder(root / partition.folder)
     return bool(found.notes) or any(name.startswith((_HIDDEN, _PARTIAL_NOTE)) for name in found.names)
 
 
-def finish(root: Place, partition: Partition) -> None:
+def finish(root: Path, partition: Partition) -> None:
     """Complete or roll back a compaction that a crash interrupted, under the writer lock of the rollups.
 
     Raises:
         DataError: the folder cannot be read or written.
     """
     folder = root / partition.folder
-    if isinstance(folder, ObjectPath):
-        return
     found = list_folder(folder)
     try:
         for note in found.notes:
@@ -246,7 +262,10 @@ def is_ingested(path: Place, stamp: Stamp, watermark: float) -> bool:
     return arrived_at(path, stamp) < watermark
 
 
-def _is_mergeable(stats: FileStats, stamp: Stamp) -> bool:
+def _is_mergeable(path: Place, stats: FileStats, stamp: Stamp) -> bool:
+    # In a bucket, sources must be listed before the note: see `folder_listing`.
+    if isinstance(path, ObjectPath) and not (path.name < OBJECT_NOTE or COMPACTED.fullmatch(path.name)):
+        return False
     return stamp[0] < LARGE_FILE_BYTES and stats.only_known_columns and not stats.early
 
 
@@ -259,6 +278,7 @@ def _make_durable(path: Path, newest: int) -> None:
         os.close(handle)
 
 
-def _name(plan: CompactionPlan, number: int) -> str:
+def compacted_name(plan: CompactionPlan, number: int) -> str:
+    """The name of a new file."""
     moment = datetime.fromtimestamp(plan.newest / 1e9, UTC).strftime("%Y%m%dT%H%M%S")
     return f"compacted-{moment}-{plan.digest}-{number:06d}.parquet"

@@ -13,7 +13,7 @@ from typing import IO
 import orjson
 
 from ackscope.errors import DataError
-from ackscope.object_path import ConflictError, ObjectPath, Place
+from ackscope.object_path import ConflictError, ObjectPath, ObjectStorageError, Place
 from pipeline.storage.durable import atomic_write, write_error
 
 NAME = "_expired.json"
@@ -33,6 +33,8 @@ def first_whole_hours(landing: Place) -> dict[str, int]:
         return {str(name): int(hour) for name, hour in orjson.loads(path.read_bytes()).items()}
     except FileNotFoundError:
         return {}
+    except ObjectStorageError:
+        raise
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror}); check its disk and owner") from None
     except (ValueError, AttributeError, TypeError):

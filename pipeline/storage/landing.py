@@ -12,12 +12,13 @@ from pathlib import PurePath
 from ackscope.clock import Clock, SystemClock
 from ackscope.errors import DataError
 from ackscope.log import get_logger
-from ackscope.object_path import ObjectPath, Place, relative
+from ackscope.object_path import ObjectPath, ObjectStorageError, Place, relative
 from ackscope.tables import FINDING_EVENTS, LANDING, Table
 from pipeline.hours import HOUR, date_of
 from pipeline.storage.expired import NAME, first_whole_hours
 from pipeline.storage.file_stats import FileStats, ForeignFileError, read_stats, valid_window, verify_pages
 from pipeline.storage.folder_listing import COMPACTED, Stamp, arrived_at, list_folder, stamp_of
+from pipeline.storage.object_listing import ObjectListing
 from pipeline.storage.quarantine import copy_misdated_rows, quarantine_file
 
 log = get_logger(__name__)
@@ -68,14 +69,16 @@ class Landing:
     Args:
         root: the folder.
         clock: decides which rows are dated in the future.
+        listing: what a bucket holds, if somebody keeps it up to date; None lists it each time.
 
     Attributes:
         root: the folder.
         quarantined: number of files quarantined so far.
     """
 
-    def __init__(self, root: Place, clock: Clock | None = None) -> None:
+    def __init__(self, root: Place, clock: Clock | None = None, listing: ObjectListing | None = None) -> None:
         self.root = root
+        self._listing = listing
         self.quarantined = 0
         self._clock = clock or SystemClock()
         self._lock = threading.Lock()
@@ -121,7 +124,7 @@ class Landing:
                 break
             except FileNotFoundError:
                 # It was removed between listing and reading: maybe merged into a file that is not in this listing.
-                continue
+                self._reload(self.root / partition.folder)
         self._remember(partition, {path: cached for path, cached in now.items() if cached.final})
         floor = 0 if partition.table == FINDING_EVENTS else self.floor(partition.cluster)
         return {path: cached.stats.from_floor(floor) for path, cached in now.items() if cached.stats is not None}
@@ -148,10 +151,12 @@ class Landing:
         """The first hour since 1970 whose raw rows are complete; older hours are never rebuilt. 0: nothing has expired.
 
         Raises:
-            DataError: the file that records it is damaged.
+            DataError: the file that records it is damaged, or the storage cannot be used.
         """
         try:
             status = (self.root / NAME).stat()
+        except ObjectStorageError:
+            raise
         except OSError:
             return 0
         stamp = (status.st_mtime_ns, status.st_ino)
@@ -175,8 +180,13 @@ class Landing:
                         self._cache.setdefault(partition, {})[path] = _CachedStats(stamp_of(path), None)
                 damaged += 1
             except FileNotFoundError:
+                self._reload(path.parent)
                 damaged += 1
         return damaged
+
+    def _reload(self, folder: Place) -> None:
+        if self._listing is not None:
+            self._listing.reload(folder)
 
     def _remember(self, partition: Partition, files: dict[Place, _CachedStats]) -> None:
         """Cache the files of a partition; beyond the limit drop the least recently used partitions."""
@@ -190,7 +200,8 @@ class Landing:
         self, partition: Partition, previous: dict[Place, _CachedStats], *, strict: bool
     ) -> dict[Place, _CachedStats]:
         now: dict[Place, _CachedStats] = {}
-        listed = list_folder(self.root / partition.folder).files
+        folder = self.root / partition.folder
+        listed = (list_folder(folder) if self._listing is None else self._listing.folder(folder)).files
         new = [path for path, stamp in listed.items() if path not in previous or previous[path].stamp != stamp]
         inspected = self._inspect_objects(new, partition) if isinstance(self.root, ObjectPath) else {}
         for path, stamp in listed.items():

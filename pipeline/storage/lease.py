@@ -29,18 +29,23 @@ SECONDS = 30.0
 _RENEW_SECONDS = SECONDS / 3
 # Pause between attempts to take it: each is a request.
 _RETRY_SECONDS = 0.5
+# Of the leases that this process holds or waits for.
+_tokens: set[str] = set()
 # Whether its holder still lives is asked of the kernel where that is possible, so a restart need not wait.
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 @contextmanager
-def lease(path: ObjectPath, go_on: Callable[[], bool], *, wait: bool = True) -> Iterator[bool]:
+def lease(
+    path: ObjectPath, go_on: Callable[[], bool], *, wait: bool = True, lost: Callable[[], object] = lambda: None
+) -> Iterator[bool]:
     """Take a lease, renew it in a thread, and release it; yield whether it was taken.
 
     Args:
         path: its object.
         go_on: called while waiting; False gives up.
         wait: wait until it is free; without it, yield False if it is not.
+        lost: called in the thread when another writer took it.
 
     Raises:
         ObjectStorageError: the storage cannot be used.
@@ -54,12 +59,13 @@ def lease(path: ObjectPath, go_on: Callable[[], bool], *, wait: bool = True) -> 
             return
         if not is_logged:
             is_logged = True
-            log.info("waiting for another writer", lease=str(path), owner=held.other)
+            # Threads of one process take turns all the time.
+            (log.debug if held.is_here else log.info)("waiting for another writer", lease=str(path), owner=held.other)
         if not go_on():
             raise StoppedError
         time.sleep(_RETRY_SECONDS)
     ended = threading.Event()
-    renewing = threading.Thread(target=held.keep, args=(ended,), name="lease", daemon=True)
+    renewing = threading.Thread(target=held.keep, args=(ended, lost), name="lease", daemon=True)
     renewing.start()
     try:
         yield True
@@ -73,8 +79,9 @@ class _Lease:
     """One attempt to hold the lease of an object."""
 
     def __init__(self, path: ObjectPath) -> None:
-        self.other = ""
+        self.other, self.is_here = "", False
         self._path, self._token, self._version = path, uuid4().hex, ""
+        _tokens.add(self._token)
         self._clock = SystemClock()
         self._seen: tuple[str, float] = ("", 0.0)
 
@@ -93,23 +100,28 @@ class _Lease:
             return False
         return True
 
-    def keep(self, ended: threading.Event) -> None:
+    def keep(self, ended: threading.Event, lost: Callable[[], object]) -> None:
         """Renew it until the end; one that was lost is not taken back."""
         while not ended.wait(_RENEW_SECONDS):
             try:
                 self._version = self._path.write_version(self._content(SECONDS), self._version)
             except ConflictError:
                 log.warning("lease lost; another writer took it", lease=str(self._path))
+                lost()
                 return
             except ObjectStorageError as error:
-                log.warning("lease not renewed, will be retried", error=str(error))
+                # The job says so itself as soon as it needs the storage.
+                log.debug("lease not renewed, will be retried", error=str(error))
 
     def release(self) -> None:
         """Make it free at once, if it is ours."""
         with suppress(ConflictError, OSError):
             self._path.write_version(self._content(0.0), self._version)
+        # If that failed, this process can still take it at once.
+        _tokens.discard(self._token)
 
     def _is_free(self, document: dict[str, Any], version: str) -> bool:
+        self.is_here = document.get("pid") == os.getpid() and document.get("kernel") == _kernel()
         self.other = f"{document.get('host')}, process {document.get('pid')}"
         if document.get("seconds") == 0 or _is_dead(document):
             return True
@@ -131,10 +143,12 @@ def _here() -> dict[str, Any]:
 
 
 def _is_dead(document: dict[str, Any]) -> bool:
-    """Whether the holder was a process of this kernel that has ended."""
+    """Whether the holder was a process of this kernel that has ended, or a part of this process that has."""
     pid = document.get("pid")
     is_ours = bool(document.get("kernel")) and document["kernel"] == _kernel()
-    return is_ours and isinstance(pid, int) and _started(pid) != document.get("started")
+    if not is_ours or not isinstance(pid, int):
+        return False
+    return _started(pid) != document.get("started") or (pid == os.getpid() and document.get("owner") not in _tokens)
 
 
 def _kernel() -> str:

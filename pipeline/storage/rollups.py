@@ -32,7 +32,7 @@ from pipeline.storage.transaction import Transaction
 log = get_logger(__name__)
 
 STATUS = "_status{}.json"
-_LOCK, _LOCKS = "_lock", "_locks"
+_LOCK, LOCKS = "_lock", "_locks"
 # Pause between attempts to get the lock; a blocking wait would not notice a stop request.
 _LOCK_RETRY_SECONDS = 0.02
 # On object storage, a file that no manifest ever named is removed when it is so old.
@@ -70,8 +70,6 @@ class Rollups:
         if isinstance(root, ObjectPath):
             # What is wrong with the bucket or the credentials shows now.
             root.is_dir()
-            if self._delta:
-                log.info("Delta tables are published on a disk only", rollups=str(root))
             return
         try:
             root.mkdir(parents=True, exist_ok=True)
@@ -98,7 +96,7 @@ class Rollups:
         if isinstance(self.root, ObjectPath):
             if cluster is None:
                 raise ValueError("object storage has no lock of a whole folder")
-            with lease(self.root / _LOCKS / f"{quote(cluster, safe='')}.json", self._go_on):
+            with lease(self.root / LOCKS / f"{quote(cluster, safe='')}.json", self._go_on):
                 yield
             return
         with ExitStack() as stack:
@@ -190,7 +188,7 @@ class Rollups:
 
 
 def _cluster_lock(root: Path, cluster: str) -> IO[bytes]:
-    path = root / _LOCKS / quote(cluster, safe="")
+    path = root / LOCKS / quote(cluster, safe="")
     try:
         path.parent.mkdir(exist_ok=True)
         return path.open("ab")

@@ -18,9 +18,13 @@ from pyarrow import fs
 
 from ackscope.arrow_files import arrow_path, file_system, footer
 from ackscope.errors import DataError
-from ackscope.manifest import Manifest, encode, manifest_path
+from ackscope.manifest import Manifest, encode, manifest_path, read
 from ackscope.object_path import ConflictError, ObjectPath, Place
 from pipeline.storage.durable import atomic_write, content_of, sync_folder, write_error
+
+
+class LostCommitError(DataError):
+    """Another writer committed meanwhile, so nothing of this one counts."""
 
 
 class FileStore(Protocol):
@@ -47,6 +51,14 @@ class FileStore(Protocol):
 
         Raises:
             DataError: the disk refuses it.
+        """
+        ...
+
+    def check(self, manifest: Manifest) -> None:
+        """Check that a manifest counts, before others are told what will follow it.
+
+        Raises:
+            LostCommitError: another writer committed meanwhile.
         """
         ...
 
@@ -101,6 +113,9 @@ class LocalStore:
         """Fsync its folder."""
         sync_folder((self.root / path).parent)
 
+    def check(self, manifest: Manifest) -> None:
+        """Do nothing: the writer lock is held."""
+
     def commit(self, before: Manifest, after: Manifest, replaced: Iterable[str], now: float) -> Manifest:  # noqa: ARG002
         """Rename the new manifest into place; the grace period of a file starts with its own time."""
         for it in replaced:
@@ -149,6 +164,11 @@ class ObjectStore:
     def sync(self, path: str) -> None:
         """Do nothing: an object that was written is durable."""
 
+    def check(self, manifest: Manifest) -> None:
+        """Read it again: the lease may be lost."""
+        if read(self.root, manifest.cluster).stored != manifest.stored:
+            raise _lost(manifest_path(self.root, manifest.cluster))
+
     def commit(self, before: Manifest, after: Manifest, replaced: Iterable[str], now: float) -> Manifest:
         """Replace the object if it is still the version that was read."""
         named = {it.path for files in after.tables.values() for it in files}
@@ -158,11 +178,15 @@ class ObjectStore:
         try:
             stored = path.write_version(encode(after), before.stored)  # type: ignore[union-attr]  # of an object
         except ConflictError:
-            raise DataError(
-                f"{path}: another writer committed meanwhile, so nothing of this one counts; let only one job at a "
-                "time write a cluster"
-            ) from None
+            raise _lost(path) from None
         return replace(after, stored=stored)
+
+
+def _lost(path: Place) -> LostCommitError:
+    return LostCommitError(
+        f"{path}: another writer committed meanwhile, so nothing of this one counts; let only one job at a time write "
+        "a cluster"
+    )
 
 
 def _write_bytes(document: bytes, file: IO[bytes]) -> None:

@@ -217,17 +217,17 @@ class Transaction:
             self._store.sync(one)
         named = {it.path for files in pending.tables.values() for it in files}
         replaced = [it.path for files in self.manifest.tables.values() for it in files if it.path not in named]
-        if isinstance(self._root, Path):
-            committed = self._with_delta(self._root, committed)
+        committed = self._with_delta(committed)
         self.manifest = self._store.commit(self.manifest, committed, replaced, self._clock.now().wall)
         self._new.clear()
         return self.manifest
 
-    def _with_delta(self, root: Path, committed: Manifest) -> Manifest:
+    def _with_delta(self, committed: Manifest) -> Manifest:
         if self._delta:
-            return replace(committed, versions=delta_log.publish(root, self.manifest, committed))
+            self._store.check(self.manifest)
+            return replace(committed, versions=delta_log.publish(self._root, self.manifest, committed))
         if self.manifest.versions:
-            delta_log.retire(root, self.manifest)
+            delta_log.retire(self._root, self.manifest)
         return replace(committed, versions={})
 
     def _slot_for(self, table: Table, hour: int) -> FileSlot:

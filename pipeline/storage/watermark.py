@@ -9,7 +9,7 @@ from typing import IO, Any
 
 import orjson
 
-from ackscope.object_path import Place
+from ackscope.object_path import ObjectStorageError, Place
 from pipeline.shard import ALL, Shard
 from pipeline.storage.durable import atomic_write, remove
 
@@ -65,6 +65,8 @@ def _document(path: Place) -> dict[str, Any]:
     try:
         document: dict[str, Any] = orjson.loads(path.read_bytes())
         return {**document, "until": float(document["until"])}
+    except ObjectStorageError:
+        raise
     except (OSError, ValueError, KeyError, TypeError):
         return {}
 

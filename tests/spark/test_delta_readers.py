@@ -4,14 +4,17 @@ import json
 import subprocess
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
+from ackscope.arrow_files import parquet_file
 from ackscope.manifest import read
+from ackscope.object_path import ObjectPath
 from ackscope.tables import BURSTS_1M
 from bench.pipeline.delta_readers import ENGINES, plain
 from bench.pipeline.peers import peers_python
+from pipeline.storage.delta_log import table_address, table_folder, table_options
 from pipeline.storage.rollups import Rollups
+from tests.buckets import BUCKET, environment, s3_server
 from tests.unit.pipeline.test_rollups import BURSTS_1H, DAY, NINE, coarse, put, rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -29,7 +32,7 @@ def ours(root, table, where=None):
     found = [
         [*row.values(), "shop", path.parent.name.removeprefix("date=")]
         for path in read(root, "shop").paths(root, table.name)
-        for row in pq.ParquetFile(path).read().to_pylist()
+        for row in parquet_file(path).read().to_pylist()
         if where is None or where[1] <= row[where[0]] <= where[2]
     ]
     return [[*table.names, "cluster", "date"], *sorted(([plain(it) for it in row] for row in found), key=json.dumps)]
@@ -60,6 +63,19 @@ def test_an_engine_reads_what_ackscope_reads(engine, tmp_path):
     transaction.commit()
 
     assert before == _asked(engine, requests[:5])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_engine_reads_a_bucket(engine):
+    """The same rows as ackscope, with the options that it uses itself."""
+    with s3_server() as values, environment(values):
+        root = ObjectPath(f"s3://{BUCKET}", "rollups")
+        put(root, [NINE, NINE + 1], with_text("alpha", "Größe"))
+        put(root, [NINE], with_text("beta"))
+        folder = table_folder(root, BURSTS_1M.name, "shop")
+        request = {"folder": table_address(folder), "version": None, "where": None, "options": table_options(folder)}
+
+        assert [ours(root, BURSTS_1M)] == _asked(engine, [request])
 
 
 def _asked(engine, requests):

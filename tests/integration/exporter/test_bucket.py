@@ -1,14 +1,12 @@
 """Landing to a bucket: a spool, an uploader, and a bucket that is away."""
 
 import random
-import socket
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -24,59 +22,11 @@ from exporter.landing.blocks import row_blocks
 from exporter.landing.settings import LandingSettings
 from exporter.landing.upload import Uploader
 from exporter.landing.writer import LandingWriter
-from tests.buckets import BUCKET, SECRET, environment, s3_server
+from tests.buckets import BUCKET, SECRET, Relay, environment, s3_server
 
 pytestmark = pytest.mark.integration
 
 ROW = ("queues", True, 0.1, 0.0, 3, 0, False, None)
-
-
-class Relay:
-    """A TCP relay to the server that can be cut: connections end, and new ones are refused."""
-
-    def __init__(self, target: tuple[str, int]) -> None:
-        self._target, self._is_cut, self._open = target, False, list[socket.socket]()
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def cut(self) -> None:
-        """Take the bucket away."""
-        self._is_cut = True
-        for it in self._open:
-            with suppress(OSError):
-                it.shutdown(socket.SHUT_RDWR)
-
-    def restore(self) -> None:
-        """Bring it back."""
-        self._is_cut = False
-
-    def close(self) -> None:
-        """End."""
-        self.cut()
-        self._listener.close()
-
-    def _accept(self) -> None:
-        with suppress(OSError):
-            while True:
-                client, _ = self._listener.accept()
-                if self._is_cut:
-                    client.close()
-                    continue
-                server = socket.create_connection(self._target)
-                self._open += [client, server]
-                for one, other in ((client, server), (server, client)):
-                    threading.Thread(target=_pump, args=(one, other), daemon=True).start()
-
-
-def _pump(one: socket.socket, other: socket.socket) -> None:
-    with suppress(OSError):
-        while data := one.recv(65_536):
-            other.sendall(data)
-    for it in (one, other):
-        with suppress(OSError):
-            it.shutdown(socket.SHUT_RDWR)
-        it.close()
 
 
 @pytest.fixture(scope="module")

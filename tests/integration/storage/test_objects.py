@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -182,6 +183,15 @@ def test_a_lease_of_a_killed_process_is_free_at_once(bucket, monkeypatch):
     held = lease_module._Lease(bucket / "l2.json")
     assert held.take()
     assert not lease_module._Lease(bucket / "l2.json").take()
+
+
+def test_a_lease_that_could_not_be_released_is_free_for_its_own_process(bucket, monkeypatch):
+    """The bucket was away at that moment; nobody else is waited for."""
+    with monkeypatch.context() as patched, lease(bucket / "l.json", lambda: True):
+        assert not lease_module._is_dead(lease_module._document((bucket / "l.json").read_bytes()))
+        patched.setattr(ObjectPath, "write_version", Mock(side_effect=ObjectStorageError("l.json", "away")))
+    with lease(bucket / "l.json", lambda: True, wait=False) as taken:
+        assert taken
 
 
 def test_the_floor_of_a_cluster_never_goes_back(bucket):

@@ -131,12 +131,20 @@ def test_other_addresses_are_refused(pipeline, address):
     assert ":word@" not in err
 
 
-def test_a_stream_needs_folders(pipeline):
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"landing": "s3://b/l", "words": ["--checkpoint", "x"]}, "landing files in a bucket need none; leave it out"),
+        ({"words": ["--checkpoint", "s3://b/x"]}, "--checkpoint s3://b/x: is not a folder"),
+        ({"rollups": "s3://b/r"}, "--checkpoint is missing"),
+    ],
+)
+def test_a_checkpoint_is_a_folder_and_for_folders(pipeline, words, message):
     """One line that says what to do instead."""
-    code, out, err = pipeline("stream", landing="s3://bucket/landing")
+    code, out, err = pipeline("stream", *words.pop("words", ()), **words)
 
     assert (3, "", 1) == (code, out, len(err.splitlines()))
-    assert "`stream` works on folders only" in err
+    assert message in err
 
 
 @pytest.mark.parametrize(

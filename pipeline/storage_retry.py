@@ -1,0 +1,66 @@
+"""Work on object storage that is repeated until the storage answers, for a job that never ends by itself."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from ackscope.clock import Clock
+from ackscope.log import get_logger
+from ackscope.object_path import ObjectStorageError
+from pipeline.stop import Stop
+from pipeline.storage.store import LostCommitError
+
+log = get_logger(__name__)
+
+T = TypeVar("T")
+
+# Pause after a failure, doubled each time. The storage client itself has tried for 20 s by then.
+_FIRST_SECONDS, _LONGEST_SECONDS = 1.0, 10.0
+# Interval at which a stop request is noticed.
+_POLL_SECONDS = 0.2
+
+
+class StorageRetry:
+    """Repeats work while the storage is away, or another writer came first; logs when that begins and when it ends.
+
+    Attributes:
+        since: the beginning of the work that fails, seconds since 1970; None while all is well.
+    """
+
+    def __init__(self, stop: Stop, clock: Clock) -> None:
+        self.since: float | None = None
+        self._stop, self._clock = stop, clock
+
+    def repeat(self, work: Callable[[], T]) -> T:
+        """The result of `work`, however often it has to be tried; it must be complete or without effect.
+
+        Raises:
+            StoppedError: a stop was requested while it failed.
+        """
+        pause = _FIRST_SECONDS
+        while True:
+            start = self._clock.now()
+            try:
+                done = work()
+            except (ObjectStorageError, LostCommitError) as error:
+                self._stop.check()
+                self._begin(str(error), start.wall)
+                self.wait(pause)
+                self._stop.check()
+                pause = min(2 * pause, _LONGEST_SECONDS)
+            else:
+                if self.since is not None:
+                    log.info("stream continues", waited=round(self._clock.now().wall - self.since))
+                    self.since = None
+                return done
+
+    def _begin(self, error: str, wall: float) -> None:
+        if self.since is None:
+            log.error("stream waits, and tries again", error=error)
+            self.since = wall
+
+    def wait(self, seconds: float) -> None:
+        """Pause, or less if a stop is requested."""
+        start = self._clock.now()
+        while not self._stop.requested and (left := seconds - self._clock.now().since(start)) > 0:
+            time.sleep(min(_POLL_SECONDS, left))

@@ -1,0 +1,64 @@
+"""Work that is repeated until the storage answers."""
+
+from unittest.mock import Mock
+
+import pytest
+
+from ackscope.clock import SystemClock
+from ackscope.errors import DataError
+from ackscope.object_path import ObjectStorageError
+from pipeline import storage_retry
+from pipeline.stop import Stop, StoppedError
+from pipeline.storage.store import LostCommitError
+from pipeline.storage_retry import StorageRetry
+
+AWAY = ObjectStorageError("s3://b/x", "no route")
+
+
+@pytest.fixture(autouse=True)
+def _no_pause(monkeypatch):
+    monkeypatch.setattr(storage_retry, "_FIRST_SECONDS", 0.0)
+
+
+def test_two_lines_are_logged_whatever_fails_meanwhile(caplog):
+    """One when it begins, one when it ends; a commit that another writer won is repeated, too."""
+    caplog.set_level("INFO")
+    work = Mock(side_effect=[AWAY, LostCommitError("x: another writer committed meanwhile"), AWAY, 7])
+    retry = StorageRetry(Stop(), SystemClock())
+
+    assert 7 == retry.repeat(work)
+    assert 4 == work.call_count
+    assert ["stream waits, and tries again", "stream continues"] == [it.msg["event"] for it in caplog.records]
+    assert "no route" in caplog.records[0].msg["error"]
+    assert retry.since is None
+
+
+def test_the_beginning_is_known_while_it_fails():
+    """So a lag can be given for files that nobody can see."""
+    retry = StorageRetry(Stop(), SystemClock())
+    seen = []
+
+    def work():
+        seen.append(retry.since)
+        if len(seen) < 3:
+            raise AWAY
+
+    before = SystemClock().now().wall
+    retry.repeat(work)
+
+    assert None is seen[0]
+    assert seen[1] == seen[2] >= before
+
+
+def test_a_stop_ends_it_and_other_errors_do_too():
+    """Without another attempt."""
+    stop = Stop()
+
+    def work():
+        stop.requested = True
+        raise AWAY
+
+    with pytest.raises(StoppedError):
+        StorageRetry(stop, SystemClock()).repeat(work)
+    with pytest.raises(DataError, match="damaged"):
+        StorageRetry(Stop(), SystemClock()).repeat(Mock(side_effect=DataError("damaged")))
