@@ -1,7 +1,7 @@
 # Every target is one line and idempotent; `make` lists them.
 .DEFAULT_GOAL := help
 PYTEST := .venv/bin/python -m pytest
-JOBS ?= 2
+JOBS ?= 3
 PLATFORMS ?= linux/amd64,linux/arm64
 DEMO = $(if $(FOR),--for $(FOR)) $(if $(FAULT),--fault $(FAULT)) $(if $(BROKER),--broker $(BROKER)) $(if $(JSON),--json)
 .PHONY: help setup setup-test demo test lint format test-unit test-spark test-dashboard test-integration bench-probes bench-exporter bench-diagnosis bench-pipeline bench-dashboard bench-fuzz docs lock screenshots dist release images ship-test
@@ -18,7 +18,7 @@ setup-test:
 demo: setup ## a private broker, a workload, everything watched; FOR=120 ends by itself, FAULT=, BROKER=4.3, JSON=1
 	@exec .venv/bin/ackscope demo $(DEMO)
 
-test: setup-test lint ## install what is missing and run every test, two at once; JOBS=1 runs one after the other
+test: setup-test lint ## install what is missing and run every test, three at once; JOBS=1 runs one after the other
 	@$(PYTEST) --ignore tests/ship --second-try $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist loadfile --no-loadscope-reorder)
 
 lint: setup-test ## style, types

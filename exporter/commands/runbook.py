@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     page = known.get(args.rule)
     if page is None:
-        raise UsageError(f"{args.rule!r} is no rule{nearest(args.rule, list(known))}; without a name, all are listed")
+        raise UsageError(f"unknown rule {args.rule!r}{nearest(args.rule, list(known))}; without a name, all are listed")
     if args.json:
         print_json({"rule": args.rule, "impact": page.impact, "title": page.title, "runbook": page.body})
     else:

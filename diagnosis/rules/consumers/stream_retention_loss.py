@@ -116,7 +116,8 @@ def _overtaken(view: View, queue: Queue, link: ConsumerPath) -> _Miss | None:
         stored = stretch(stored[start + 1 :], lambda older, _newer: older.value.consumers == 1)
     if len(stored) < 2 or not span(stored):
         return None
-    published, delivered = delta(stored, "publish"), delta(stored if alone else reads, "deliver")
+    published = delta(stored, "publish")
+    delivered = delta(stored, "deliver") if alone else delta(reads, "deliver")
     unsure = view.limits(queue).queues.loss_skew * (published + delivered) / span(stored)
     most = max(seen.value.messages or 0 for seen in stored)
     missed = int(published - delivered - most - unsure)

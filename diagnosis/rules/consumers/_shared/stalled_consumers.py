@@ -36,13 +36,7 @@ from diagnosis.rules.consumers._shared.standstill import (
     unmoved,
     unsettled,
 )
-from diagnosis.rules.consumers._shared.stream_readers import (
-    flow,
-    lag,
-    readers,
-    readers_at_standstill,
-    standstill,
-)
+from diagnosis.rules.consumers._shared.stream_readers import flow, lag, readers, readers_at_standstill, standstill
 from diagnosis.series import delta, last, piled_up_seconds, span, stretch
 from diagnosis.window import Series, Timestamped
 
@@ -72,8 +66,7 @@ class Stall:
         suspects: connections of which one or more are the stuck clients, if the broker does not tell which; see
             `nameless_consumers`.
         held: messages that they hold at least; None if their channels or sessions tell it.
-        settles_unknown: they hold more and more, and it is not known that they settle none: it may be fewer than they
-            take.
+        settles_unknown: they hold more and more; they may settle fewer than they take, and not none.
         lag: messages from the stuck reader of a stream that is furthest behind to the end, if readers are judged by
             their offsets; else None.
     """

@@ -39,6 +39,6 @@ def test_an_unknown_rule_gets_one_line(capsys, given, said):
     assert 0 != main(["runbook", given])
 
     text = capsys.readouterr().err
-    assert text.startswith(f"ackscope runbook: {given!r} is no rule")
+    assert text.startswith(f"ackscope runbook: unknown rule {given!r}")
     assert said in text
     assert 1 == len(text.splitlines())
