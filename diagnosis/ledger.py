@@ -26,7 +26,7 @@ from ackscope.snapshot import Connection, Queue
 from diagnosis.memo import per_view
 from diagnosis.purpose import CONSUMED, MQTT_SESSIONS
 from diagnosis.series import count, delta, last, span, stretch
-from diagnosis.view import View
+from diagnosis.view import View, is_own
 from diagnosis.window import Series, Timestamped
 
 SKEW_SECONDS = 6.0
@@ -316,5 +316,6 @@ def _opaque_vhosts(view: View) -> frozenset[str | None]:
 
 
 def _uncounted(view: View) -> Iterator[Connection]:
+    """Yield the clients without counters; our own probes use queues of their own only."""
     for seen in view.window.readings("connections"):
-        yield from (each for each in seen.value if native_protocol(each.protocol) in UNCOUNTED)
+        yield from (each for each in seen.value if native_protocol(each.protocol) in UNCOUNTED and not is_own(each))

@@ -94,11 +94,16 @@ def test_an_amqp_1_0_client_that_may_have_taken_the_messages_makes_it_silent(par
 
 @pytest.mark.parametrize(
     "parts",
-    [{"connections": (connection(),)}, amqp10("other"), {"connections": (connection(protocol="MQTT 3-1-1"),)}],
-    ids=["AMQP 0-9-1", "AMQP 1.0 on another queue", "MQTT"],
+    [
+        {"connections": (connection(),)},
+        amqp10("other"),
+        {"connections": (connection(protocol="MQTT 3-1-1"),)},
+        {"connections": (connection(protocol="AMQP 1-0", client_name="ackscope-probe settle"),)},
+    ],
+    ids=["AMQP 0-9-1", "AMQP 1.0 on another queue", "MQTT", "our own probe, without sessions"],
 )
 def test_other_clients_of_the_vhost_do_not(parts):
-    """An AMQP 1.0 client consumes from the queues of its links, and an MQTT client from its own queue."""
+    """An AMQP 1.0 client consumes from the queues of its links, an MQTT client and our probes from their own queues."""
     assert [] != of(RULE, look(film(lambda t: {**frame(flowing(t)), **parts}, until=60)))
 
 
