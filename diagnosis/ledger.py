@@ -226,10 +226,12 @@ def _moved_within(skew: float, history: Series[Queue], length: Callable[[Levels]
     """
 
     def moved(pair: Series[Queue]) -> int:
-        # Within a short interval all of it may be one refresh of the counters. So it may in that in which a queue was
-        # made: it was filled at once, and its first length is that of its first moment.
-        born = levels(pair[0].value) is _NEW
-        return math.ceil((1.0 if born else skew / max(span(pair), skew)) * delta(pair, *counters))
+        # Within a short interval all of it may be one refresh of the counters. So it may at the end, where a burst can
+        # have come just before the reading (two readings alone have to do with the mean), and in the interval in which
+        # a queue was made: it was filled at once, and its first length is that of its first moment.
+        late = len(history) > 2 and history[-1].at.since(pair[1].at) < _REFRESHED
+        burst = late or levels(pair[0].value) is _NEW
+        return math.ceil((1.0 if burst else skew / max(span(pair), skew)) * delta(pair, *counters))
 
     def changed(pair: Series[Queue]) -> int:
         before, after = levels(pair[0].value), levels(pair[1].value)
