@@ -46,7 +46,7 @@ def streaming(root):
     return working(root, "stream", "--trigger", "500ms")
 
 
-def wait_for(condition, what, seconds=120):
+def wait_for(condition, what, seconds=300):
     """Poll until the condition holds."""
     deadline = time.monotonic() + seconds
     while not condition():
