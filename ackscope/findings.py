@@ -150,8 +150,8 @@ class Involved:
 
     Attributes:
         clients: names that applications give their connections.
-        one_of: connections one or more of which are the client, if the broker does not tell which. They are not among
-            `connections`.
+        one_of: connections that may be the client, if the broker does not report which one is. At least one of them is.
+            They are not among `connections`.
     """
 
     queues: tuple[QueueRef, ...] = ()

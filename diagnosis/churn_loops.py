@@ -257,7 +257,7 @@ def _connections(view: View, overviews: Series[Overview], rate: float) -> list[C
         for key, known in groups.items()
         if len(known) >= 2 and len(known.keys() - latest_names) >= fewest and not _is_own(key)
     }
-    came = _brief(view, came, rate)
+    came = _brief(view, came, rate) if came else came
     total = sum(len(known) for known in came.values())
     spell = churn_streak(view, overviews, "connection_closed", rate)
     return [

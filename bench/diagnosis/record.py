@@ -27,7 +27,7 @@ _ADDRESS = re.compile(r"\b(127\.0\.0\.1|localhost|\[::1\]):\d+")
 Outcome = Literal["named", "inconclusive", "silent"]
 
 ClientNamed = Literal["", "right", "among", "other"]
-"""Whether the finding names the client of the fault, or lists its connection among those of which one is the client;
+"""Whether the finding names the client of the fault, or lists its connection among those that may be it;
 "" if it does neither."""
 
 

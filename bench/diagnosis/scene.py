@@ -97,7 +97,7 @@ class Held:
         Args:
             clients: those that a finding involves.
             connections: the same.
-            one_of: connections of which it says that one is the client.
+            one_of: connections that may be the client, as it says.
         """
         own = self.spec.client or f"fault-{self.spec.name}"
         if any(each.startswith(own) for each in clients) or self._in(connections):

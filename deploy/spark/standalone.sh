@@ -32,6 +32,6 @@ fi
 if [ -n "${ACKSCOPE_STORAGE_FILE:-}" ]; then
     set -- --conf "spark.executorEnv.ACKSCOPE_STORAGE_FILE=$ACKSCOPE_STORAGE_FILE" "$@"
 fi
-# The file replaces conf/spark-defaults.conf unless Spark is told to read both.
+# --properties-file replaces conf/spark-defaults.conf; --load-spark-defaults makes Spark read both.
 exec "$SPARK_HOME/bin/spark-submit" --master "$MASTER" --name ackscope \
     --load-spark-defaults --properties-file "$here/spark-defaults.conf" "$@"

@@ -37,6 +37,6 @@ else
     unset PYSPARK_DRIVER_PYTHON PYSPARK_PYTHON
     set -- --conf "spark.yarn.appMasterEnv.PYSPARK_PYTHON=$python" "$@"
 fi
-# The file replaces conf/spark-defaults.conf unless Spark is told to read both.
+# --properties-file replaces conf/spark-defaults.conf; --load-spark-defaults makes Spark read both.
 exec "$SPARK_HOME/bin/spark-submit" --master yarn --deploy-mode "$mode" --name ackscope \
     --load-spark-defaults --properties-file "$here/spark-defaults.conf" --archives "$ARCHIVE#environment" "$@"

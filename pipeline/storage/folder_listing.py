@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import orjson
 
@@ -257,9 +257,7 @@ def _read_object_note(folder: ObjectPath) -> ObjectNote:
     path = folder / OBJECT_NOTE
     try:
         content, stored = path.read_version()
-        document = orjson.loads(content)
-        if document["version"] != _VERSION:
-            raise DataError(f"{path}: note has version {document['version']}, this ackscope reads {_VERSION}")
+        document = _parsed(path, content)
         merges = tuple(ObjectMerge(frozenset(it["files"]), frozenset(it["sources"])) for it in document["merges"])
         return ObjectNote(int(document["number"]), merges, stored)
     except FileNotFoundError:
@@ -276,11 +274,17 @@ def stamp_of_status(info: os.stat_result | ObjectStatus) -> Stamp:
     return info.st_size, info.st_mtime_ns, info.st_ctime_ns
 
 
+def _parsed(path: Place, content: bytes) -> Any:
+    """The document of a note; raises `DataError` if another version of ackscope wrote it."""
+    document = orjson.loads(content)
+    if document["version"] != _VERSION:
+        raise DataError(f"{path}: note has version {document['version']}, this ackscope reads {_VERSION}")
+    return document
+
+
 def _read(path: Path, digest: str) -> CompactionNote:
     try:
-        document = orjson.loads(path.read_bytes())
-        if document["version"] != _VERSION:
-            raise DataError(f"{path}: note has version {document['version']}, this ackscope reads {_VERSION}")
+        document = _parsed(path, path.read_bytes())
         return CompactionNote(digest, frozenset(document["files"]), frozenset(document["sources"]))
     except (orjson.JSONDecodeError, KeyError, TypeError):
         raise DataError(

@@ -55,7 +55,7 @@ class FileStore(Protocol):
         ...
 
     def check(self, manifest: Manifest) -> None:
-        """Check that a manifest counts, before others are told what will follow it.
+        """Check that a manifest counts, before anything that follows from it is published.
 
         Raises:
             LostCommitError: another writer committed meanwhile.

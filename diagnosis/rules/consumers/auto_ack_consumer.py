@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Subject, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import ConsumerPath, RuleResult, View
-from diagnosis.nameless import names, suspect_evidence, suspect_facts, suspects, with_suspects
 from diagnosis.purpose import MQTT_SESSIONS
 from diagnosis.rules.consumers._shared.comings import LASTING, comings, recent_clients
-from diagnosis.rules.consumers._shared.nameless_consumers import is_nameless
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.rules.consumers._shared.sessions import sent_settled
+from diagnosis.rules.consumers._shared.unattributed_consumers import is_unattributed
 from diagnosis.series import delta, span
+from diagnosis.unattributed import names, suspect_evidence, suspect_facts, suspects, with_suspects
 from diagnosis.window import Series
 
 NAME = "auto-ack-consumer"
@@ -168,8 +168,7 @@ def _finding(view: View, vhost: str, found: list[tuple[Queue, ConsumerPath]]) ->
     delivered += sum(sent_settled(view, link.session) for link in links if link.session)
     seconds = max(span(view.history(queue)) for queue in queues.values())
     # 4.0 does not tell whose they are.
-    own = suspects(view, vhost) if any(is_nameless(link) for link in links) else ()
-    involved = involved_consumers(queues.values(), links)
+    own = suspects(view, vhost) if any(is_unattributed(link) for link in links) else ()
     listed: list[Fact] = [{"tag": link.consumer.tag, "queue": queue.name} for queue, link in found]
     return Finding(
         rule=NAME,
@@ -195,7 +194,7 @@ def _finding(view: View, vhost: str, found: list[tuple[Queue, ConsumerPath]]) ->
             ),
             *suspect_evidence(own),
         ),
-        involved=with_suspects(involved, own) if own else involved,
+        involved=with_suspects(involved_consumers(queues.values(), links), own),
         certainty=Certainty.CERTAIN,
         seen_seconds=seconds,
     )

@@ -6,12 +6,12 @@ from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Unit
 from ackscope.snapshot import AmqpLink, AmqpSession, Queue
 from diagnosis.contract import ConsumerPath, RuleResult, View
 from diagnosis.facts import queue_facts
-from diagnosis.nameless import names, suspect_evidence, suspect_facts, with_suspects
 from diagnosis.rules.clients._shared.connections import age_seconds
-from diagnosis.rules.consumers._shared.nameless_consumers import Judgement, Standing, judgement
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, process_facts, queue_subject
 from diagnosis.rules.consumers._shared.sessions import arrivals, session_evidence, unreported
+from diagnosis.rules.consumers._shared.unattributed_consumers import Judgement, Standing, judgement
 from diagnosis.series import last, span, stretch
+from diagnosis.unattributed import names, suspect_evidence, suspect_facts, with_suspects
 from diagnosis.window import Series, Timestamped
 
 NAME = "consumer-without-credit"
@@ -23,7 +23,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     for queue in view.queues:
         judged = judgement(view, queue)
         if judged is not None and judged.standing is Standing.NO_CREDIT:
-            yield _of_nameless(view, judged)
+            yield _of_unattributed(view, judged)
         links = tuple(link for link in view.links(queue) if link.consumer.active is not False)
         if not queue.messages_ready or queue.type == "stream" or not all(link.session for link in links):
             continue
@@ -35,12 +35,12 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def may_wait(view: View, queue: Queue) -> bool:
-    """Return whether messages wait in a queue and none is held, and its nameless consumers could not be judged."""
+    """Return whether messages wait in a queue and none is held, and its unattributed consumers could not be judged."""
     return bool(queue.messages_ready) and not queue.messages_unacked and judgement(view, queue) is None
 
 
-def _of_nameless(view: View, judged: Judgement) -> Finding:
-    """Return the finding about consumers of which no session is known: at no reading they held a message."""
+def _of_unattributed(view: View, judged: Judgement) -> Finding:
+    """Return the finding about consumers without a reported session: at no reading did they hold a message."""
     queue, found = judged.of.queue, judged.of
     need, arrived = view.limits(queue).consumers.no_credit_for, arrivals(judged.tail)
     early = judged.held_seconds < need

@@ -15,15 +15,15 @@ from diagnosis.contract import RuleResult, View
 from diagnosis.facts import consumer_facts, queue_facts
 from diagnosis.hold_time import may_hold
 from diagnosis.ledger import SKEW_SECONDS, from_its_beginning, ledger, may_have_lost
-from diagnosis.nameless import names, suspect_evidence, suspect_facts, with_suspects
 from diagnosis.purpose import CONSUMED
 from diagnosis.rules.consumers._shared.by_totals import OVER_LIMIT_BY, RETURNED_BY, Deleted, deleted, sole_history
 from diagnosis.rules.consumers._shared.comings import LASTING, comings, recent_clients
-from diagnosis.rules.consumers._shared.nameless_consumers import nameless
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.rules.consumers._shared.sessions import unreported
+from diagnosis.rules.consumers._shared.unattributed_consumers import unattributed
 from diagnosis.rules.publishers._shared.native_balance import BALANCED, arrivals_unknown, balance, with_returns
 from diagnosis.series import count, delta, last, span
+from diagnosis.unattributed import names, suspect_evidence, suspect_facts, with_suspects
 from diagnosis.window import Series
 
 NAME = "poison-drop"
@@ -44,7 +44,9 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         limited = delivery_limit(queue, view.version) is not None
         return limited and queue.setting("dead-letter-exchange") is None
 
-    gone = deleted(view, "quorum", "over_limit", (each for each in view.queues if drops(each) and nameless(view, each)))
+    gone = deleted(
+        view, "quorum", "over_limit", (each for each in view.queues if drops(each) and unattributed(view, each))
+    )
     known = gone is not None and (gone.least < view.thresholds.queues.loss_least or len(gone.queues) == 1)
     yield from unreported(view, NAME, lambda queue: drops(queue) and not known)
     yield from arrivals_unknown(view, NAME, drops)
@@ -162,7 +164,7 @@ def _finding(
     redelivers = source("/api/queues", "message_stats.redeliver")
     if any(link.session for link in links):
         counters = redelivers = BALANCED
-    unlisted = nameless(view, queue) if counted is not None else None
+    unlisted = unattributed(view, queue) if counted is not None else None
     suspects = unlisted.suspects if unlisted is not None else ()
     if counted is not None:
         counters, redelivers = OVER_LIMIT_BY, RETURNED_BY
@@ -211,8 +213,6 @@ def _finding(
             ),
             *suspect_evidence(suspects),
         ),
-        involved=with_suspects(involved_consumers((queue,), links), suspects)
-        if suspects
-        else involved_consumers((queue,), links),
+        involved=with_suspects(involved_consumers((queue,), links), suspects),
         seen_seconds=span(history),
     )

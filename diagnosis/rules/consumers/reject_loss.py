@@ -15,13 +15,13 @@ from diagnosis.contract import ConsumerPath, RuleResult, View
 from diagnosis.facts import consumer_facts, queue_facts, queue_names
 from diagnosis.hold_time import may_hold
 from diagnosis.ledger import Ledger, from_its_beginning, ledger, losing, may_have_lost, settles_unseen
-from diagnosis.nameless import names, suspect_evidence, suspect_facts, with_suspects
 from diagnosis.rules.consumers._shared.by_totals import REJECTED_BY, Deleted, deleted, sole_history
-from diagnosis.rules.consumers._shared.nameless_consumers import nameless
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.rules.consumers._shared.sessions import session_evidence, settles_uncounted
+from diagnosis.rules.consumers._shared.unattributed_consumers import unattributed
 from diagnosis.rules.consumers.poison_drop import at_limit, delivery_limit
 from diagnosis.series import count, delta, last, span
+from diagnosis.unattributed import names, suspect_evidence, suspect_facts, with_suspects
 from diagnosis.window import Series
 
 NAME = "reject-loss"
@@ -86,13 +86,12 @@ def _of_total(view: View, queue: Queue, gone: Deleted) -> Finding:
     """Return the finding about the only queue that can have deleted them."""
     history = sole_history(view, queue)
     delivered, acked = delta(history, "deliver") - delta(history, "redeliver"), delta(history, "ack")
-    found = nameless(view, queue)
+    found = unattributed(view, queue)
     suspects = found.suspects if found is not None else ()
     links = found.links if found is not None else tuple(it for it in view.links(queue) if settles_uncounted(view, it))
     share = min(1.0, gone.least / max(delivered, gone.least, 1))
     limits = view.limits(queue).consumers
     severity = Severity.CRITICAL if share >= limits.reject_share else Severity.WARNING
-    involved = involved_consumers((queue,), links)
     return Finding(
         rule=NAME,
         severity=Severity.INFO if share < limits.reject_share / 10 else severity,
@@ -125,7 +124,7 @@ def _of_total(view: View, queue: Queue, gone: Deleted) -> Finding:
             *(session_evidence(link) for link in links[:3] if link.session),
             *suspect_evidence(suspects),
         ),
-        involved=with_suspects(involved, suspects) if suspects else involved,
+        involved=with_suspects(involved_consumers((queue,), links), suspects),
     )
 
 

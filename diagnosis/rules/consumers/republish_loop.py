@@ -117,7 +117,7 @@ def _sources(view: View) -> dict[Place, list[Queue]]:
 
 
 def _circle_of_several(view: View, queues: list[Queue], made: _Publishes) -> _Circle | None:
-    """Return the queues of which each gets most of its messages from the consumers of all; None if there are not two.
+    """Return queues that each get most of their messages from the consumers of all of them; None if there are not two.
 
     Each of them is then fed by one of them, so messages go round. A request and its reply do so as well, but their
     number changes; that of messages that go round for ever does not.

@@ -15,10 +15,8 @@ from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Sour
 from ackscope.snapshot import Queue
 from diagnosis.contract import ConsumerPath, RuleResult, View
 from diagnosis.facts import consumer_facts, queue_facts
-from diagnosis.nameless import names, suspect_evidence, suspect_facts, with_suspects
 from diagnosis.rules.cluster._shared.link_flow import circulations
 from diagnosis.rules.consumers._shared.by_totals import RETURNED_BY, none_returned, sole_history
-from diagnosis.rules.consumers._shared.nameless_consumers import nameless
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.rules.consumers._shared.redelivery_rounds import (
     REFRESH_SECONDS,
@@ -27,8 +25,10 @@ from diagnosis.rules.consumers._shared.redelivery_rounds import (
     redelivery_rounds,
 )
 from diagnosis.rules.consumers._shared.sessions import session_evidence, unreported
+from diagnosis.rules.consumers._shared.unattributed_consumers import unattributed
 from diagnosis.rules.publishers._shared.native_balance import BALANCED, arrivals_unknown, balance, with_returns
 from diagnosis.series import delta, span, steps
+from diagnosis.unattributed import names, suspect_evidence, suspect_facts, with_suspects
 from diagnosis.usual import SOURCE, band_facts, is_more, of_queue
 from diagnosis.window import Series, Timestamped
 
@@ -93,7 +93,7 @@ def _returned(view: View) -> Iterator[Finding]:
             continue
         if any(link.session for link in view.links(queue)):
             history = with_returns(balance(view, queue))
-        elif nameless(view, queue) is not None and not none_returned(view, queue):
+        elif unattributed(view, queue) is not None and not none_returned(view, queue):
             history = sole_history(view, queue)
         else:
             continue
@@ -141,7 +141,7 @@ def _finding(
     redelivered, acked = delta(rounds, "redeliver"), delta(rounds, "ack")
     requeuing = _requeuing(view, queue)
     native = [link for link in view.links(queue) if link.session]
-    unlisted = nameless(view, queue) if not queue.stats.redeliver else None
+    unlisted = unattributed(view, queue) if not queue.stats.redeliver else None
     suspects = unlisted.suspects if unlisted is not None else ()
     links = [link for link, _ in requeuing] or native or list(unlisted.links if unlisted is not None else ())
     counted = RETURNED_BY if suspects else BALANCED if native else None
@@ -174,9 +174,7 @@ def _finding(
             *(session_evidence(link) for link in native[:3]),
             *suspect_evidence(suspects),
         ),
-        involved=with_suspects(involved_consumers((queue,), links), suspects)
-        if suspects
-        else involved_consumers((queue,), links),
+        involved=with_suspects(involved_consumers((queue,), links), suspects),
         certainty=Certainty.EARLY if early else Certainty.LIKELY,
         seen_seconds=seconds,
     )

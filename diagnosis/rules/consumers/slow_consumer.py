@@ -10,17 +10,17 @@ from dataclasses import replace
 from ackscope.findings import Evidence, Finding, Suppressed, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
-from diagnosis.nameless import names, suspect_evidence, suspect_facts, with_suspects
 from diagnosis.rules.consumers._shared.backlog_finding import backlog_finding
 from diagnosis.rules.consumers._shared.by_totals import returns, sole_history
 from diagnosis.rules.consumers._shared.consumer_capacity import network_bound, saturated_queues, saturation_finding
 from diagnosis.rules.consumers._shared.mqtt import mqtt_not_counted, slow_finding, slow_sessions
-from diagnosis.rules.consumers._shared.nameless_consumers import Judgement, Standing, judgement
 from diagnosis.rules.consumers._shared.objects import queue_subject
 from diagnosis.rules.consumers._shared.sessions import arrivals, unreported
 from diagnosis.rules.consumers._shared.standstill import held, ready
 from diagnosis.rules.consumers._shared.stream_readers import lagging_finding, readers_not_listed, worst_readers
+from diagnosis.rules.consumers._shared.unattributed_consumers import Judgement, Standing, judgement
 from diagnosis.series import last, span
+from diagnosis.unattributed import names, suspect_evidence, suspect_facts, with_suspects
 
 NAME = "slow-consumer"
 
@@ -36,7 +36,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         judged = judgement(view, queue)
         # Messages that are returned are settled, too, and the queue grows all the same: see requeue-loop.
         if judged is not None and judged.standing is Standing.SLOW and not returns(view, queue):
-            yield _of_nameless(view, judged)
+            yield _of_unattributed(view, judged)
     for found in saturated_queues(view):
         by_network = network_bound(view, found)
         if by_network:
@@ -50,7 +50,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _may_be_slow(view: View, queue: Queue) -> bool:
-    """Return whether a queue became longer, and its nameless consumers could not be judged."""
+    """Return whether a queue became longer, and its unattributed consumers could not be judged."""
     recent = last(view.history(queue), view.limits(queue).interval)
     grown = len(recent) < 2 or ready(recent[-1].value) > ready(recent[0].value)
     judged = judgement(view, queue)
@@ -61,8 +61,8 @@ def _may_be_slow(view: View, queue: Queue) -> bool:
     return bool(ready(queue)) and bool(held(queue)) and grown and unclear
 
 
-def _of_nameless(view: View, judged: Judgement) -> Finding:
-    """Return the finding about AMQP 1.0 consumers of which no session is known, so that their pace is not known."""
+def _of_unattributed(view: View, judged: Judgement) -> Finding:
+    """Return the finding about AMQP 1.0 consumers without a reported session, whose pace is therefore not known."""
     found, queue = judged.of, judged.of.queue
     made = backlog_finding(
         view,

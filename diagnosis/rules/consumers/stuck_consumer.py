@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from ackscope.findings import Suppressed
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.cluster._shared.link_flow import stalled_links
-from diagnosis.rules.consumers._shared.nameless_consumers import judgement, settles
 from diagnosis.rules.consumers._shared.objects import queue_subject
 from diagnosis.rules.consumers._shared.sessions import unreported
 from diagnosis.rules.consumers._shared.stalled_consumers import stalls
 from diagnosis.rules.consumers._shared.stream_readers import readers_not_listed
 from diagnosis.rules.consumers._shared.stuck_finding import stuck_findings
+from diagnosis.rules.consumers._shared.unattributed_consumers import judgement, settles
 
 NAME = "stuck-consumer"
 

@@ -25,7 +25,6 @@ from ackscope.findings import (
 from ackscope.snapshot import Channel, Connection, Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import client_name, queue_facts, queue_ref
-from diagnosis.nameless import suspect_facts, suspects
 from diagnosis.routes import dead_letters_to
 from diagnosis.rules.clients._shared.connections import involved_connections
 from diagnosis.rules.publishers._shared.native_balance import balance, publishers_to, refused_links
@@ -44,6 +43,7 @@ from diagnosis.rules.publishers._shared.refused_by_queue import (
     publishers_without_confirms,
 )
 from diagnosis.series import delta, last, span
+from diagnosis.unattributed import suspect_facts, suspects
 from diagnosis.window import Series
 
 NAME = "pub-nacked-overflow"

@@ -12,16 +12,6 @@ from ackscope.findings import Certainty, Evidence, Finding, Severity, Subject, U
 from ackscope.second_source import NativeTotals
 from ackscope.snapshot import Connection
 from diagnosis.contract import RuleResult, View
-from diagnosis.nameless import (
-    TOTALS,
-    gained,
-    names,
-    suspect_evidence,
-    suspect_facts,
-    suspects,
-    totals,
-    with_suspects,
-)
 from diagnosis.rules.publishers._shared.lossy_exchanges import DROPPED
 from diagnosis.rules.publishers._shared.native_publishers import (
     SETTLED_WHEN_SENT,
@@ -40,6 +30,16 @@ from diagnosis.rules.publishers._shared.publishers import (
     publishers,
 )
 from diagnosis.series import span
+from diagnosis.unattributed import (
+    TOTALS,
+    gained,
+    names,
+    suspect_evidence,
+    suspect_facts,
+    suspects,
+    totals,
+    with_suspects,
+)
 from diagnosis.window import Series
 
 NAME = "pub-no-confirms"
@@ -154,7 +154,7 @@ def _finding(vhost: str, group: list[ActivePublisher], nodes_down: list[str], na
             ),
             *suspect_evidence(own),
         ),
-        involved=with_suspects(involved, own) if own else involved,
+        involved=with_suspects(involved, own),
         certainty=Certainty.CERTAIN,
         seen_seconds=max([each.seconds for each in group] + ([native.seconds] if native else [])),
     )

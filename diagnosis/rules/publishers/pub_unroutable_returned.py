@@ -22,28 +22,27 @@ from ackscope.findings import (
 )
 from ackscope.topology import Exchange
 from diagnosis.contract import RuleResult, View
-from diagnosis.nameless import (
+from diagnosis.rules.publishers._shared.lossy_exchanges import RETURNED, Routing, by_design
+from diagnosis.rules.publishers._shared.native_publishers import (
+    SESSIONS,
+    NativePublisher,
+    native_publishers,
+    without_links,
+)
+from diagnosis.rules.publishers._shared.publishers import clients, first_seen, involved_publishers, listed
+from diagnosis.rules.publishers._shared.unroutable import NOT_EXAMINED, SUBSCRIPTION_TYPES, evaluate_unroutable
+from diagnosis.series import delta, last, span
+from diagnosis.unattributed import (
     TOTALS,
     gained,
     names,
+    own_probes_connected,
     suspect_evidence,
     suspect_facts,
     suspects,
     totals,
     with_suspects,
 )
-from diagnosis.rules.publishers._shared.lossy_exchanges import RETURNED, Routing, by_design
-from diagnosis.rules.publishers._shared.native_publishers import (
-    SESSIONS,
-    NativePublisher,
-    is_native,
-    native_publishers,
-    without_links,
-)
-from diagnosis.rules.publishers._shared.publishers import clients, first_seen, involved_publishers, listed
-from diagnosis.rules.publishers._shared.unroutable import SUBSCRIPTION_TYPES, evaluate_unroutable
-from diagnosis.series import delta, last, span
-from diagnosis.view import is_own
 
 NAME = "pub-unroutable-returned"
 
@@ -64,8 +63,7 @@ def _by_total(view: View) -> Iterator[Finding]:
     """Report messages that AMQP 1.0 clients got back as released, where their total is all that the broker tells."""
     clients_left, series = suspects(view, None), totals(view)
     vhosts = {each.vhost or "/" for each in clients_left}
-    own = any(is_own(each) and is_native(each) for each in view.every_connection)
-    if (view.fresh("sessions") and view.sessions) or len(vhosts) != 1 or own:
+    if (view.fresh("sessions") and view.sessions) or len(vhosts) != 1 or own_probes_connected(view):
         return
     lost, seconds, limits = gained(series, lambda each: each.unroutable), span(series), view.thresholds.publishers
     if not lost or seconds < view.thresholds.early:
@@ -83,11 +81,7 @@ def _by_total(view: View) -> Iterator[Finding]:
             "vhost": vhost,
             "exchange": None,
             "exchange_unknown": "not_reported",
-            "dead_ends": [],
-            "answers": False,
-            "alternate": None,
-            "losers": [],
-            "shovels": [],
+            **NOT_EXAMINED,
             "lost_rate": lost / seconds,
             "amqp10": True,
             "suspects": suspect_facts(clients_left),
@@ -142,14 +136,11 @@ def _finding(view: View, group: list[tuple[Exchange, NativePublisher]]) -> Findi
             "exchange_type": exchange.type,
             "exchange_unknown": None,
             "bindings": sum((each.vhost, each.source) == exchange.key for each in view.bindings or ()),
-            "dead_ends": [],
-            "answers": False,
-            "alternate": None,
+            **NOT_EXAMINED,
             "alternate_missing": False,
             "alternate_type": None,
             "alternate_empty": False,
             "losers": list[Fact](clients(found)),
-            "shovels": [],
             "received": lost,
             "lost": lost,
             "interval_seconds": seconds,

@@ -115,7 +115,7 @@ class MetricsReader:
 
         Args:
             overview: latest overview of the management API, if there is one.
-            native: whether AMQP 1.0 clients are connected, of which the management API counts nothing.
+            native: whether AMQP 1.0 clients are connected. The management API does not count their messages.
         """
         if self.alone or self._choice is SourceChoice.BOTH:
             return True
@@ -176,8 +176,7 @@ class MetricsReader:
 
     def _read_native(self, known: _Known, families: tuple[str, ...]) -> NodeFigures:
         """Read the totals of all clients, and the logs of quorum queues."""
-        texts = [known.endpoint.text(AGGREGATED)]
-        return _decoded(known, [*texts, known.endpoint.text(DETAILED, families)])
+        return _decoded(known, [known.endpoint.text(AGGREGATED), known.endpoint.text(DETAILED, families)])
 
     def _read_one(self, known: _Known, more: tuple[str, ...]) -> NodeFigures:
         now, many = self._clock.now().mono, known.queues >= MANY_QUEUES

@@ -158,7 +158,7 @@ def test_an_amqp10_consumer_that_never_settles_is_named(lab_43, queues, wait_unt
 
 
 def test_an_amqp10_consumer_without_credit_is_narrowed_down_on_4_0(wait_until):
-    """That version tells neither its session nor its connection: the finding lists those that may be it."""
+    """That version reports neither its session nor its connection: the finding lists the candidates."""
     name = "amqp10-no-credit"
     with start_lab("4.0") as lab:
         node = lab.nodes[0]

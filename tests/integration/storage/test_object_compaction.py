@@ -21,7 +21,7 @@ ALL = [1, 2, 2, 3, 61, 62]
 
 @pytest.fixture
 def landing(bucket, tmp_path):
-    """Three small files of a date, two of which have the same minute."""
+    """Three small files of a date; two have the same minute."""
     for number, minutes in enumerate(((1, 2), (2, 3), (61, 62))):
         write(tmp_path, f"20260301T12000{number}.parquet", *minutes)
     upload(tmp_path, bucket / "landing")

@@ -18,10 +18,9 @@ from diagnosis.contract import ConsumerPath, View
 from diagnosis.hold_time import may_hold
 from diagnosis.ledger import ledger
 from diagnosis.memo import per_view
-from diagnosis.nameless import TOTALS, gained, of_type, totals
 from diagnosis.purpose import MQTT_SESSIONS
 from diagnosis.series import nearest, span
-from diagnosis.view import is_own
+from diagnosis.unattributed import TOTALS, gained, of_type, own_probes_connected, totals
 from diagnosis.window import Series, Timestamped
 
 RETURNED_BY = source(
@@ -105,8 +104,7 @@ def deleted(view: View, kind: str, name: str, candidates: Iterable[Queue]) -> De
     total = gained(series, number)
     if total is None or (not total and span(series) < view.thresholds.early):
         return None
-    if any(is_own(each) and native_protocol(each.protocol) == AMQP10 for each in view.every_connection):
-        # Our own probes reject messages on purpose.
+    if own_probes_connected(view):
         return None
     if total:
         # Consumers of AMQP 0-9-1 are counted by their queues as well.

@@ -42,7 +42,7 @@ def redelivered_in_between(view: View, history: Series[Queue], seconds: float) -
 def _latest(
     history: Series[Queue], seconds: float, holds: Callable[[Timestamped[Queue], Timestamped[Queue]], bool]
 ) -> Series[Queue]:
-    """Return the latest readings, at least `seconds` apart, between each pair of which something holds."""
+    """Return the latest readings, at least `seconds` apart, as long as something holds between each and the next."""
     found: list[Timestamped[Queue]] = []
     for older, newer in reversed(steps(history, seconds)):
         if not holds(older, newer):

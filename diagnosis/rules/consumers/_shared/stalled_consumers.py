@@ -19,7 +19,6 @@ from diagnosis.hold_time import QUORUM_MOST, prefetch
 from diagnosis.memo import per_view
 from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.consumers._shared.mqtt import is_mqtt, mqtt_at_standstill
-from diagnosis.rules.consumers._shared.nameless_consumers import Standing, judgement
 from diagnosis.rules.consumers._shared.sessions import (
     BLOCKED,
     StuckConsumer,
@@ -37,6 +36,7 @@ from diagnosis.rules.consumers._shared.standstill import (
     unsettled,
 )
 from diagnosis.rules.consumers._shared.stream_readers import flow, lag, readers, readers_at_standstill, standstill
+from diagnosis.rules.consumers._shared.unattributed_consumers import Standing, judgement
 from diagnosis.series import delta, last, piled_up_seconds, span, stretch
 from diagnosis.window import Series, Timestamped
 
@@ -63,8 +63,8 @@ class Stall:
         since: wall clock, seconds since 1970.
         amqp10: the stuck consumers use AMQP 1.0. `prefetches` is then what each holds if it is full, else 0.
         mqtt: the stuck consumer uses MQTT.
-        suspects: connections of which one or more are the stuck clients, if the broker does not tell which; see
-            `nameless_consumers`.
+        suspects: connections that may be the stuck clients, if the broker does not report which ones are; see
+            `unattributed_consumers`.
         held: messages that they hold at least; None if their channels or sessions tell it.
         settles_unknown: they hold more and more; they may settle fewer than they take, and not none.
         lag: messages from the stuck reader of a stream that is furthest behind to the end, if readers are judged by
@@ -126,7 +126,7 @@ def _find(view: View) -> Iterator[Stall]:
         links = _judged(view, queue)
         if queue.type != "stream" and any(link.is_uncounted for link in view.links(queue)):
             # The counters of the queue are those of its AMQP 0-9-1 clients only.
-            stall = _amqp10(view, queue) or _nameless(view, queue)
+            stall = _amqp10(view, queue) or _unattributed(view, queue)
             if stall is None and links and view.moved(queue, "ack"):
                 stall = _some_consumers(view, queue, links)
             if stall is not None:
@@ -293,8 +293,8 @@ def _amqp10(view: View, queue: Queue) -> Stall | None:
     )
 
 
-def _nameless(view: View, queue: Queue) -> Stall | None:
-    """Return the stall of AMQP 1.0 consumers of which no session is known, by what their queue tells."""
+def _unattributed(view: View, queue: Queue) -> Stall | None:
+    """Return the stall of AMQP 1.0 consumers without a reported session, by the figures of their queue."""
     found = judgement(view, queue)
     if found is None or found.standing not in {Standing.HOLDS, Standing.GROWS}:
         return None

@@ -7,11 +7,11 @@ from ackscope.clock import iso
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Unit, source
 from diagnosis.contract import ConsumerPath
 from diagnosis.facts import consumer_facts, queue_facts
-from diagnosis.nameless import suspect_evidence, suspect_facts, with_suspects
 from diagnosis.rules.consumers._shared.objects import involved_consumers, process_facts, queue_subject
 from diagnosis.rules.consumers._shared.sessions import SETTLED_BY, session_evidence
 from diagnosis.rules.consumers._shared.stalled_consumers import Stall
 from diagnosis.rules.consumers._shared.stream_readers import reader_evidence
+from diagnosis.unattributed import suspect_evidence, suspect_facts, with_suspects
 
 
 def stuck_findings(rule: str, stalls: Iterable[Stall]) -> Iterator[Finding]:
@@ -67,9 +67,7 @@ def _finding(rule: str, stall: Stall, other_queues: list[str]) -> Finding:
             "stuck_consumer": process_facts(stall.stuck[0]),
         },
         evidence=tuple(_evidence(stall, unacked)),
-        involved=with_suspects(involved_consumers((queue,), stall.stuck), stall.suspects)
-        if stall.suspects
-        else involved_consumers((queue,), stall.stuck),
+        involved=with_suspects(involved_consumers((queue,), stall.stuck), stall.suspects),
         certainty=Certainty.EARLY if stall.early else Certainty.LIKELY,
         seen_seconds=stall.seen_seconds,
     )

@@ -14,6 +14,7 @@ from ackscope.findings import (
     Evidence,
     ExchangeRef,
     Fact,
+    Facts,
     Finding,
     Severity,
     Subject,
@@ -55,6 +56,10 @@ _ALL = 0.9
 """Share of its messages that a publisher must lose so that none of them is meant for another route."""
 _LONG_SEEN = 60.0
 """Least seconds of observation for a topic exchange: its subscribers may wait for rare keys."""
+
+
+NOT_EXAMINED: Facts = {"losers": [], "shovels": [], "dead_ends": [], "answers": False, "alternate": None}
+"""Facts of the page that come from the counters and bindings of an exchange, where these are not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -327,11 +332,7 @@ def _unknown_exchange(view: View, rule: str, counter: str, group: UnroutablePubl
             "amqp10": False,
             "suspects": [],
             "exchange_unknown": "several" if view.fresh("exchanges") else "not_read",
-            "losers": [],
-            "shovels": [],
-            "dead_ends": [],
-            "answers": False,
-            "alternate": None,
+            **NOT_EXAMINED,
             "lost_rate": sum(each.rate for each in group.publishers),
         },
         evidence=tuple(_of_publishers(counter, group.publishers)),

@@ -1,4 +1,4 @@
-"""AMQP 1.0 consumers of which the broker tells neither session nor connection (4.0): judged by their queue."""
+"""AMQP 1.0 consumers without a reported session or connection (4.0): judged by their queue."""
 
 import pytest
 
@@ -22,18 +22,18 @@ def client(name, vhost="/", since=0.0, **fields):
     return connection(name, **{**own, "vhost": vhost, "peer_port": 50001, "connected_at": WALL + since, **fields})
 
 
-def nameless(of="billing", tag="0", **fields):
+def unattributed(of="billing", tag="0", **fields):
     """A consumer as 4.0 tells it: a queue and a tag."""
     own = {"channel_name": None, "connection_name": None, "peer_host": None, "peer_port": None, "prefetch_count": 0}
     return consumer(of, **{"tag": tag, **own, **fields})
 
 
 def frame(*, ready=0, held=0, kind="quorum", clients=(ONE,), more=(), commands=None, totals=None, **fields):
-    """A queue `billing` with one nameless consumer, at a broker that tells no sessions."""
+    """A queue `billing` with one unattributed consumer, at a broker that tells no sessions."""
     parts = {
         "version": "4.0.5",
         "queues": (queue("billing", type=kind, messages_ready=ready, messages_unacked=held, stats=stats(), **fields),),
-        "consumers": (nameless(), *more),
+        "consumers": (unattributed(), *more),
         "connections": tuple(each if not isinstance(each, str) else client(each) for each in clients),
     }
     if commands is not None or totals is not None:
@@ -65,7 +65,7 @@ def test_a_consumer_that_holds_more_and_more_is_stuck_and_its_only_client_is_nam
 
 
 def test_one_of_several_clients_is_not_guessed():
-    """Those of another virtual host, and those that came later, cannot be it."""
+    """Connections of another virtual host, and later ones, are no candidates."""
     clients = (ONE, TWO, client(OTHER, vhost="/else"), client("10.0.0.6:1 -> 10.0.0.1:5672", since=80))
     finding = only(look(film(lambda t: grows(t, clients=clients), until=120)))
 
@@ -105,7 +105,7 @@ def test_healthy_consumers_are_not_accused(healthy):
 
 def test_more_consumers_hold_more():
     """A second consumer came: that it holds messages, too, proves nothing."""
-    window = film(lambda t: grows(t, consumers=1 + int(t > 40), more=(nameless(tag="1"),)), until=90)
+    window = film(lambda t: grows(t, consumers=1 + int(t > 40), more=(unattributed(tag="1"),)), until=90)
 
     assert [] == found(look(window))
 
@@ -131,7 +131,7 @@ def test_consumers_that_ask_for_nothing_are_named():
         # Something else than arrivals happens: it takes messages and settles them between two readings.
         lambda t: no_credit(t, commands=100 + int(20 * t)),
         # What is settled when it is sent is never held.
-        lambda t: {**no_credit(t), "consumers": (nameless(ack_required=False),)},
+        lambda t: {**no_credit(t), "consumers": (unattributed(ack_required=False),)},
         lambda t: frame(ready=max(0, 300 - int(t))),
         lambda t: no_credit(t, more=(consumer("billing", prefetch_count=10),)),
     ],
@@ -302,7 +302,7 @@ def test_totals_of_several_queues_name_none(rates, rule):
         return {
             **made,
             "queues": (*made["queues"], other),
-            "consumers": (*made["consumers"], nameless("refunds", tag="4")),
+            "consumers": (*made["consumers"], unattributed("refunds", tag="4")),
         }
 
     verdict = look(film(two, until=60))

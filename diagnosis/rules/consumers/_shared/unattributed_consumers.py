@@ -1,13 +1,14 @@
-"""Queues of AMQP 1.0 consumers of which the broker tells no session: judged by what the queue itself tells.
+"""Queues whose AMQP 1.0 consumers have no reported session: judged by the figures of the queue itself.
 
-It tells how many messages are held and how many wait, and not how many arrive or leave. So a consumer that settles
-nothing and one that settles fewer than arrive look alike at first. Whether anything but arrivals happened tells them
-apart:
+The queue reports how many messages are held and ready, but not how many arrive or leave. A consumer that settles
+nothing and one that settles fewer than arrive therefore look alike at first. The difference is whether anything but
+arrivals happened:
 
-* a classic queue reports for which share of the time its consumers could take more. If none of them can since a moment,
-  one divided by this share rises in a straight line; each delivery bends it (`rabbit_queue_consumers`, seen on 4.0.5);
-* the log of a quorum queue has a command for each arrival, each settlement and each change of credit. If it gains as
-  many as the queue gains messages, all of them arrived (Prometheus endpoint, seen on 4.0.5).
+* A classic queue reports the share of time in which its consumers could take more. From the moment when none of them
+  can, one divided by this share rises in a straight line; each delivery bends it (`rabbit_queue_consumers`, seen on
+  4.0.5).
+* The log of a quorum queue gains a command for each arrival, each settlement and each change of credit. If it gains as
+  many as the queue gains messages, all of them are arrivals (Prometheus endpoint, seen on 4.0.5).
 
 Where AMQP 0-9-1 consumers share the queue, what they may hold at most is left out, and only growth beyond it counts.
 """
@@ -20,10 +21,10 @@ from ackscope.snapshot import Connection, Queue
 from diagnosis.contract import ConsumerPath, View
 from diagnosis.hold_time import prefetch
 from diagnosis.memo import per_view
-from diagnosis.nameless import counted, gained, suspects
 from diagnosis.purpose import MQTT_SESSIONS
 from diagnosis.rules.consumers._shared.standstill import held, never_falls, ready
 from diagnosis.series import grows_at_once, nearest, rising, span, stretch
+from diagnosis.unattributed import counted, gained, suspects
 from diagnosis.window import Series, Timestamped
 
 MANY = 20
@@ -50,7 +51,7 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamelessQueue:
+class UnattributedQueue:
     """A queue with such consumers.
 
     Attributes:
@@ -79,7 +80,7 @@ class Judgement:
         proven: whether it is known that nothing was settled.
     """
 
-    of: NamelessQueue
+    of: UnattributedQueue
     standing: Standing
     tail: Series[Queue]
     since: float
@@ -87,19 +88,19 @@ class Judgement:
     proven: bool = False
 
 
-def nameless(view: View, queue: Queue) -> NamelessQueue | None:
-    """Return what is known of the nameless consumers of a queue; None without any."""
+def unattributed(view: View, queue: Queue) -> UnattributedQueue | None:
+    """Return what is known of the unattributed consumers of a queue; None without any."""
     return per_view(view, _all).get(queue.key)
 
 
 def judgement(view: View, queue: Queue) -> Judgement | None:
-    """Return what the nameless consumers of a queue do; None if it is nothing remarkable, or unknown."""
+    """Return what the unattributed consumers of a queue do; None if it is nothing remarkable, or unknown."""
     return per_view(view, _judged).get(queue.key)
 
 
 def settles(view: View, queue: Queue) -> bool:
-    """Return whether the only nameless consumer of a queue is known to have settled messages lately, or holds none."""
-    found = nameless(view, queue)
+    """Return whether the only such consumer of a queue is known to have settled messages lately, or holds none."""
+    found = unattributed(view, queue)
     if found is None or not found.history:
         return False
     recent = tuple(
@@ -109,24 +110,24 @@ def settles(view: View, queue: Queue) -> bool:
     return not held(queue) or (len(found.links) == 1 and found.alone and falls)
 
 
-def _all(view: View) -> dict[tuple[str, str], NamelessQueue]:
+def _all(view: View) -> dict[tuple[str, str], UnattributedQueue]:
     found = {}
     for queue in view.queues:
         links = view.links(queue)
         if queue.type == "stream" or queue.name.startswith(MQTT_SESSIONS):
             continue
-        own = tuple(each for each in links if is_nameless(each) and each.consumer.active is not False)
+        own = tuple(each for each in links if is_unattributed(each) and each.consumer.active is not False)
         if own and suspects(view, queue.vhost):
-            found[queue.key] = _of(view, queue, own, tuple(each for each in links if not is_nameless(each)))
+            found[queue.key] = _of(view, queue, own, tuple(each for each in links if not is_unattributed(each)))
     return found
 
 
-def is_nameless(link: ConsumerPath) -> bool:
+def is_unattributed(link: ConsumerPath) -> bool:
     """Return whether the broker tells neither a channel nor a session nor a connection of a consumer."""
     return link.is_uncounted and link.session is None and link.stream is None and link.connection is None
 
 
-def _of(view: View, queue: Queue, own: tuple[ConsumerPath, ...], others: tuple[ConsumerPath, ...]) -> NamelessQueue:
+def _of(view: View, queue: Queue, own: tuple[ConsumerPath, ...], others: tuple[ConsumerPath, ...]) -> UnattributedQueue:
     history = view.history(queue)
     if others:
         allowed = [prefetch(view, each) if each.consumer.ack_required is not False else -1 for each in others]
@@ -141,7 +142,7 @@ def _of(view: View, queue: Queue, own: tuple[ConsumerPath, ...], others: tuple[C
     since = holding[0].at.wall if holding and held(holding[-1].value) else None
     found = suspects(view, queue.vhost, since) or suspects(view, queue.vhost)
     links = tuple(replace(each, connection=found[0]) for each in own) if len(found) == 1 else own
-    return NamelessQueue(queue=queue, links=links, suspects=found, history=history, alone=not others)
+    return UnattributedQueue(queue=queue, links=links, suspects=found, history=history, alone=not others)
 
 
 def _judged(view: View) -> dict[tuple[str, str], Judgement]:
@@ -149,7 +150,7 @@ def _judged(view: View) -> dict[tuple[str, str], Judgement]:
     return {key: each for key, each in found if each is not None}
 
 
-def _judge(view: View, found: NamelessQueue) -> Judgement | None:
+def _judge(view: View, found: UnattributedQueue) -> Judgement | None:
     if len(found.history) < 2:
         return None
     if not found.alone:
@@ -159,7 +160,7 @@ def _judge(view: View, found: NamelessQueue) -> Judgement | None:
     return _holds(view, found) or _grows(view, found)
 
 
-def _no_credit(view: View, found: NamelessQueue) -> Judgement | None:
+def _no_credit(view: View, found: UnattributedQueue) -> Judgement | None:
     """Judge consumers that hold nothing at any reading, while messages wait and do not become fewer."""
 
     def waits(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
@@ -183,7 +184,7 @@ def _no_credit(view: View, found: NamelessQueue) -> Judgement | None:
     )
 
 
-def _holds(view: View, found: NamelessQueue) -> Judgement | None:
+def _holds(view: View, found: UnattributedQueue) -> Judgement | None:
     """Judge consumers that hold as many at each reading, while messages wait: they settle none, or take as many."""
     now = held(found.queue)
 
@@ -200,7 +201,7 @@ def _holds(view: View, found: NamelessQueue) -> Judgement | None:
     return _slow(view, found)
 
 
-def _slow(view: View, found: NamelessQueue) -> Judgement | None:
+def _slow(view: View, found: UnattributedQueue) -> Judgement | None:
     """Judge consumers that always hold about as many, and settle, while more and more messages wait."""
     most = max(held(seen.value) for seen in found.history)
     full = stretch(found.history, lambda older, _: held(older.value) >= _FULL * most)
@@ -219,7 +220,7 @@ def _slow(view: View, found: NamelessQueue) -> Judgement | None:
     )
 
 
-def _grows(view: View, found: NamelessQueue) -> Judgement | None:
+def _grows(view: View, found: UnattributedQueue) -> Judgement | None:
     """Judge consumers that hold more at nearly each reading, although the queue has no more work than before."""
     number = found.queue.consumers or 0
     # More consumers hold more. At first the broker reports none.
@@ -256,7 +257,7 @@ def _work(series: Series[Queue]) -> float:
     return 0.0 if first is None or latest is None or not span(series) else (latest - first) / span(series)
 
 
-def moves(view: View, found: NamelessQueue, tail: Series[Queue]) -> tuple[bool | None, float]:
+def moves(view: View, found: UnattributedQueue, tail: Series[Queue]) -> tuple[bool | None, float]:
     """Return whether messages were delivered or settled over some readings, and for how long surely not.
 
     None if it is unknown.
@@ -276,7 +277,7 @@ def _late(number: float, seconds: float) -> float:
     return 1.0 + _REFRESH * number / seconds if seconds else number
 
 
-def _more_than_arrivals(view: View, found: NamelessQueue, tail: Series[Queue]) -> int | None:
+def _more_than_arrivals(view: View, found: UnattributedQueue, tail: Series[Queue]) -> int | None:
     """Return how many commands the log of a quorum queue gained beyond the messages that it gained; None if unknown."""
     series = counted(view)
     if not series or not tail or found.queue.type != "quorum":

@@ -1,9 +1,9 @@
-"""AMQP 1.0 clients that the broker does not join to what they do: who may be meant, and what all together did.
+"""AMQP 1.0 clients whose actions the broker does not attribute: candidates for a client, and the totals of all of them.
 
-RabbitMQ 4.0 tells of such a consumer its queue and its tag, of such a connection its address, user and virtual host,
-and nothing that leads from one to the other: no session, no container id, no bytes. Later versions join them by
-sessions. Of a consumer, every AMQP 1.0 connection of its virtual host may be the client, except those that were opened
-after it was there. The Prometheus endpoints count what all AMQP 1.0 clients together published, were sent and accepted.
+RabbitMQ 4.0 reports queue and tag of such a consumer, and address, user and virtual host of such a connection. Nothing
+links the two: there is no session, no container id and no byte count. Later versions report sessions, which link them.
+Each AMQP 1.0 connection of the virtual host is a candidate, except those that were opened after the consumer existed.
+The Prometheus endpoints count what all AMQP 1.0 clients together published, received and accepted.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,7 +17,7 @@ from ackscope.snapshot import Connection
 from diagnosis.facts import client_name
 from diagnosis.memo import per_view
 from diagnosis.series import stretch
-from diagnosis.view import View
+from diagnosis.view import View, is_own
 from diagnosis.window import Series, Timestamped
 
 TOTALS = "/metrics"
@@ -45,8 +45,13 @@ def suspects(view: View, vhost: str | None, since: float | None = None) -> tuple
     return tuple(each for each in found if each.connected_at is None or each.connected_at <= since + _LATE)
 
 
+def own_probes_connected(view: View) -> bool:
+    """Return whether one of our own probes uses AMQP 1.0. It rejects and loses messages on purpose."""
+    return any(is_own(each) and native_protocol(each.protocol) == AMQP10 for each in view.every_connection)
+
+
 def with_suspects(involved: Involved, found: tuple[Connection, ...]) -> Involved:
-    """Return the identifiers with the client if it is known, else with those of which one is the client."""
+    """Return the identifiers with the client if one connection alone can be it, else with all that can be it."""
     if len(found) != 1:
         return replace(involved, one_of=tuple(each.name for each in found[:_MOST]))
     clients = (found[0].client_name,) if found[0].client_name else ()
