@@ -85,7 +85,8 @@ want=$(cat requirements.lock pyproject.toml | sha256sum | cut -d' ' -f1)
 if [ ! -x .venv/bin/ackscope ] || [ "$(cat "$stamp" 2>/dev/null)" != "$want" ]; then
   say "installing the locked Python environment into .venv/ (about 1.5 GB with Spark)"
   [ -x .venv/bin/python ] || "$uv" venv --quiet --python python3 .venv
-  "$uv" pip sync --quiet --python .venv/bin/python --require-hashes requirements.lock
+  # Compiled once: otherwise every process compiles all it imports where Python may not write, or is told not to.
+  "$uv" pip sync --quiet --compile-bytecode --python .venv/bin/python --require-hashes requirements.lock
   "$uv" pip install --quiet --python .venv/bin/python --no-deps --editable .
   echo "$want" >"$stamp"
 fi
@@ -93,7 +94,7 @@ fi
 # Compiled, for the AMQP 1.0 clients of the lab.
 if [ "${1:-}" = test ] && ! .venv/bin/python -c 'import proton' 2>/dev/null; then
   say "compiling python-qpid-proton (a minute)"
-  "$uv" pip install --quiet --python .venv/bin/python --require-hashes -r requirements-amqp10.lock
+  "$uv" pip install --quiet --compile-bytecode --python .venv/bin/python --require-hashes -r requirements-amqp10.lock
 fi
 
 # Their versions are pinned; Go's checksum database checks them.
