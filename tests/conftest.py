@@ -25,7 +25,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
-def kept_signals() -> Iterator[None]:
+def restored_signals() -> Iterator[None]:
     """What this process does at a signal is after the test what it was before."""
     numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
     before, wakeup = {number: signal.getsignal(number) for number in numbers}, signal.set_wakeup_fd(-1)
@@ -36,7 +36,7 @@ def kept_signals() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def kept_logging() -> Iterator[None]:
+def restored_logging() -> Iterator[None]:
     """A command that a test calls writes its log to the stderr of that test, which later ones do not have."""
     root = logging.getLogger()
     before = root.handlers[:]
@@ -47,7 +47,9 @@ def kept_logging() -> Iterator[None]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """For a run of everything, which takes most of an hour."""
-    parser.addoption("--second-try", action="store_true", help="a test with real parts may fail once; told at the end")
+    parser.addoption(
+        "--second-try", action="store_true", help="a test with real parts may fail once; reported at the end"
+    )
 
 
 class _AtOnce:

@@ -83,7 +83,7 @@ def possible_pairs(specs: Sequence[FaultSpec]) -> list[Pair]:
 
 
 def _can_meet(first: FaultSpec, second: FaultSpec) -> bool:
-    """Return whether both can be told apart: they have different subjects, rules and counters."""
+    """Return whether both can be distinguished: they have different subjects, rules and counters."""
     named = first.subject.name != ""
     same = named and (first.subject.kind, first.subject.name) == (second.subject.kind, second.subject.name)
     return not same and first.rule != second.rule and not (first.apart and second.apart)

@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--broker", default="4.3", help="version (default 4.3)")
     parser.add_argument("--queues", type=int, default=1000, help="of each broker (default 1000)")
     parser.add_argument("--busy", type=int, default=20, help="queues with traffic (default 20)")
-    parser.add_argument("--stretches", type=int, default=6, help="from 3 on noise is told (default 6)")
+    parser.add_argument("--stretches", type=int, default=6, help="from 3 on noise is reported (default 6)")
     parser.add_argument(
         "--warm", type=float, default=HISTORY, help=f"seconds before the first (default {HISTORY:g}: a full history)"
     )

@@ -69,7 +69,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--broker", nargs="+", default=["4.3", "3.10"], help="versions (default 4.3 3.10)")
     parser.add_argument("--queues", type=int, nargs="+", default=[1000, 10_000], help="sizes (default 1000 10000)")
-    parser.add_argument("--rounds", type=int, default=1, help="stretches of each; from 3 on noise is told (default 1)")
+    parser.add_argument(
+        "--rounds", type=int, default=1, help="stretches of each; from 3 on noise is reported (default 1)"
+    )
     parser.add_argument("--busy", type=int, default=200, help="queues with traffic (default 200)")
     parser.add_argument("--plugin", nargs="*", choices=_PLUGIN, default=list(_PLUGIN), help="its ways (default both)")
     parser.add_argument("--budget", type=float, help="poll.budget of ackscope, cores (default: its own)")

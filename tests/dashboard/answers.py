@@ -233,7 +233,7 @@ def overflow() -> FindingReport:
         severity=Severity.WARNING,
         subject=Subject(kind="queue", name="emails.outbound", vhost="marketing"),
         since=ago(minutes=4),
-        summary="Publishers to queue 'emails.outbound' ('marketing') are told no: it is full at 10000 messages",
+        summary="Publishers to queue 'emails.outbound' ('marketing') get nacks: it is full at 10000 messages",
         cause="max-length is reached and overflow is reject-publish.",
         evidence=(
             EvidenceReport(what="length", value="10000", expected="below max-length 10000", source="/api/queues"),

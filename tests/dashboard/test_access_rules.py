@@ -44,7 +44,7 @@ def test_listed_people_have_access(claims: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     "claims",
     [
-        pytest.param(person(), id="nothing told"),
+        pytest.param(person(), id="nothing reported"),
         pytest.param(mail("bob@example.org"), id="another address of a listed one's domain"),
         pytest.param(mail("ann@example.org.evil.test"), id="an address that begins like a listed one"),
         pytest.param(mail("bob@deep.ops.example.org"), id="below a listed domain"),

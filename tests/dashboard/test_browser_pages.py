@@ -78,7 +78,7 @@ def _is_search(complaint: str) -> bool:
     """Streamlit's page first looks for its server below its own address; that error is expected."""
     if complaint.startswith("404 "):
         return complaint.endswith(("/_stcore/health", "/_stcore/host-config"))
-    # What failed is told again by its status, with its address.
+    # What failed is reported again by its status, with its address.
     return complaint.startswith("Failed to load resource")
 
 

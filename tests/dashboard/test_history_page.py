@@ -297,7 +297,7 @@ def test_the_last_backtest_is_shown(visit: Open, tmp_path: Path) -> None:
     assert ["diagnosis:\n  overrides: []"] == [it.value for it in page.code if "overrides" in it.value]
 
 
-def test_a_damaged_backtest_is_told(visit: Open, tmp_path: Path) -> None:
+def test_a_damaged_backtest_is_reported(visit: Open, tmp_path: Path) -> None:
     """With the command that makes another; the rest of the page is there."""
     write_story(tmp_path)
     path = tmp_path / reader.BACKTEST_FOLDER / "shop.json"

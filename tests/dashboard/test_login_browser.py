@@ -195,7 +195,7 @@ def test_signing_in_and_out(house: House, page: Page, away: list[str], complaint
     assert [] == complaints
 
 
-def test_people_without_access_are_told_and_can_sign_out(house: House, page: Page, away: list[str]) -> None:
+def test_people_without_access_are_reported_and_can_sign_out(house: House, page: Page, away: list[str]) -> None:
     """One sentence, no data of the cluster; changing the cookie does not help."""
     before = len(house.exporter.asked)
     house.provider.say("bob", email="bob@example.org", email_verified=True)

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, BrowserContext, Error, Page, Request, W
 from tests.e2e import reader, visits
 from tests.e2e.reader import PATIENCE, Reading
 from tests.e2e.rolled import roll_up
-from tests.e2e.trouble import CLUSTER, Told, Trouble
+from tests.e2e.trouble import CLUSTER, Reported, Trouble
 from tests.e2e.visits import VISITS, Visit, chosen_on, quiet, text_of
 
 TOGETHER = (
@@ -110,12 +110,12 @@ def live(trouble: Trouble, browser: Browser) -> Drama:
 
 
 def _read(
-    context: BrowserContext, trouble: Trouble, drama: Drama, names: Sequence[str], reported: Mapping[str, Told]
+    context: BrowserContext, trouble: Trouble, drama: Drama, names: Sequence[str], reported: Mapping[str, Reported]
 ) -> None:
     drama.unnamed += [name for name in names if name not in reported]
     for name in reported:
         page = context.new_page()
-        reading = reader.read(page, trouble.page, trouble.held[name], partial(trouble.told_of, name))
+        reading = reader.read(page, trouble.page, trouble.held[name], partial(trouble.reported_of, name))
         page.close()
         drama.readings[name] = reading
         sys.stderr.write(f"{name}: {reading.clicks} clicks, {reading.seconds:.1f} s, place {reading.place}\n")

@@ -53,7 +53,7 @@ def read(page: Page, url: str, held: Held, ask: Callable[[], Mapping[str, Any]])
     Args:
         page: an empty one.
         url: the first screen.
-        held: the fault, as its injector told of it.
+        held: the fault, as its injector reported it.
         ask: its finding, as the API tells it now: what must be read at the end.
     """
     reading, began = Reading(held.spec.name), time.monotonic()

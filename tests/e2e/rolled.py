@@ -36,7 +36,7 @@ _HOUR = 3600
 
 
 def roll_up(landing: Path, rollups: Path, cluster: str) -> None:
-    """The tables that the pages read, as `ackscope pipeline run` would leave them now; no shift is told of minutes."""
+    """The tables that the pages read, as `ackscope pipeline run` would leave them now; minutes show no shift."""
     messages, bursts, samples, polls, events = (
         _landed(landing, table) for table in (PROBE_MESSAGES, ACK_BURSTS, QUEUE_SAMPLES, POLL_SAMPLES, FINDING_EVENTS)
     )

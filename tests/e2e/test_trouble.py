@@ -37,7 +37,7 @@ def test_every_fault_is_named(drama: Drama) -> None:
 def test_the_next_step_is_two_clicks_away(
     drama: Drama, fault: str, record_property: Callable[[str, object], None]
 ) -> None:
-    """With the subject, the cause, all evidence, and each command letter by letter; seconds are told, not judged."""
+    """With the subject, the cause, all evidence, and each command letter by letter; seconds are reported only."""
     reading = drama.readings[fault]
     record_property("seconds", round(reading.seconds, 1))
 

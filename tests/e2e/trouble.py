@@ -41,7 +41,7 @@ _RIGHTS = {
 }
 _LOOK = 0.5
 
-Told = dict[str, Any]
+Reported = dict[str, Any]
 """A finding as the API tells it."""
 
 
@@ -56,7 +56,7 @@ class Held:
     spec: FaultSpec
     subject: dict[str, str | None]
 
-    def is_named_by(self, reported: Told) -> bool:
+    def is_named_by(self, reported: Reported) -> bool:
         """Whether a finding names it: the right rule about the right thing."""
         subject = reported["subject"]
         return (
@@ -74,7 +74,7 @@ class Trouble:
         exporter, page: URLs.
         folder: holds the logs, the landing files, the rollups.
         secrets: passwords of its configuration, and what else would give them away.
-        last: the finding of each held fault, as it was told last.
+        last: the finding of each held fault, as it was reported last.
     """
 
     lab: Lab
@@ -84,7 +84,7 @@ class Trouble:
     page: str
     secrets: tuple[str, ...] = ()
     held: dict[str, Held] = field(default_factory=dict)
-    last: dict[str, Told] = field(default_factory=dict)
+    last: dict[str, Reported] = field(default_factory=dict)
 
     @property
     def landing(self) -> Path:
@@ -101,8 +101,8 @@ class Trouble:
         """Where the pipeline writes."""
         return self.folder / "rollups"
 
-    def findings(self) -> list[Told]:
-        """What is told now, the causes only; none while the exporter does not answer."""
+    def findings(self) -> list[Reported]:
+        """What is reported now, the causes only; none while the exporter does not answer."""
         try:
             clusters = requests.get(f"{self.exporter}/api/v1/findings", timeout=10).json()["clusters"]
         except (requests.RequestException, ValueError):
@@ -144,7 +144,7 @@ class Trouble:
         done = next(it for it in self.services.running if it.name == "verify")
         done.wait_until(lambda: self.semantics.stat().st_size > 0, "its end", _VERIFIED)
 
-    def named(self, names: Sequence[str], seconds: float) -> dict[str, Told]:
+    def named(self, names: Sequence[str], seconds: float) -> dict[str, Reported]:
         """The finding of each of some held faults; without those that are not named in time."""
         deadline = time.monotonic() + seconds
         while True:
@@ -155,8 +155,8 @@ class Trouble:
                 return found
             time.sleep(_LOOK)
 
-    def told_of(self, name: str) -> Told:
-        """The finding of a held fault, as it is told now or was last.
+    def reported_of(self, name: str) -> Reported:
+        """The finding of a held fault, as it is reported now or was last.
 
         Raises:
             KeyError: none ever named it.
@@ -165,7 +165,7 @@ class Trouble:
         return self.last[name]
 
 
-def _announced(service: Service) -> Told | None:
+def _announced(service: Service) -> Reported | None:
     """The line that a fault prints once it is in effect."""
     lines = service.log.read_text(errors="replace").splitlines()
     return next((orjson.loads(line) for line in lines if line.startswith("{")), None)

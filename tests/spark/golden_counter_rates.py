@@ -19,8 +19,8 @@ class Minute:
 
     Attributes:
         levels: the row that holds at each poll, in order.
-        told: all rows of the object.
-        grown: by the name of its increase; None where it cannot be told.
+        reported: all rows of the object.
+        grown: by the name of its increase; None where it is unknown.
     """
 
     key: tuple

@@ -42,7 +42,7 @@ def grow(disk):
 
 
 def test_a_full_disk(session, rolled, fingerprint, small_disk, tmp_path):
-    """Told in one line; nothing half written counts, landing is as it was; with space it all comes true."""
+    """Reported in one line; nothing half written counts, landing is as it was; with space it all comes true."""
     rows = [message(seq, seq * 7, stream=f"stream-{seq % 50}") for seq in range(500)]
     path = write(tmp_path / "landing", PROBE_MESSAGES, rows, "a")
 
@@ -89,7 +89,7 @@ def test_all_that_may_lie_in_a_landing_folder(session, rolled, caplog, tmp_path)
 
 
 def test_a_damaged_manifest_and_one_of_another_version(session, rolled, tmp_path):
-    """Told in one line, and left alone: with it goes the history; without it landing is rolled up again."""
+    """Reported in one line, and left alone: with it goes the history; without it landing is rolled up again."""
     write(tmp_path / "landing", PROBE_MESSAGES, [message(1, 0)], "a")
     path = manifest_path(tmp_path / "rollups", "shop")
     path.parent.mkdir(parents=True)

@@ -145,7 +145,7 @@ def test_days_of_rollups_become_one_file(session, fingerprint, tmp_path):
 
 
 def test_a_full_disk_changes_nothing(session, tmp_path, monkeypatch):
-    """Told in one line; the files stay as they are, and nothing half written is left."""
+    """Reported in one line; the files stay as they are, and nothing half written is left."""
     from ackscope.errors import DataError
 
     for name in ("a", "b"):

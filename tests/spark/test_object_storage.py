@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 @pytest.fixture
 def bucket(spark) -> Iterator[ObjectPath]:
-    """A prefix on a real S3 server. Spark was started before it, so its workers are told the environment."""
+    """A prefix on a real S3 server. Spark was started before it, so its workers get the environment."""
     known = dict(spark.sparkContext.environment)
     with s3_server() as values, environment(values):
         spark.sparkContext.environment.update(values)

@@ -98,7 +98,7 @@ def test_counters_that_fall_began_again(session, rolled, tmp_path):
         (10, {"publish": 1010, "redeliver": None}),
         (20, {"publish": 4, "redeliver": 7}),  # restarted; seven redeliveries, the first ever
         (60, {"publish": 9, "redeliver": 7}),
-        (70, {}),  # not told
+        (70, {}),  # not reported
         (80, {"publish": 10, "redeliver": 8}),
         (3600, {"publish": 500, "redeliver": 9}),  # after a long silence
         (3610, {"publish": 503, "redeliver": 9}),

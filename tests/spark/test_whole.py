@@ -31,7 +31,7 @@ def land(root, number):
 
 
 def sums(rollups):
-    """Landing rows that the tables of minutes tell of, by table."""
+    """Landing rows that the tables of minutes count, by table."""
     known = manifest.read(rollups, "shop")
     return {
         table.name: sum(
@@ -45,7 +45,7 @@ def sums(rollups):
 def landing_all_the_time(monkeypatch, tmp_path):
     """Sets of files land before and after a job looks at landing folders, and while it waits for the lock.
 
-    What the manifest told after each commit is what it returns.
+    It returns what the manifest listed after each commit.
     """
     found_rows, landed = [], iter(range(1, SETS))
     left = [AT_ONCE]

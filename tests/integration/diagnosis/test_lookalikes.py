@@ -81,7 +81,7 @@ def watch(exporter, names):
     return called, wrong
 
 
-def test_nine_look_alikes_at_once_are_told_apart(lab_43, tmp_path):
+def test_nine_look_alikes_at_once_are_distinguished(lab_43, tmp_path):
     """Each by its own rule, on its own queue, with its client in the words of the finding; no warning names another."""
     # The alarm blocks whoever publishes, also the faults: it ends before they do.
     with (

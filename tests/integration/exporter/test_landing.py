@@ -26,7 +26,7 @@ def rows(exporter, table):
 
 
 def test_a_real_broker_is_landed_as_changes(node, tmp_path):
-    """A queue comes, fills and goes beside one at rest: the one is told step by step, the other hardly at all."""
+    """A queue comes, fills and goes beside one at rest: the one is reported step by step, the other hardly at all."""
     management = Management(node)
     with exporting(node, tmp_path, probes={"enabled": []}) as exporter:
 

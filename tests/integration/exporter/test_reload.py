@@ -68,7 +68,7 @@ def test_a_second_cluster_comes_and_goes_and_the_first_does_not_notice(node, lab
 
 
 def test_a_new_password_is_used_after_a_reload(node, tmp_path):
-    """A wrong one is refused by the broker and told; the right one mends it; no restart, no gap in the queues."""
+    """A wrong one is refused by the broker and reported; the right one mends it; no restart, no gap in the queues."""
     parts, password = urlsplit(node.management), tmp_path / "password"
     password.write_text(parts.password)
     management = {

@@ -96,7 +96,7 @@ def test_a_probe_is_run_when_it_is_requested(lab_310, tmp_path):
 
 
 def test_a_probe_process_that_is_killed_comes_back(lab_310, tmp_path):
-    """The loss is counted and told; polling goes on meanwhile; confirms flow again."""
+    """The loss is counted and reported; polling goes on meanwhile; confirms flow again."""
     node = lab_310.nodes[0]
     polls = 'ackscope_poll_attempts_total{cluster="shop",family="overview"}'
     with exporting(node, tmp_path) as exporter:

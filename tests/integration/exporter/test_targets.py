@@ -36,7 +36,7 @@ def prometheus(folder, exporter, targets):
 
 
 def test_prometheus_reads_brokers_that_it_names(lab_43, tmp_path):
-    """Each under its own instance; one that is away is told as such, one that is not allowed is no target."""
+    """Each under its own instance; one that is away is reported as such, one that is not allowed is no target."""
     parts = urlsplit(lab_43.nodes[0].management)
     broker, away, elsewhere = f"127.0.0.1:{parts.port}", f"127.0.0.1:{free_ports(1)[0]}", "127.0.0.2:15672"
     module = {"targets": [broker, away], "username": parts.username, "password": parts.password}

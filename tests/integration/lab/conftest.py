@@ -66,7 +66,7 @@ def channel_of():
 
 @pytest.fixture
 def processes_of():
-    """Every process that names a folder in its environment or command line, told by /proc and nothing of the lab's."""
+    """Every process that names a folder in its environment or command line, from /proc, without the lab's help."""
 
     def _processes(folder):
         found = []

@@ -72,8 +72,8 @@ def test_a_requeue_loop_redelivers_without_end(lab, held, queues, wait_until):
     with held("requeue-loop"):
 
         def looping(before=0):
-            # What it holds is told by the queue, what was redelivered by the channel, each in its own time. A hundred
-            # a second; a broker that gets little of a crowded machine does a fraction of it.
+            # The queue reports what it holds, the channel what was redelivered, each in its own time. A hundred a
+            # second; a broker that gets little of a crowded machine does a fraction of it.
             queue = queues(node)["fault.requeue-loop"]
             rate = stats(queue).get("redeliver_details", {}).get("rate", 0)
             return rate > 5 and stats(queue)["redeliver"] > before and queue["messages"] and queue
@@ -140,14 +140,14 @@ def test_an_amqp10_consumer_that_never_settles_is_named(lab_43, queues, wait_unt
         assert link["credit"] > 0
         assert "message_stats" not in wait_until(lambda: queues(node).get(f"fault.{name}"), "the queue")
 
-        def told():
+        def reported():
             look = [sys.executable, "-m", "ackscope", "diagnose", "--management", node.management, "--json"]
             found = json.loads(subprocess.run(look, capture_output=True, text=True, check=False).stdout)["findings"]
             return next(
                 (each for each in found if each["rule"] == "stuck-consumer" and each["severity"] == "critical"), None
             )
 
-        finding = wait_until(told, "a critical finding", 180)
+        finding = wait_until(reported, "a critical finding", 180)
 
         assert f"fault.{name}" == finding["subject"]["name"]
         assert [f"fault-{name}"] == finding["involved"]["clients"]
@@ -166,7 +166,7 @@ def test_an_amqp10_consumer_without_credit_is_narrowed_down_on_4_0(wait_until):
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
             (peer,) = json.loads(process.stdout.readline())["peers"]
 
-            def told():
+            def reported():
                 look = [sys.executable, "-m", "ackscope", "diagnose", "--management", node.management, "--json"]
                 done = subprocess.run(
                     [*look, "--prometheus", node.prometheus], capture_output=True, text=True, check=False
@@ -174,7 +174,7 @@ def test_an_amqp10_consumer_without_credit_is_narrowed_down_on_4_0(wait_until):
                 found = json.loads(done.stdout)["findings"]
                 return next((each for each in found if each["rule"] == "consumer-without-credit"), None)
 
-            finding = wait_until(told, "a finding", 180)
+            finding = wait_until(reported, "a finding", 180)
             process.stdin.close()
 
             assert 0 == process.wait(60)

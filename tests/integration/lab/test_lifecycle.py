@@ -132,7 +132,7 @@ def test_a_cluster_of_three_forms_and_takes_a_node_back(channel_of, queues, wait
         assert ["lab1@localhost", "lab2@localhost", "lab3@localhost"] == [node.name for node in lab.nodes]
 
 
-def test_a_failing_tool_is_told_in_one_line(lab):
+def test_a_failing_tool_is_reported_in_one_line(lab):
     """With the node and the tool's own words."""
     with pytest.raises(BrokerError) as caught:
         lab.ctl(0, "no_such_command")

@@ -25,7 +25,7 @@ def objects(lab):
 
 
 @pytest.mark.slow
-def test_every_claim_is_told_on_a_private_broker():
+def test_every_claim_is_reported_on_a_private_broker():
     """78 rows with evidence; what differs without a reason is a rate at most, which a loaded machine can bend."""
     done = verify("--lab", "--broker", "4.3", "--json")
     rows = json.loads(done.stdout)["rows"]
@@ -52,7 +52,7 @@ def test_a_running_broker_is_checked_and_left_as_it_was(lab_310):
     assert [] == objects(lab_310)
 
 
-def test_a_user_without_permission_is_told_what_it_needs(lab_310):
+def test_a_user_without_permission_is_reported_what_it_needs(lab_310):
     """One line and exit code 3: a refusal is no verdict on the broker."""
     lab_310.ctl(0, "add_user", "reader", "secret")
     try:

@@ -20,7 +20,7 @@ DEADLINE = 60.0
 
 
 class Measuring:
-    """A probe that runs; what it has told so far."""
+    """A probe that runs; what it has reported so far."""
 
     def __init__(self, prefix, run_id):
         self.prefix, self.run_id = prefix, run_id

@@ -204,7 +204,7 @@ def target(cluster, url):
 
 
 def states(batches):
-    """The last state of every stream that was told."""
+    """The last state of every stream that was reported."""
     return {
         (batch.cluster, outcome.probe, outcome.stream): outcome.state.value
         for batch in batches
@@ -302,7 +302,7 @@ def test_killed_children_leave_no_more_than_one_that_runs_and_a_sweep_takes_it(l
 
 
 def states_by_node(batches):
-    """The last state of every stream of every node that was told."""
+    """The last state of every stream of every node that was reported."""
     return {
         (outcome.node, outcome.probe, outcome.stream): outcome.state.value
         for batch in batches
@@ -311,7 +311,7 @@ def states_by_node(batches):
 
 
 def test_a_sweep_leaves_what_is_in_use(lab_43):
-    """A queue with a consumer stays, and the reason is told; so does every queue that no probe makes."""
+    """A queue with a consumer stays, and the reason is reported; so does every queue that no probe makes."""
     prefix = "ackscope.probe.used"
     client = pika.BlockingConnection(pika.URLParameters(lab_43.nodes[0].amqp))
     channel = client.channel()

@@ -141,7 +141,7 @@ def test_a_closed_connection_means_lost_messages_and_a_new_epoch(lab, measure, r
 
 
 def test_a_memory_alarm_blocks_the_probe_and_lets_it_go(lab, measure, run):
-    """Nothing is published under an alarm; the gap is told as blocked seconds and is not filled afterwards."""
+    """Nothing is published under an alarm; the gap is reported as blocked seconds and is not filled afterwards."""
 
     async def scenario():
         async with measure(lab.nodes[0].amqp, "confirm", rate=20, streams=BOTH) as seen:

@@ -55,7 +55,7 @@ def test_closed_connections_lose_no_confirmed_message(lab, measure, run):
 
 
 def test_confirmed_messages_that_vanish_are_missing(lab_310, measure, run):
-    """An operator's policy throws away what no consumer takes at once: confirmed, never delivered, and told."""
+    """An operator's policy throws away what no consumer takes at once: confirmed, never delivered, and reported."""
 
     async def scenario():
         settings = {"rate": 500, "queue_types": ["classic"], "missing_after": 1, "prefetch": 1}

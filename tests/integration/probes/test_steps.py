@@ -70,7 +70,7 @@ def test_tls_is_a_step_of_its_own_and_verified(lab_43, measure, run, certificate
 
 
 def test_a_wrong_password_fails_at_open(lab, measure, run):
-    """The step and the reason are told, the password is not."""
+    """The step and the reason are reported, the password is not."""
     url = lab.nodes[0].amqp.replace("guest:guest", "guest:hunter2")
 
     async def scenario():
@@ -145,7 +145,7 @@ def test_messages_that_vanish_are_failed_steps(lab_310, measure, run):
 
 
 def test_a_memory_alarm_stops_the_rounds(lab_43, measure, run):
-    """Blocked is told with its reason and is no failure; afterwards the rounds go on, on the same connections."""
+    """Blocked is reported with its reason and is no failure; afterwards the rounds go on, on the same connections."""
 
     async def scenario():
         async with measure(lab_43.nodes[0].amqp, "redelivery", interval=0.1, queue_types=["quorum"]) as seen:

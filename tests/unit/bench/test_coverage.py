@@ -76,13 +76,13 @@ def test_every_fault_has_a_result_or_is_shown_as_not_played():
 
 def test_each_word_has_its_meaning():
     """Not played, not applicable and silent are three things."""
-    told_apart = column(
+    distinguished = column(
         result("stuck-consumer"),
         result("amqp10-slow", client=""),
         result("amqp10-rejects", "inconclusive", reason="outcomes_not_reported", because="It is not reported."),
         result("no-consumer", "silent", also_said=["info orphan-queue"]),
     )
-    text = page([told_apart, column(result("disk-alarm", client=""), source="prometheus")])
+    text = page([distinguished, column(result("disk-alarm", client=""), source="prometheus")])
 
     assert ["named, 12 s, client", "not applicable"] == cells(text, "stuck-consumer")[3:]
     assert ["named, 12 s", "not applicable"] == cells(text, "amqp10-slow")[3:]

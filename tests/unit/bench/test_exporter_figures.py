@@ -42,7 +42,7 @@ def test_a_goal_within_the_noise_is_neither_met_nor_missed(low, high, verdict):
     assert Goal("share", seen, 0.25, low, high).line().startswith(f"{verdict}: share: {seen} ({low} to ")
 
 
-def test_noise_is_told_from_three_stretches_on():
+def test_noise_is_reported_from_three_stretches_on():
     """With two stretches the estimate would be wrong more often than right."""
     assert (None, 0.0) == (noise([1.0, 2.0]), noise([1.0, 1.0, 1.0]))
     assert noise([0.0, 1.0, 2.0]) == pytest.approx(2 / 3**0.5)
@@ -103,7 +103,7 @@ def test_of_pages_without_an_age_there_is_none():
 @pytest.mark.parametrize(
     ("small", "large", "steps", "factor"), [(1.0, 8.0, 3, 2.0), (2.0, 2.0, 3, 1.0), (1.0, 0.0, 1, 0)]
 )
-def test_growth_is_told_per_doubling(small, large, steps, factor):
+def test_growth_is_reported_per_doubling(small, large, steps, factor):
     """A factor of 2 per doubling is linear."""
     assert per_doubling(small, large, steps) == pytest.approx(factor)
 

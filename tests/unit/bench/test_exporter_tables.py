@@ -128,7 +128,7 @@ def test_tables_fit_whatever_the_figures(bench, document):
     assert all(len(line) <= WIDTH or "  " not in line for line in lines)
 
 
-def test_a_contender_that_failed_is_told_with_its_reason():
+def test_a_contender_that_failed_is_reported_with_its_reason():
     """It has a line of its own, not a row of zeros."""
     lines = peers.lines(PEERS)
 

@@ -60,7 +60,7 @@ def test_a_queue_and_its_channels_are_one_false_change():
     assert 2 == len(objects([*together, moved(3, "channel", "c")]))
 
 
-def test_what_is_told_depends_on_when_it_is_asked():
+def test_what_is_reported_depends_on_when_it_is_asked():
     """The quick look tells a quarter of an hour after a shift, the patient one after fifty minutes, both the same."""
     row = {
         "at": BEGAN,

@@ -84,7 +84,7 @@ def test_an_address_where_nothing_listens_is_an_error(server):
         scrape("http://127.0.0.1:1/metrics")
 
 
-def test_an_answer_that_breaks_off_is_told_in_a_line():
+def test_an_answer_that_breaks_off_is_reported_in_a_line():
     """An example is a server that stops within a page of 50,000 queues; that is a result, not a crash."""
 
     class Handler(BaseHTTPRequestHandler):

@@ -52,7 +52,7 @@ def runs():
     return lambda *numbers: {"ackscope": of(30.0, 5, 5, 5), "duckdb": of(10.0, *numbers)}
 
 
-def test_one_run_that_differs_is_told(runs):
+def test_one_run_that_differs_is_reported(runs):
     """This holds for every engine, warm or cold."""
     assert _compared(runs(5, 5, 5))["same"]
     assert not _compared(runs(5, 5, 6))["same"]

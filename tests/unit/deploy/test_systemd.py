@@ -98,7 +98,7 @@ def test_the_command_line_is_one_that_the_exporter_takes(service):
     assert Path("/etc/ackscope/exporter.yml") == args.config
 
 
-def test_what_is_told_to_the_manager_is_what_the_unit_asks_for(service):
+def test_what_is_reported_to_the_manager_is_what_the_unit_asks_for(service):
     """The unit covers readiness, reload by the handled signal, and no restart after a configuration error."""
     assert ("notify", "main") == (service["Type"], service["NotifyAccess"])
     assert service["ExecReload"].endswith("kill -HUP $MAINPID")

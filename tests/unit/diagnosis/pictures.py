@@ -208,7 +208,7 @@ def evidence(finding: Finding, key: str) -> Any:
     return item
 
 
-def told(finding: Finding) -> str:
+def full_text(finding: Finding) -> str:
     """Return the whole report of a finding as one text."""
     report = text(finding)
     items = [f"{item.what} {item.value} {item.expected} {item.source}" for item in report.evidence]

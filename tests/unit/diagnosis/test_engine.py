@@ -110,7 +110,7 @@ def test_a_lasting_finding_keeps_the_earliest_since():
     assert first.findings[0].since == carried.findings[0].since
 
 
-def test_before_the_first_poll_nothing_can_be_told():
+def test_before_the_first_poll_nothing_can_be_reported():
     """Every rule is inconclusive with what it lacks; the exit code is 3."""
     verdict = look(Window.empty("shop"))
 
@@ -176,7 +176,7 @@ def test_without_counters_silence_is_not_mistaken_for_standstill(overview):
     assert {rule.name for rule in RULES} == {gap.rule for gap in verdict.inconclusive}
 
 
-def test_queues_that_the_user_may_not_see_are_told():
+def test_queues_that_the_user_may_not_see_are_reported():
     """The API answers with an empty list, which looks healthy."""
     verdict = look(film(lambda _: {"hidden_queues": 7}, until=10))
 
@@ -203,7 +203,7 @@ def test_a_queue_that_is_new_has_no_counts_yet(state):
 
 
 @pytest.mark.parametrize(("state", "until"), [("down", 5), (None, 20)], ids=["node is down", "for long"])
-def test_a_queue_without_counts_is_told(state, until):
+def test_a_queue_without_counts_is_reported(state, until):
     """A classic queue on a node that is down reports no counts; that does not mean healthy."""
     silent = queue("silent", messages_ready=None, messages_unacked=None, consumers=None, state=state)
     verdict = look(film(lambda _: {"queues": (silent,)}, until=until))

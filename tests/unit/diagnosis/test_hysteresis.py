@@ -24,7 +24,7 @@ def at(seconds):
     return f"2026-01-01T12:{seconds // 60:02}:{seconds % 60:02}Z"
 
 
-def test_a_finding_keeps_the_earliest_moment_it_was_told_since():
+def test_a_finding_keeps_the_earliest_moment_it_was_reported_since():
     """The window forgets older readings; the finding keeps its time."""
     (now,) = apply_hysteresis([finding(since=at(60))], [finding(since=at(5), last_seen=at(55))], at(60), hold=20)
 

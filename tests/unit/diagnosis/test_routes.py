@@ -92,7 +92,7 @@ def test_a_star_is_one_word_and_a_hash_any_number(pattern, key, taken):
 
 
 @pytest.mark.parametrize("kind", ["headers", "x-consistent-hash"])
-def test_what_does_not_go_by_the_key_cannot_be_told(kind):
+def test_what_does_not_go_by_the_key_cannot_be_reported(kind):
     """The route is known only if nothing is bound; with an unknown key, all bound queues may be reached."""
     view = seen(exchanges=(exchange("x", kind), exchange("bare", kind)), bindings=[binding("x", "a")])
 
@@ -135,7 +135,7 @@ def test_an_exchange_that_is_not_there_reaches_nothing():
     assert frozenset() == targets(seen(), "/", "gone", "1")
 
 
-def test_without_the_list_of_bindings_nothing_is_told():
+def test_without_the_list_of_bindings_nothing_is_reported():
     """Only the default exchange has a known route, because it needs no bindings."""
     view = seen(queues=[queue("a")], exchanges=(exchange("x"),), bindings=Part(error="timed out"))
 

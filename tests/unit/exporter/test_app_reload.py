@@ -233,7 +233,7 @@ def test_only_a_post_reloads(tmp_path, method):
 
 
 def test_without_a_file_there_is_nothing_to_reload():
-    """Who runs an exporter in a program of their own is told so."""
+    """Who runs an exporter in a program of their own gets an error that says so."""
     settings = ExporterSettings.model_validate(
         {"listen": "127.0.0.1:0", "clusters": {"shop": {"management": {"url": "http://127.0.0.1:1"}}}}
     )

@@ -197,7 +197,7 @@ def shown_by(exporter, port):
     return texts + [zlib.decompress(bundle.content, wbits=31).decode() for bundle in bundles]
 
 
-def told_of(folder, port, **changes):
+def reported_of(folder, port, **changes):
     """The error of settings with a mistake."""
     document = json.loads((folder / "ackscope.yml").read_text())
     path = folder / "wrong.yml"
@@ -220,9 +220,9 @@ def test_secrets_of_twenty_places_are_found_nowhere(tmp_path, broker, log):
     shown += [path.read_bytes().decode("latin-1") for path in (tmp_path / "landing").rglob("*") if path.is_file()]
     broken = f"http://mon:{planted('management url')}@127.0.0.1:port"
     shown += [
-        told_of(tmp_path, broker, clusters={"a": {"management": {"url": broken}}}),
-        told_of(tmp_path, broker, clusters={"a": {"management": {"url": broken.replace("pl4", "p/l4")}}}),
-        told_of(tmp_path, broker, modules={"m": {"password": planted("module password")}}),
+        reported_of(tmp_path, broker, clusters={"a": {"management": {"url": broken}}}),
+        reported_of(tmp_path, broker, clusters={"a": {"management": {"url": broken.replace("pl4", "p/l4")}}}),
+        reported_of(tmp_path, broker, modules={"m": {"password": planted("module password")}}),
     ]
     forms = {place: (planted(place), base64.b64encode(planted(place).encode()).decode()) for place in PLACES}
 

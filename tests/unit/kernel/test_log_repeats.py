@@ -34,7 +34,7 @@ def test_a_warning_that_repeats_is_written_once_a_minute_with_its_count():
 
 
 def test_names_from_outside_do_not_fill_the_log():
-    """Of one event, 16 variants are told apart, and one more stands for all others."""
+    """Of one event, 16 variants are distinguished, and one more stands for all others."""
     repeats = RepeatFilter(Seconds())
     written = [repeats.filter(warned(path="/" + "x" * number)) for number in range(200)]
 

@@ -11,7 +11,7 @@ from ackscope.unix_signals import UnixSignals
 
 ONE, OTHER, NEITHER = signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP
 
-pytestmark = pytest.mark.usefixtures("kept_signals")
+pytestmark = pytest.mark.usefixtures("restored_signals")
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_signals_come_in_order(signals: UnixSignals) -> None:
     assert [OTHER, ONE, OTHER] == [signals.get(0) for _ in range(3)]
 
 
-def test_silence_is_told(signals: UnixSignals) -> None:
+def test_silence_is_reported(signals: UnixSignals) -> None:
     """A timeout returns nothing, even after other signals."""
     signal.signal(NEITHER, lambda _number, _frame: None)
     signal.raise_signal(NEITHER)

@@ -6,7 +6,7 @@ import pytest
 
 from lab.demo.ending import End
 
-pytestmark = pytest.mark.usefixtures("kept_signals")
+pytestmark = pytest.mark.usefixtures("restored_signals")
 
 
 class _Hit:

@@ -67,7 +67,7 @@ def test_nothing_saved_is_no_lab(place):
         pytest.param('{"version": 1}', "KeyError", id="keys-missing"),
     ],
 )
-def test_a_broken_file_is_told_in_one_line(place, content, what):
+def test_a_broken_file_is_reported_in_one_line(place, content, what):
     """With the file, and the way out."""
     place.file.write_text(content)
 

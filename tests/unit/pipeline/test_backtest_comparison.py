@@ -220,7 +220,7 @@ def test_rules_follow_from_the_thresholds():
         chosen_rules(["no-consumers"], settings)
 
 
-def test_needs_that_are_not_recorded_are_told():
+def test_needs_that_are_not_recorded_are_reported():
     """They come from the pages of the catalogue."""
     assert unrecorded_needs("zombie-connection") == ("connections",)
     assert unrecorded_needs("probe-path-slow") == ("probes",)

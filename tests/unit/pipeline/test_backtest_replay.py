@@ -39,7 +39,7 @@ def _replayed(history: LiveHistory, rules=ALL, start: float = 0.0, end: float = 
     )
 
 
-def _told(history: LiveHistory) -> list[Episode]:
+def _reported(history: LiveHistory) -> list[Episode]:
     """The episodes of the live verdicts."""
     tracker = EpisodeTracker(ALL)
     for at, verdict in history.verdicts:
@@ -49,7 +49,7 @@ def _told(history: LiveHistory) -> list[Episode]:
 
 def test_replay_of_landing_equals_the_live_verdicts(history):
     """Every begin, end and severity is that of the live diagnosis, to the microsecond."""
-    expected = _told(history)
+    expected = _reported(history)
 
     assert expected == _replayed(history).episodes[0]
     assert {"node-down", "no-consumer", "memory-alarm", "stuck-consumer", "queue-overload"} <= {
@@ -62,7 +62,7 @@ def test_live_episodes_are_those_that_land_as_events(history):
     events = history.landed[FINDING_EVENTS].to_pylist()
     landed = sorted((row["at"].timestamp(), row["rule"], row["name"]) for row in events if row["event"] == "began")
 
-    assert sorted((it.began, it.rule, it.key[3]) for it in _told(history)) == landed
+    assert sorted((it.began, it.rule, it.key[3]) for it in _reported(history)) == landed
 
 
 @pytest.mark.parametrize(
@@ -70,12 +70,12 @@ def test_live_episodes_are_those_that_land_as_events(history):
 )
 def test_one_rule_alone_is_judged_as_among_all(history, rule):
     """Others are run only where it has a finding, and the result is the same as if they always were."""
-    expected = [it for it in _told(history) if it.rule == rule]
+    expected = [it for it in _reported(history) if it.rule == rule]
 
     assert expected == _replayed(history, (rule,)).episodes[0]
 
 
-def test_unrecorded_reads_are_told(history):
+def test_unrecorded_reads_are_reported(history):
     """What a rule read and the history lacks is known after the replay, and what is recorded is not in it."""
     reads = FieldReads()
     snapshots = RecordedSnapshots("shop", of_landing(history.landed), reads)

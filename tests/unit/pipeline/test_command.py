@@ -8,7 +8,7 @@ from ackscope.tables import ROLLUPS
 from pipeline import jobs
 from pipeline.cli.run import report
 
-pytestmark = pytest.mark.usefixtures("kept_signals")
+pytestmark = pytest.mark.usefixtures("restored_signals")
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_nothing_to_read_as_json(pipeline):
 
 @pytest.mark.parametrize("verb", ["run", "stream", "compact", "expire"])
 def test_landing_that_is_a_file(pipeline, tmp_path, verb):
-    """Told in one line, with 3, before Java is started."""
+    """Reported in one line, with 3, before Java is started."""
     path = tmp_path / "file"
     path.write_text("x")
 
@@ -65,7 +65,7 @@ def test_landing_that_is_a_file(pipeline, tmp_path, verb):
 
 @pytest.mark.parametrize("verb", ["run", "stream", "compact", "expire"])
 def test_rollups_that_cannot_be_written(pipeline, tmp_path, verb):
-    """Told in one line, with 3, before Java is started."""
+    """Reported in one line, with 3, before Java is started."""
     (tmp_path / "file").write_text("x")
 
     code, out, err = pipeline(verb, rollups=tmp_path / "file")
@@ -78,7 +78,7 @@ def test_rollups_that_cannot_be_written(pipeline, tmp_path, verb):
 
 
 def test_checkpoint_that_cannot_be_made(pipeline, tmp_path):
-    """Told in one line, with 3, before Java is started."""
+    """Reported in one line, with 3, before Java is started."""
     (tmp_path / "file").write_text("x")
 
     code, _, err = pipeline("stream", "--checkpoint", str(tmp_path / "file"))
@@ -156,7 +156,7 @@ def test_a_checkpoint_is_a_folder_and_for_folders(pipeline, words, message):
     ],
 )
 def test_dates_that_cannot_be_meant(pipeline, words, message):
-    """Told in one line, with 3."""
+    """Reported in one line, with 3."""
     code, out, err = pipeline("backfill", "--from", words[0], "--to", words[1])
 
     assert (3, "", 1) == (code, out, len(err.splitlines()))

@@ -12,7 +12,7 @@ from pipeline.cli.graceful import graceful
 from pipeline.stop import StoppedError
 from pipeline.storage.rollups import Rollups
 
-pytestmark = pytest.mark.usefixtures("kept_signals")
+pytestmark = pytest.mark.usefixtures("restored_signals")
 
 
 @contextmanager

@@ -81,7 +81,7 @@ def test_a_delivery_that_is_not_the_expected_one_is_named():
 
 
 @pytest.mark.parametrize(
-    ("deaths", "told"),
+    ("deaths", "reported"),
     [
         ([{"queue": "q", "reason": "rejected", "count": 1}], None),
         (None, "the dead letter has no annotation x-opt-deaths with one entry"),
@@ -89,11 +89,11 @@ def test_a_delivery_that_is_not_the_expected_one_is_named():
         ([{"queue": "other", "reason": "rejected", "count": 1}], "queue is 'other', expected 'q'"),
     ],
 )
-def test_the_record_of_a_death_is_checked(deaths, told):
+def test_the_record_of_a_death_is_checked(deaths, reported):
     """Queue, reason and count, in the annotation of AMQP 1.0."""
     found = wrong_death(received(1, annotations={} if deaths is None else {"x-opt-deaths": deaths}), "q")
 
-    assert told == found if told is None else told in found
+    assert reported == found if reported is None else reported in found
 
 
 class Broker:
@@ -170,8 +170,8 @@ def test_a_publisher_leads_to_its_queue_only():
     publishing(scenario)
 
 
-@pytest.mark.parametrize(("queued", "told"), [(0, NO_CREDIT), (1, WINDOW_CLOSED)])
-def test_a_broker_that_takes_nothing_for_a_while_blocks(monkeypatch, queued, told):
+@pytest.mark.parametrize(("queued", "reported"), [(0, NO_CREDIT), (1, WINDOW_CLOSED)])
+def test_a_broker_that_takes_nothing_for_a_while_blocks(monkeypatch, queued, reported):
     """A moment without credit does not; the next credit ends it, and wakes the publisher either way."""
     monkeypatch.setattr("probes.amqp10.publisher.BLOCKED_AFTER", 0.05)
 
@@ -195,7 +195,7 @@ def test_a_broker_that_takes_nothing_for_a_while_blocks(monkeypatch, queued, tol
 
     heard, blocked = publishing(scenario)
 
-    assert ["more", told, "unblocked", "more"] == heard
+    assert ["more", reported, "unblocked", "more"] == heard
     assert blocked is False
 
 

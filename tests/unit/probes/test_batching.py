@@ -111,7 +111,7 @@ def test_a_timer_is_not_a_sync():
     assert "a timer" in found.because
 
 
-def test_the_probes_own_bound_is_told_apart():
+def test_the_probes_own_bound_is_distinguished():
     """Groups of the probe's maximum in-flight size show nothing about the disk."""
     found = estimate(joined(gated(sent_times(200.0, 15.0), 0.1), full=True), rate=200.0, fsync=True)
 
@@ -119,7 +119,7 @@ def test_the_probes_own_bound_is_told_apart():
     assert found.interval is None
 
 
-def test_a_bound_of_the_broker_is_told_apart():
+def test_a_bound_of_the_broker_is_distinguished():
     """It syncs 32 at once although 200 arrive during one sync, like a quorum queue for one channel."""
     done = gated(sent_times(1000.0, 15.0), 0.2, most=32)
     found = estimate(joined(done), rate=1000.0, fsync=True)

@@ -32,7 +32,7 @@ def test_the_interval_is_from_first_frame_to_first_frame():
     assert second.interval == pytest.approx(0.2)
 
 
-def test_a_burst_that_is_not_over_is_not_told():
+def test_a_burst_that_is_not_over_is_not_reported():
     """More frames may still come."""
     joiner = BurstJoiner()
     joiner.frame(1.0, 1, multiple=False)
@@ -82,7 +82,7 @@ def test_a_burst_remembers_that_messages_were_kept_back():
 
 
 @given(st.lists(st.tuples(st.floats(0, 0.01), st.integers(0, 50), st.booleans()), max_size=100))
-def test_no_frame_and_no_message_is_lost_or_told_twice(steps):
+def test_no_frame_and_no_message_is_lost_or_reported_twice(steps):
     """All bursts together contain the messages of all frames."""
     joiner, now, bursts = BurstJoiner(), 0.0, []
     for step, messages, multiple in steps:

@@ -24,7 +24,7 @@ def test_throughput_counts_what_was_acked():
     assert not compared("batch", 1000, reason="the broker blocks publishers").clean
 
 
-def test_strategies_are_told_beside_the_slowest():
+def test_strategies_are_reported_beside_the_slowest():
     """They are in the order of the run; a single strategy is not compared."""
     items = [compared("individual", 1000), compared("batch", 5000), compared("async", 9000)]
 

@@ -29,7 +29,7 @@ def made(*, once=False, **confirm):
     return {stream.stats.who.stream: stream for stream in streams(settings, context)}
 
 
-def test_all_paths_are_measured_unless_told_otherwise():
+def test_all_paths_are_measured_by_default():
     """The main streams run at the probe's rate, the streams for comparison at rates of their own."""
     found = made(rate=7, control_rate=3)
 

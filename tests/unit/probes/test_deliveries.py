@@ -98,20 +98,20 @@ events = st.lists(
 
 
 @given(events)
-def test_every_settled_message_is_told_exactly_once(events):
+def test_every_settled_message_is_reported_exactly_once(events):
     """The order of confirm and delivery does not matter, and one of them may never come."""
-    matcher, now, done, told = Matcher(LIMIT), 1.0, set(), []
+    matcher, now, done, reported = Matcher(LIMIT), 1.0, set(), []
     for act, seq, value in events:
         if act == "settle" and seq not in done:
             done.add(seq)
-            told.append(matcher.settled(1, settled(seq, value, sent=now)))
+            reported.append(matcher.settled(1, settled(seq, value, sent=now)))
         elif act == "deliver":
-            told.append(matcher.delivered(1, seq, now, redelivered=value))
+            reported.append(matcher.delivered(1, seq, now, redelivered=value))
         elif act == "wait":
             now += seq
-            told += matcher.expire(now)
-    told += matcher.expire(now + 2 * LIMIT)
-    counts = Counter(entry.settled.seq for entry in told if entry is not None)
+            reported += matcher.expire(now)
+    reported += matcher.expire(now + 2 * LIMIT)
+    counts = Counter(entry.settled.seq for entry in reported if entry is not None)
 
     assert done == set(counts)
     assert max(counts.values(), default=1) == 1

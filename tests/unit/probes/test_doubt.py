@@ -34,7 +34,7 @@ def test_without_a_step_that_ended_nothing_is_known():
     assert "no step completed" == doubt_of_steps(steps=[of(count=0)], loop_lag=of(1e-4, 1e-4))
 
 
-def test_a_late_sender_is_told_with_its_figures():
+def test_a_late_sender_is_reported_with_its_figures():
     """The sentence has the measured delay and the acceptable one."""
     reported = doubt_of_messages(confirm=of(0.02, 0.05), send_delay=of(1e-4, 0.013), loop_lag=of(1e-4, 1e-4))
 
@@ -43,7 +43,7 @@ def test_a_late_sender_is_told_with_its_figures():
     )
 
 
-def test_a_late_loop_is_told():
+def test_a_late_loop_is_reported():
     """Acks that are read late make the broker look slow."""
     reported = doubt_of_messages(confirm=of(0.002, 0.05), send_delay=of(1e-4, 1e-4), loop_lag=of(1e-4, 0.03))
 

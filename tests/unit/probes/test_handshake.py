@@ -86,7 +86,7 @@ def test_a_closed_port_fails_at_tcp():
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "reported"),
     [
         (b"", "closes the connection before the AMQP handshake"),
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "closes the connection before the AMQP handshake"),
@@ -94,12 +94,12 @@ def test_a_closed_port_fails_at_tcp():
         (b"\x01\x00\x00\x00\x00\x00\x04\x00\x0a\x00\x63\xce", "closes the connection before the AMQP handshake"),
     ],
 )
-def test_what_is_no_amqp_fails_at_open(listener, answer, told):
+def test_what_is_no_amqp_fails_at_open(listener, answer, reported):
     """Examples are no answer, HTTP, an endless frame, an unknown method: each gives the same advice, no traceback."""
     found = steps(f"amqp://{listener(answer)}")
 
     assert {"dns": 0, "tcp": 0, "open": 1} == {name: step.failures for name, step in found.items()}
-    assert told in found["open"].reason
+    assert reported in found["open"].reason
 
 
 def test_silence_fails_in_time(listener):

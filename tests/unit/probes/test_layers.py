@@ -101,20 +101,20 @@ def test_other_probes_have_no_layers():
     assert [] == decompose([outcome("classic", 0.001, probe="delivery")])
 
 
-def test_what_stands_out_is_told_and_whether_the_disk_of_a_classic_queue_is_it():
+def test_what_stands_out_is_reported_and_whether_the_disk_of_a_classic_queue_is_it():
     """A quorum queue is slow and a classic one is fast, so the disk writes of the classic one are not the cause."""
-    told = largest(decompose(everything()))
+    reported = largest(decompose(everything()))
 
-    assert told is not None
-    assert "most of the time is in replicate (300 ms)" in told
-    assert "is not the cause" in told
+    assert reported is not None
+    assert "most of the time is in replicate (300 ms)" in reported
+    assert "is not the cause" in reported
 
 
 def test_a_slow_persist_is_not_excused():
     """If writing takes the time, the text must not exclude the disk."""
-    told = largest(decompose(everything(classic=outcome("classic", 0.2), quorum=outcome("quorum", 0.15))))
+    reported = largest(decompose(everything(classic=outcome("classic", 0.2), quorum=outcome("quorum", 0.15))))
 
-    assert told == "most of the time is in persist (198 ms), replicate (148 ms)"
+    assert reported == "most of the time is in persist (198 ms), replicate (148 ms)"
 
 
 def test_nothing_stands_out_among_small_differences():

@@ -26,7 +26,7 @@ def test_every_probe_has_settings_without_any_option(name):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "reported"),
     [
         (
             ("rtt", "--rate", "3"),
@@ -38,28 +38,28 @@ def test_every_probe_has_settings_without_any_option(name):
         (("delivery", "--prefetch", "1"), "--prefetch: does not apply to the delivery probe (only to prefetch)"),
     ],
 )
-def test_an_option_that_would_be_ignored_is_refused(words, told):
+def test_an_option_that_would_be_ignored_is_refused(words, reported):
     """One line that says which probes it is for."""
     with pytest.raises(UsageError) as caught:
         refuse_useless(given(*words))
 
-    assert told in str(caught.value)
+    assert reported in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "reported"),
     [
         (("confirm", "--rate", "9000"), "--rate: input should be less than or equal to 5000"),
         (("nack", "--payload", "3"), "--payload: input should be greater than or equal to 32"),
         (("rtt", "--every", "1ms"), "--every: input should be greater than or equal to 0.01"),
     ],
 )
-def test_a_value_out_of_bounds_names_its_option(words, told):
+def test_a_value_out_of_bounds_names_its_option(words, reported):
     """The message does not name the key of the settings."""
     with pytest.raises(UsageError) as caught:
         settings_of(given(*words))
 
-    assert str(caught.value) == told
+    assert str(caught.value) == reported
 
 
 def test_options_reach_the_settings():

@@ -25,16 +25,16 @@ def sweep(work=0.0051):
 
 def test_the_report_has_a_row_a_value_and_fits_a_terminal():
     """Bars are relative to the best value; the advice has a reason."""
-    told = text("RabbitMQ 4.3.6", "rabbit-1.shop.example:5672", 0.005, [sweep()])
+    reported = text("RabbitMQ 4.3.6", "rabbit-1.shop.example:5672", 0.005, [sweep()])
 
-    assert max(map(len, told.splitlines())) <= 80
-    assert "          1      10 ########          50%          1     1   5.10 ms" in told
-    assert "  unlimited      20 ################  99%      65535 65535     334 s" in told
-    assert "recommended  prefetch 2000 (measured knee 2000, by formula 2)" in told
-    assert "measurement good" in told
+    assert max(map(len, reported.splitlines())) <= 80
+    assert "          1      10 ########          50%          1     1   5.10 ms" in reported
+    assert "  unlimited      20 ################  99%      65535 65535     334 s" in reported
+    assert "recommended  prefetch 2000 (measured knee 2000, by formula 2)" in reported
+    assert "measurement good" in reported
 
 
-def test_work_that_took_too_long_is_told():
+def test_work_that_took_too_long_is_reported():
     """The text shows the probe's own error."""
     assert "longest average work 6.00 ms: measurement doubtful" in text("x", "y:1", 0.005, [sweep(0.006)])
 

@@ -29,7 +29,7 @@ def test_one_shot_queues_belong_to_their_run():
     assert is_one_shot(stream.name, "p", "bb")
 
 
-def test_what_is_left_behind_is_told_with_what_becomes_of_it():
+def test_what_is_left_behind_is_reported_with_what_becomes_of_it():
     """An example is a stream, which does not expire."""
     classic, stream = (one_shot("p", "aa", "confirm", kind, kind).name for kind in ("classic", "stream"))
 

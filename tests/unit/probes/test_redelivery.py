@@ -24,7 +24,7 @@ def test_the_death_of_a_message_is_recorded_in_its_header():
 
 
 @pytest.mark.parametrize(
-    ("headers", "told"),
+    ("headers", "reported"),
     [
         ({}, "no x-death header"),
         ({"x-death": []}, "no x-death header"),
@@ -34,6 +34,6 @@ def test_the_death_of_a_message_is_recorded_in_its_header():
         ({"x-death": [{**DEATH, "queue": "other"}]}, "queue is 'other', expected 'q'"),
     ],
 )
-def test_a_wrong_death_is_told(headers, told):
+def test_a_wrong_death_is_reported(headers, reported):
     """The message has the entry, its value, and the expected value."""
-    assert told in wrong_death(headers, "q")
+    assert reported in wrong_death(headers, "q")

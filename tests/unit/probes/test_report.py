@@ -105,7 +105,7 @@ def test_a_queue_type_that_could_not_be_measured_says_why():
     assert not any(line.startswith("  confirm  ") for line in shown)
 
 
-def test_deliveries_are_told_where_they_were_awaited():
+def test_deliveries_are_reported_where_they_were_awaited():
     """Missing, duplicates, redelivered and out of order, zeros shown."""
     shown = lines(report([0.001] * 50, deliveries=DeliveryCounts(3, 2, 1)))
 
@@ -152,7 +152,7 @@ def test_steps_are_a_table_with_the_reason_of_the_last_failure():
     assert not found.clean
 
 
-def test_batching_is_told_with_its_confidence():
+def test_batching_is_reported_with_its_confidence():
     """The word fsync only where the broker fsyncs."""
     sync = Batching(kind=BatchingKind.SYNC, interval=0.2, confidence=0.9, fsync=True, because="groups of 40")
     fsync = lines(report([0.3] * 30, batching=sync))
@@ -164,12 +164,12 @@ def test_batching_is_told_with_its_confidence():
     assert "  batching   unknown: only 4 bursts" in unknown
 
 
-def test_blocked_time_is_told_with_the_words_of_the_broker():
+def test_blocked_time_is_reported_with_the_words_of_the_broker():
     """The report has the total time and the reason."""
     assert "  blocked    3.0 s in all; the broker: low on memory" in lines(report([0.001] * 30, blocked=[(2.0, 5.0)]))
 
 
-def test_layers_are_told_where_streams_are_side_by_side():
+def test_layers_are_reported_where_streams_are_side_by_side():
     """The differences, what is withheld, and what stands out; in the document as well."""
     medians = {"unroutable": 0.001, "transient": 0.002, "classic": 0.003, "quorum": 0.3}
     reports = [report([seconds] * 40, stream=stream) for stream, seconds in medians.items()]

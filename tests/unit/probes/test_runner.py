@@ -70,8 +70,8 @@ def run(*streams):
         def emit(batch):
             batches.append(batch)
             states = {outcome.probe: outcome for known in batches for outcome in known.outcomes}
-            told = [outcome for outcome in states.values() if outcome.state is not ProbeState.CONNECTING]
-            if len(told) == len(streams):
+            reported = [outcome for outcome in states.values() if outcome.state is not ProbeState.CONNECTING]
+            if len(reported) == len(streams):
                 stop.set()
 
         lag = LoopLag(loop.time(), span=None)

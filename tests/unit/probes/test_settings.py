@@ -44,7 +44,7 @@ def test_the_defaults_are_light():
         ("delivery: {queue_types: [lazy]}", "delivery.queue_types.0: must be 'classic' or 'quorum'"),
     ],
 )
-def test_wrong_settings_are_told_in_one_line(tmp_path, text, message):
+def test_wrong_settings_are_reported_in_one_line(tmp_path, text, message):
     """File, key, and what to do instead."""
     file = write(tmp_path, text)
 
@@ -55,7 +55,7 @@ def test_wrong_settings_are_told_in_one_line(tmp_path, text, message):
     assert "\n" not in str(caught.value)
 
 
-def test_a_wrong_address_is_told_without_its_password(tmp_path):
+def test_a_wrong_address_is_reported_without_its_password(tmp_path):
     """The scheme is what is wrong, and all that is shown."""
     file = write(tmp_path, "url: http://u:hunter2@h")
 
@@ -113,7 +113,7 @@ def test_a_node_has_its_own_address_and_what_it_does_not_say_from_the_cluster():
         ("{'rabbit a': 'amqp://u:hunter2@a'}", "nodes: invalid node name 'rabbit a'; use the broker's form"),
     ],
 )
-def test_a_wrong_node_is_told_without_its_password(tmp_path, text, message):
+def test_a_wrong_node_is_reported_without_its_password(tmp_path, text, message):
     """Which node, and what is wrong."""
     file = write(tmp_path, f"url: amqp://h\nnodes: {text}")
 

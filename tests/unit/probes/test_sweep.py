@@ -19,7 +19,7 @@ def test_only_queues_of_the_run_itself_are_ever_deleted(queue):
         asyncio.run(sweep(nowhere, [queue], prefix="ackscope.probe", run_id=RUN))
 
 
-def test_what_cannot_be_deleted_is_told():
+def test_what_cannot_be_deleted_is_reported():
     """The broker is unreachable: the queue expires by itself, and the user is informed."""
     queue = one_shot("ackscope.probe", RUN, "confirm", "quorum", "quorum")
 
@@ -41,7 +41,7 @@ def test_every_queue_is_bounded_and_marked_as_ours():
         assert {"x-queue-type", "x-max-length", "x-message-ttl", "x-expires"} == set(queue.arguments)
 
 
-def test_one_shot_and_long_lived_queues_are_told_apart():
+def test_one_shot_and_long_lived_queues_are_distinguished():
     """A sweep never takes the queue of a continuous probe."""
     assert is_one_shot(one_shot("p", RUN, "confirm", "classic", "classic").name, "p", RUN)
     assert not is_one_shot(long_lived("p.confirm.classic", "classic").name, "p", RUN)

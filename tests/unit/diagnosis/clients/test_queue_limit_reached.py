@@ -107,7 +107,7 @@ def test_a_client_that_closes_its_connection_at_the_error_is_named():
     assert ["billing"] == named(verdict)
 
 
-def test_connections_too_brief_to_be_listed_are_told_of():
+def test_connections_too_brief_to_be_listed_are_reported_of():
     """Nobody knows which client they are."""
     finding = of_limit(look(film(lambda t: declaring(t, listed=False), until=40)))
 
@@ -145,7 +145,7 @@ def test_slow_connections_that_are_not_listed_may_be_checks():
     ],
 )  # fmt: skip
 def test_a_client_whose_loop_does_not_fit_is_not_blamed(frame):
-    """The limit itself is still told."""
+    """The limit itself is still reported."""
     verdict = look(film(frame, until=30))
 
     assert "warning" == of_limit(verdict).severity

@@ -8,7 +8,7 @@ from ackscope.snapshot import AmqpLink, AmqpSession, Part
 from diagnosis.text import render_inconclusive
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.consumers.results import found, only
-from tests.unit.diagnosis.pictures import PEER, WALL, connection, consumer, film, look, moment, queue, stats, told
+from tests.unit.diagnosis.pictures import PEER, WALL, connection, consumer, film, full_text, look, moment, queue, stats
 
 NAMES = {"client_name": "worker", "container_id": "worker", "protocol": "AMQP 1-0", "connected_at": WALL}
 UNREAD = ("stuck-consumer", "requeue-loop")
@@ -17,8 +17,8 @@ UNREAD = ("stuck-consumer", "requeue-loop")
 
 def native(**fields):
     """A consumer as it is joined to its link."""
-    told_by_link = {"session_number": 0, "link_name": "in", "credit": 9}
-    return consumer(**{"tag": "0", "channel_name": None, "prefetch_count": 0, **told_by_link, **fields})
+    reported_by_link = {"session_number": 0, "link_name": "in", "credit": 9}
+    return consumer(**{"tag": "0", "channel_name": None, "prefetch_count": 0, **reported_by_link, **fields})
 
 
 def frame(sent, settled=0, *, ready=0, credit=9, links=1, more=(), **through):
@@ -54,7 +54,7 @@ def test_a_consumer_that_never_settles_is_critical_and_named():
         key: finding.facts[key] for key in ("amqp10", "never_acked", "full", "unacked", "published")
     }
     for words in ("link 'in' of 'worker'", "700 messages unsettled", "credit 9", "disposition", "sessions"):
-        assert words in told(finding)
+        assert words in full_text(finding)
 
 
 def test_one_look_tells_the_time_by_the_counts():
@@ -163,7 +163,7 @@ def test_a_consumer_without_credit_is_named():
 
     assert ("consumer-without-credit", "critical") == (finding.rule, finding.severity.value)
     assert (("worker",), 0) == (finding.involved.clients, finding.facts["delivered"])
-    assert "credit 0" in told(finding)
+    assert "credit 0" in full_text(finding)
 
 
 def test_a_consumer_without_credit_of_a_queue_that_does_not_grow_is_a_warning():
@@ -250,7 +250,7 @@ def test_a_slow_consumer_is_found_by_the_balance_of_its_queue():
     assert (2.0, 10.0, 5.0) == tuple(
         round(finding.facts[name], 1) for name in ("ack_rate", "publish_rate", "hold_seconds")
     )
-    assert "credit 0" in told(finding)
+    assert "credit 0" in full_text(finding)
 
 
 def test_a_consumer_that_keeps_up_is_not_slow():
@@ -272,7 +272,7 @@ def test_messages_that_are_settled_when_they_are_sent_are_listed():
 
     assert (["worker"], ["orders"]) == (finding.facts["clients"], finding.facts["queues"])
     assert finding.facts["delivered"] > 100
-    assert "'worker'" in told(finding)
+    assert "'worker'" in full_text(finding)
 
     bare = consumer(tag="0", channel_name=None, connection_name=None, prefetch_count=0, ack_required=False)
     old = look(film(lambda t: takes(t, version="4.0.5", sessions=(), consumers=(bare,)), until=60))

@@ -104,7 +104,7 @@ def test_what_is_no_loss(fields):
     assert [] == ended(70, **fields)
 
 
-def test_it_is_told_for_some_minutes():
+def test_it_is_reported_for_some_minutes():
     """Not for ever."""
     assert ended(300, backlog=400)
     assert not ended(500, backlog=400)

@@ -85,7 +85,7 @@ def test_a_lasting_consumer_with_automatic_acknowledgement_stays_information():
     assert [("auto-ack-consumer", "info", "/")] == found(look(film(frame, until=100)))
 
 
-def test_messages_that_reach_the_delivery_limit_by_disconnects_are_told_so():
+def test_messages_that_reach_the_delivery_limit_by_disconnects_are_reported_so():
     """The advice is a small prefetch, because the others in it are counted too."""
 
     def frame(t):
@@ -114,7 +114,7 @@ def test_messages_that_reach_the_delivery_limit_by_disconnects_are_told_so():
 
 
 @pytest.mark.parametrize("polls", [True, False])
-def test_polling_without_an_acknowledgement_is_told_as_such(polls):
+def test_polling_without_an_acknowledgement_is_reported_as_such(polls):
     """Each run of a script takes three messages and ends; no consumer ever subscribed."""
 
     def frame(t):

@@ -6,7 +6,7 @@ import pytest
 
 from diagnosis.text import render_inconclusive
 from tests.unit.diagnosis.consumers.results import found, only
-from tests.unit.diagnosis.pictures import PEER, WALL, connection, consumer, film, look, queue, stats, told
+from tests.unit.diagnosis.pictures import PEER, WALL, connection, consumer, film, full_text, look, queue, stats
 
 NAME = "mqtt-subscription-meter-7qos1"
 
@@ -49,7 +49,7 @@ def test_a_client_that_never_acknowledges_is_stuck():
         key: finding.facts[key] for key in ("mqtt", "full", "unacked", "prefetch")
     }
     for words in ("sends no PUBACK", "'meter-7'", f"connection '{PEER}'", "prefetch 10"):
-        assert words in told(finding)
+        assert words in full_text(finding)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_slow_client_is_named_without_a_pace():
     assert ("meter-7",) == finding.involved.clients
     assert 3 == pytest.approx(finding.facts["growth_rate"], rel=0.1)
     for words in ("MQTT client 'meter-7'", "3/s more arrive", "its pace is unknown"):
-        assert words in told(finding)
+        assert words in full_text(finding)
 
 
 def test_without_the_bytes_of_the_connection_it_is_unknown_which_it_is():
@@ -107,4 +107,4 @@ def test_a_session_whose_client_went_away_is_named_by_its_client():
     assert ("meter-7",) == finding.involved.clients
     assert finding.facts["similar_queue"] is None
     for words in ("MQTT", "'meter-7'"):
-        assert words in told(finding)
+        assert words in full_text(finding)

@@ -2,7 +2,7 @@ import pytest
 
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.consumers.results import ever, found
-from tests.unit.diagnosis.pictures import channel, connection, consumer, film, look, queue, stats, told
+from tests.unit.diagnosis.pictures import channel, connection, consumer, film, full_text, look, queue, stats
 
 
 def scheduled(*, rate=5.0, first=16, due=0.0, fixed=False, acks=5.0, named="celery"):
@@ -46,7 +46,9 @@ def test_a_prefetch_that_rises_with_what_is_held_is_a_warning(change):
 
 def test_it_says_that_the_client_holds_on_purpose():
     """It is not stuck, and a restart does not help."""
-    report = told(next(each for each in look(film(scheduled(), until=60)).findings if each.rule == "prefetch-grows"))
+    report = full_text(
+        next(each for each in look(film(scheduled(), until=60)).findings if each.rule == "prefetch-grows")
+    )
 
     assert "on purpose" in report
     assert "Do not restart" in report

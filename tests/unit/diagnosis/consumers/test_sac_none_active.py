@@ -1,7 +1,18 @@
 import pytest
 
 from tests.unit.diagnosis.consumers.results import ever, found, only
-from tests.unit.diagnosis.pictures import WALL, channel, connection, consumer, evidence, film, look, queue, stats, told
+from tests.unit.diagnosis.pictures import (
+    WALL,
+    channel,
+    connection,
+    consumer,
+    evidence,
+    film,
+    full_text,
+    look,
+    queue,
+    stats,
+)
 
 SINGLE = {"x-single-active-consumer": True}
 
@@ -63,7 +74,7 @@ def test_a_queue_none_of_whose_consumers_is_active_is_critical(kind, named):
 
 def test_nothing_is_said_about_a_timeout_that_would_fire():
     """It has fired, and a longer one would not help."""
-    report = told(only(look(film(waiting(), until=90))))
+    report = full_text(only(look(film(waiting(), until=90))))
 
     assert "raise" not in report
     assert "about to" not in report

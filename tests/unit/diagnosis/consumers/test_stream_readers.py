@@ -7,7 +7,7 @@ from ackscope.streams import StreamClients, StreamConsumer
 from diagnosis.text import render_inconclusive
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.consumers.results import found, only
-from tests.unit.diagnosis.pictures import NODE, PEER, WALL, connection, consumer, film, look, queue, stats, told
+from tests.unit.diagnosis.pictures import NODE, PEER, WALL, connection, consumer, film, full_text, look, queue, stats
 
 RULES = ("stuck-consumer", "slow-consumer")
 
@@ -18,13 +18,13 @@ def frame(sent, published, *, credit=1, listed=True, age=0.0, **fields):
         connection_name=PEER, subscription=0, vhost="/", queue="events", consumed=sent, offset=sent,
         offset_lag=published - sent, credit=credit, **fields,
     )  # fmt: skip
-    told_by_plugin = {"subscription": 0, "offset_lag": published - sent} if listed else {}
+    reported_by_plugin = {"subscription": 0, "offset_lag": published - sent} if listed else {}
     return {
         "nodes": (Node(name=NODE, running=True, plugins=("rabbitmq_stream",)),),
         "queues": (queue("events", type="stream", messages_ready=published, stats=stats()),),
         "consumers": (
             consumer("events", tag="stream.subid-0", channel_name=None, prefetch_count=None, ack_required=None,
-                     **told_by_plugin),
+                     **reported_by_plugin),
         ),
         "connections": (connection(client_name="billing", protocol="stream", channels=0, connected_at=WALL - age),),
         "streams": StreamClients(consumers=(reader,), publishers=()) if listed else StreamClients(),
@@ -57,8 +57,8 @@ def test_a_reader_that_stops_is_named():
         "sent 600 so far",
         "credit for 1 chunk",
     ):
-        assert words in told(finding)
-    assert "acknowledg" not in told(finding)
+        assert words in full_text(finding)
+    assert "acknowledg" not in full_text(finding)
 
 
 def test_a_reader_that_never_read_is_judged_by_the_age_of_its_connection():
@@ -100,10 +100,10 @@ def test_a_slow_reader_is_named_with_its_pace():
     assert 5 == pytest.approx(finding.facts["ack_rate"], rel=0.1)
     assert 20 == pytest.approx(finding.facts["publish_rate"], rel=0.1)
     for words in ("reader 'billing' falls", "It reads 5/s", "20/s are published", "from the end"):
-        assert words in told(finding)
+        assert words in full_text(finding)
 
 
-def test_readers_that_are_not_listed_are_told():
+def test_readers_that_are_not_listed_are_reported():
     """The plugin is off: the broker lists the consumer, and nothing of its offset."""
     verdict = look(film(lambda t: frame(0, 10 * int(t), listed=False, age=60), until=60))
     gaps = [each for each in verdict.inconclusive if each.reason == "readers_not_listed"]

@@ -7,7 +7,7 @@ import pytest
 from diagnosis.rules.consumers.stream_retention_loss import NAME
 from tests.unit.diagnosis.consumers.results import found
 from tests.unit.diagnosis.consumers.test_stream_readers import frame
-from tests.unit.diagnosis.pictures import channel, connection, consumer, film, look, queue, stats, told
+from tests.unit.diagnosis.pictures import channel, connection, consumer, film, full_text, look, queue, stats
 
 LIMITED = {"x-max-length-bytes": 400_000}
 
@@ -40,7 +40,7 @@ def test_a_reader_that_was_overtaken_is_named():
     assert ("billing",) == finding.involved.clients
     assert 3000 == finding.facts["missed"]
     for words in ("'billing'", "missed about 3,000 messages", "keeps 391 KiB", "max-length-bytes"):
-        assert words in told(finding)
+        assert words in full_text(finding)
 
 
 def consequences(verdict):
@@ -103,8 +103,8 @@ def test_a_reader_over_amqp_091_is_judged_by_a_balance(readers, rate):
     assert ("critical", "events") == (finding.severity.value, finding.subject.name)
     assert tuple(f"loader-{place}" for place in range(readers)) == finding.involved.clients
     assert 0 < finding.facts["missed"] <= (rate - 8) * 90 - 240
-    assert "at least" in told(finding)
-    assert "list_stream_consumers" not in told(finding)
+    assert "at least" in full_text(finding)
+    assert "list_stream_consumers" not in full_text(finding)
 
 
 @pytest.mark.parametrize(

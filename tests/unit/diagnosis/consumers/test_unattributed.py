@@ -5,7 +5,7 @@ import pytest
 from ackscope.second_source import MetricsReading, NativeTotals, QueueTypeTotals
 from diagnosis.text import render_inconclusive
 from tests.unit.diagnosis.consumers.results import found, inconclusive, only
-from tests.unit.diagnosis.pictures import WALL, channel, connection, consumer, film, look, queue, stats, told
+from tests.unit.diagnosis.pictures import WALL, channel, connection, consumer, film, full_text, look, queue, stats
 
 ONE, TWO, OTHER = (f"10.0.0.{number}:50001 -> 10.0.0.1:5672" for number in (7, 8, 9))
 
@@ -61,7 +61,7 @@ def test_a_consumer_that_holds_more_and_more_is_stuck_and_its_only_client_is_nam
     assert ((ONE,), ()) == (finding.involved.connections, finding.involved.one_of)
     assert (True, 730) == (finding.facts["settles_unknown"], finding.facts["unacked"])
     for words in ("user 'app' at 10.0.0.7:50001", "the only AMQP 1.0 client that qualifies", "or fewer than they take"):
-        assert words in told(finding)
+        assert words in full_text(finding)
 
 
 def test_one_of_several_clients_is_not_guessed():
@@ -71,7 +71,7 @@ def test_one_of_several_clients_is_not_guessed():
 
     assert ((), (ONE, TWO)) == (finding.involved.connections, finding.involved.one_of)
     assert () == finding.involved.clients
-    assert "One or more of 2" in told(finding)
+    assert "One or more of 2" in full_text(finding)
 
 
 def test_a_client_that_names_itself_is_named():
@@ -79,7 +79,7 @@ def test_a_client_that_names_itself_is_named():
     finding = only(look(film(lambda t: grows(t, clients=(client(ONE, client_name="biller"),)), until=90)))
 
     assert ("biller",) == finding.involved.clients
-    assert "'biller'" in told(finding)
+    assert "'biller'" in full_text(finding)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_consumers_that_ask_for_nothing_are_named():
     finding = only(look(film(lambda t: no_credit(t, clients=(ONE, TWO)), until=70)))
 
     assert ("critical", (ONE, TWO)) == (finding.severity.value, finding.involved.one_of)
-    assert "The broker does not report credit" in told(finding)
+    assert "The broker does not report credit" in full_text(finding)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_deliveries_bend_the_line_so_the_consumer_is_slow():
         finding.severity.value,
         finding.involved.connections,
     )
-    assert "4/s more arrive than are settled" in told(finding)
+    assert "4/s more arrive than are settled" in full_text(finding)
 
 
 def waits(t, extra, **more):
@@ -192,7 +192,7 @@ def test_the_log_of_a_quorum_queue_tells_a_stuck_consumer_from_a_slow_one():
 
     assert ("stuck-consumer", "critical") == (stuck.rule, stuck.severity.value)
     assert ("slow-consumer", "warning") == (slow.rule, slow.severity.value)
-    assert "raft_log_commit_index" in told(slow)
+    assert "raft_log_commit_index" in full_text(slow)
 
 
 def test_without_the_log_it_is_inconclusive():
@@ -261,7 +261,7 @@ def test_totals_are_those_of_the_only_queue_with_such_consumers(rates, rule, sev
         finding.subject.name,
         finding.involved.connections,
     )
-    assert "/metrics" in told(finding)
+    assert "/metrics" in full_text(finding)
 
 
 def _with(made, **fields):

@@ -15,7 +15,7 @@ from tests.unit.diagnosis.nodes.machines import (
     round_trip_probe,
     silent,
 )
-from tests.unit.diagnosis.pictures import NODE, connection, film, found, look, only, told
+from tests.unit.diagnosis.pictures import NODE, connection, film, found, full_text, look, only
 
 RULE = "listener-missing"
 TURNED_AWAY = "broker:5672: connection refused; is RabbitMQ listening there?"
@@ -38,7 +38,7 @@ def test_the_nodes_own_check_is_enough():
     finding = only(look(answering(NONE)))
 
     assert (RULE, "critical", NODE) == (finding.rule, finding.severity.value, finding.subject.name)
-    assert "no active listeners for AMQP/AMQPS" in told(finding)
+    assert "no active listeners for AMQP/AMQPS" in full_text(finding)
 
 
 def test_a_check_that_fails_for_another_reason_is_not_reported():
@@ -51,7 +51,7 @@ def test_a_probe_that_is_refused_where_it_connected_before_is_enough_on_any_vers
     finding = only(look(answering(FINE), outcomes=(handshake_probe(tcp=TURNED_AWAY), round_trip_probe())))
 
     assert (RULE, "critical", NODE) == (finding.rule, finding.severity.value, finding.subject.name)
-    assert TURNED_AWAY in told(finding)
+    assert TURNED_AWAY in full_text(finding)
 
 
 def test_a_probe_that_lost_its_connection_and_is_refused_is_enough_too():

@@ -1,7 +1,7 @@
 from ackscope.topology import VHost
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.nodes.machines import check, late, node
-from tests.unit.diagnosis.pictures import NODE, film, found, look, only, text, told
+from tests.unit.diagnosis.pictures import NODE, film, found, full_text, look, only, text
 
 RULE = "vhost-down"
 FAILS = check("virtual-hosts", reason="Some virtual hosts are down")
@@ -19,7 +19,7 @@ def test_it_is_critical_when_it_stays_down():
     finding = only(look(down(until=10)))
 
     assert (RULE, "critical", "my shop") == (finding.rule, finding.severity.value, finding.subject.name)
-    assert f"rabbitmqctl -n {NODE} restart_vhost -p 'my shop'" in told(finding)
+    assert f"rabbitmqctl -n {NODE} restart_vhost -p 'my shop'" in full_text(finding)
 
 
 def test_a_vhost_that_has_just_failed_is_information():

@@ -33,7 +33,7 @@ def test_a_loss_that_nothing_explains_is_critical():
     ],
     ids=["another consumer", "a policy"],
 )
-def test_what_disturbs_the_probe_is_told_apart(fields, disturbance):
+def test_what_disturbs_the_probe_is_distinguished(fields, disturbance):
     """A disturbed probe proves nothing about the queues of applications."""
     finding = one(RULE, heard(lossy(), parts=own(**fields)))
 

@@ -2,7 +2,7 @@ import pytest
 
 from ackscope.records import ProbeState
 from ackscope.snapshot import Node
-from tests.unit.diagnosis.pictures import told
+from tests.unit.diagnosis.pictures import full_text
 from tests.unit.diagnosis.probing.heard import heard, of, one, outcome, step, took
 
 RULE = "probe-node-differs"
@@ -18,7 +18,7 @@ def trips(*seconds, **fields):
 
 
 @pytest.mark.parametrize(("third", "severity"), [(0.04, "info"), (0.3, "warning")])
-def test_a_node_that_is_slow_is_told_with_what_its_peers_take(third, severity):
+def test_a_node_that_is_slow_is_reported_with_what_its_peers_take(third, severity):
     """Behind a load balancer nobody sees which it is."""
     verdict = heard(*trips(0.001, 0.001, third))
 
@@ -57,7 +57,7 @@ def test_confirms_are_compared_by_stream():
     slow = outcome("confirm", "classic", node=NODES[2], confirm=took(0.4))
 
     assert [] == of(RULE, heard(*usual, *classic))
-    assert "confirm.classic" in told(one(RULE, heard(*usual, *classic, slow)))
+    assert "confirm.classic" in full_text(one(RULE, heard(*usual, *classic, slow)))
 
 
 def test_what_the_probe_may_have_made_itself_is_not_compared():
@@ -75,7 +75,7 @@ def test_few_answers_tell_nothing_by_themselves():
     ]
 
     assert [] == of(RULE, heard(*shaken))
-    assert "handshake, step open" in told(one(RULE, heard(*shaken, *trips(0.001, 0.001, 0.04))))
+    assert "handshake, step open" in full_text(one(RULE, heard(*shaken, *trips(0.001, 0.001, 0.04))))
     assert [("info", NODES[2])] == of(RULE, heard(*shaken, *trips(0.001, 0.001, 0.04)))
 
 
@@ -97,11 +97,11 @@ def test_what_a_probe_of_a_peer_may_have_made_is_not_compared_either():
     assert [] == of(RULE, heard(late, *trips(0.001, 0.001, 0.3)[1:]))
 
 
-@pytest.mark.parametrize(("uptime", "told_of"), [(20.0, 0), (120.0, 1)], ids=["just started", "warm"])
-def test_a_node_that_was_just_started_is_not_compared(uptime, told_of):
+@pytest.mark.parametrize(("uptime", "reported_of"), [(20.0, 0), (120.0, 1)], ids=["just started", "warm"])
+def test_a_node_that_was_just_started_is_not_compared(uptime, reported_of):
     """The node is left out, because every node is slow when it starts."""
     nodes = tuple(Node(name=node, running=True, uptime_seconds=uptime) for node in NODES)
     verdict = heard(*trips(0.001, 0.001, 0.3), parts={"nodes": nodes})
 
-    assert told_of == len(of(RULE, verdict))
-    assert 1 - told_of == len([each for each in verdict.suppressed if each.rule == RULE])
+    assert reported_of == len(of(RULE, verdict))
+    assert 1 - reported_of == len([each for each in verdict.suppressed if each.rule == RULE])

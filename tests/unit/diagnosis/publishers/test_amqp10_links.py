@@ -7,7 +7,7 @@ import pytest
 from ackscope.snapshot import AmqpLink, AmqpSession, Part
 from ackscope.topology import Binding, Bindings
 from diagnosis.text import render_inconclusive
-from tests.unit.diagnosis.pictures import ALARM, OK, WALL, connection, consumer, film, look, queue, stats, told
+from tests.unit.diagnosis.pictures import ALARM, OK, WALL, connection, consumer, film, full_text, look, queue, stats
 from tests.unit.diagnosis.publishers.films import exchange, findings
 
 WORKER, SHOP = "10.0.0.7:50001 -> 10.0.0.1:5672", "10.0.0.9:50002 -> 10.0.0.1:5672"
@@ -31,7 +31,7 @@ def consumes(sent, settled, of="orders"):
     return AmqpSession(connection_name=WORKER, number=0, unsettled=sent - settled, consuming=(link,))
 
 
-def frame(t, *, published=0, sent=0, settled=0, ready=0, more=(), version="4.3.6", link=None, told=True, **fields):
+def frame(t, *, published=0, sent=0, settled=0, ready=0, more=(), version="4.3.6", link=None, reported=True, **fields):
     """A quorum queue with one publisher and one consumer over AMQP 1.0."""
     reader = consumer(
         tag="0",
@@ -39,7 +39,7 @@ def frame(t, *, published=0, sent=0, settled=0, ready=0, more=(), version="4.3.6
         prefetch_count=0,
         peer_host=None,
         peer_port=None,
-        **({"session_number": 0, "link_name": "in", "connection_name": WORKER, "credit": 9} if told else {}),
+        **({"session_number": 0, "link_name": "in", "connection_name": WORKER, "credit": 9} if reported else {}),
     )
     held = sent - settled
     own = {"type": "quorum", "messages_ready": ready, "messages_unacked": held, "stats": stats(), **fields}
@@ -52,7 +52,7 @@ def frame(t, *, published=0, sent=0, settled=0, ready=0, more=(), version="4.3.6
             client("shop", SHOP, 10 + int(2 * t)),
             *more,
         ),
-        "sessions": (consumes(sent, settled), publishes(published, **(link or {}))) if told else (),
+        "sessions": (consumes(sent, settled), publishes(published, **(link or {}))) if reported else (),
         "bindings": Bindings(listed=()),
     }
 
@@ -82,7 +82,7 @@ def test_messages_that_are_released_again_and_again_are_a_loop():
     assert 0 == finding.facts["acked"]
     assert 49 < finding.facts["redelivery_rate"] <= 50
     for words in ("releases", "'worker'", "credit 9"):
-        assert words in told(finding)
+        assert words in full_text(finding)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_messages_that_leave_after_the_delivery_limit_are_dropped():
     assert [] == judged(look(film(lambda t: dropped(t, times=2), until=60)), "poison-drop")
 
 
-def test_whether_messages_are_accepted_or_rejected_is_not_told():
+def test_whether_messages_are_accepted_or_rejected_is_not_reported():
     """Both leave the queue, and without a dead-letter exchange a rejected one is lost."""
     verdict = look(film(lambda t: frame(t, published=int(5 * t), sent=int(5 * t), settled=int(5 * t)), until=60))
     (gap,) = (each for each in verdict.inconclusive if each.rule == "reject-loss")
@@ -194,7 +194,7 @@ def test_a_key_without_a_binding_releases_everything():
 
     assert ("warning", "in", ("shop",)) == (finding.severity.value, finding.subject.name, finding.involved.clients)
     for words in ("all messages of 'shop'", "released"):
-        assert words in told(finding)
+        assert words in full_text(finding)
     right = Binding(vhost="/", source="in", destination="orders", destination_type="queue", routing_key="wrong key")
     assert [] == judged(look(film(lambda t: missing(t, (bound, right)), until=100)), "pub-unroutable-returned")
 
@@ -209,7 +209,7 @@ def test_a_link_that_settles_what_it_sends_has_no_confirms(mode, named):
     found = findings(look(film(sends, until=30)), "pub-no-confirms")
 
     assert [["shop"]] * named == [each.facts["clients"] for each in found]
-    assert all("settle each message when they send it" in told(each) for each in found)
+    assert all("settle each message when they send it" in full_text(each) for each in found)
 
 
 NOTHING = {"state": None, "client_name": None, "container_id": None, "channels": None, "recv_cnt": None}
@@ -218,7 +218,7 @@ NOTHING = {"state": None, "client_name": None, "container_id": None, "channels":
 
 def old(t):
     """4.0: connections without a name and statistics."""
-    made = frame(t, told=False, version="4.0.5")
+    made = frame(t, reported=False, version="4.0.5")
     return {**made, "connections": (client("", WORKER, user="worker", **NOTHING), client("", SHOP, **NOTHING))}
 
 
@@ -227,7 +227,7 @@ def old(t):
     [
         (old, [f"user unknown: {SHOP}", f"user worker: {WORKER}"], "from 4.1 on"),
         (
-            lambda t: {**frame(t, told=False), "sessions": Part(error="403 for guest")},
+            lambda t: {**frame(t, reported=False), "sessions": Part(error="403 for guest")},
             ["shop", "worker"],
             "403 for guest",
         ),
@@ -251,7 +251,7 @@ def test_clients_whose_links_the_broker_does_not_report_are_listed(shot, names, 
 @pytest.mark.parametrize("rule", ["pub-access-refused", "consumer-access-refused"])
 def test_busy_clients_without_a_session_are_listed(rule):
     """The broker may have refused their links."""
-    verdict = look(film(lambda t: frame(t, told=False), until=60))
+    verdict = look(film(lambda t: frame(t, reported=False), until=60))
     (gap,) = (each for each in verdict.inconclusive if each.rule == rule)
 
     assert ("sessions_end_at_once", ["shop", "worker"]) == (gap.reason, gap.facts["clients"])
@@ -260,7 +260,7 @@ def test_busy_clients_without_a_session_are_listed(rule):
 
 def test_idle_clients_are_not_listed():
     """They send heartbeats only."""
-    idle = frame(0, told=False)
+    idle = frame(0, reported=False)
 
     assert [] == gaps(look(film(lambda t: idle, until=60)), "pub-access-refused")
 
@@ -279,8 +279,8 @@ def test_a_full_queue_of_clients_that_nothing_counts_says_so():
     (finding,) = findings(verdict, "pub-nacked-overflow")
 
     assert "info" == finding.severity.value
-    assert "AMQP 1.0 clients are not counted" in told(finding)
-    assert "may be stuck" not in told(finding)
+    assert "AMQP 1.0 clients are not counted" in full_text(finding)
+    assert "may be stuck" not in full_text(finding)
     assert ["links_not_reported"] == gaps(verdict, "pub-nacked-overflow")
 
 
@@ -315,6 +315,6 @@ def test_an_alarm_stops_a_publisher_whose_connection_stays_running():
     (finding,) = findings(verdict, "pub-blocked-by-alarm")
 
     assert (["shop"], (SHOP,)) == (finding.facts["clients"], finding.involved.connections)
-    assert "'shop' (AMQP 1.0" in told(finding)
+    assert "'shop' (AMQP 1.0" in full_text(finding)
     assert "shop" in findings(verdict, "memory-alarm")[0].involved.clients
     assert [] == findings(look(film(lambda t: alarmed(t, OK), until=60)), "pub-blocked-by-alarm")

@@ -86,7 +86,7 @@ def test_after_a_minute_it_is_urgent(rule, severity):
     assert ["shop"] == facts(verdict, rule)["clients"]
 
 
-def test_dropped_and_returned_are_told_apart():
+def test_dropped_and_returned_are_distinguished():
     """One counter of the channel rises, and only that rule reports."""
     assert [] == of(look(film(unbound(RETURNED), until=BEGAN + 90)), DROPPED)
     assert [] == of(look(film(unbound(DROPPED), until=BEGAN + 90)), RETURNED)
@@ -185,7 +185,7 @@ def test_what_an_alternate_exchange_loses_is_critical(alternate, bindings, why):
     assert "set_policy" not in steps
 
 
-def test_an_exchange_that_is_bound_only_to_exchanges_without_a_queue_is_told_so():
+def test_an_exchange_that_is_bound_only_to_exchanges_without_a_queue_is_reported_so():
     """Its bindings match; what they lead to has no queue."""
     onward = Binding(vhost="/", source="orders.in", destination="crm", destination_type="exchange", routing_key="")
     frame = never_bound("fanout")
@@ -213,7 +213,7 @@ def test_a_publisher_that_gets_all_of_it_back_meant_it_for_a_queue():
     assert [("warning", "exchange", "orders.in")] == of(look(film(frame, until=90)), RETURNED)
 
 
-def test_two_lossy_exchanges_are_told_apart_by_their_rate():
+def test_two_lossy_exchanges_are_distinguished_by_their_rate():
     """One loses 10/s by drops, the other 3/s by returns."""
     dropping, peer = unbound(), "10.0.0.8:50001 -> 10.0.0.1:5672"
 

@@ -30,7 +30,7 @@ def said(until=40, every=5.0, **fields):
 
 
 @pytest.mark.parametrize(("name", "vhost", "rate"), [("orders.in", "/", 4.0), ("", "eu", 60.0), ("x", "a/b", 0.5)])
-def test_what_no_listed_channel_dropped_is_told(name, vhost, rate):
+def test_what_no_listed_channel_dropped_is_reported(name, vhost, rate):
     """An exchange that routes by key routed nothing: the messages were meant for a queue."""
     assert [("warning", "vhost", vhost)] == said(name=name, vhost=vhost, rate=rate)
 
@@ -62,7 +62,7 @@ def test_events_without_a_subscriber_may_be_meant(fields):
     ],
     ids=["listed", "fast", "ended", "few", "delayed"],
 )
-def test_what_is_explained_is_not_told_again(fields):
+def test_what_is_explained_is_not_reported_again(fields):
     """The rules about listed channels say it, or nothing is lost."""
     assert [] == said(**fields)
 

@@ -184,7 +184,7 @@ def test_confirm_mode_is_a_packet_more_and_no_other_error():
     assert 13 == facts(verdict, MISSING)["missing_name_bytes"]
 
 
-def test_two_loops_are_told_apart():
+def test_two_loops_are_distinguished():
     """Each by the length of its own error."""
     other = "10.0.0.8:50088 -> 10.0.0.1:5672"
     text, refused = no_exchange("nope"), refusal("orders.in")

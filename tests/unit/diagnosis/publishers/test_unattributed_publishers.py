@@ -1,7 +1,7 @@
 """What AMQP 1.0 publishers do on a broker that tells no links (4.0), by the totals of all of them."""
 
 from ackscope.second_source import MetricsReading, NativeTotals
-from tests.unit.diagnosis.pictures import WALL, connection, film, look, queue, told
+from tests.unit.diagnosis.pictures import WALL, connection, film, full_text, look, queue
 from tests.unit.diagnosis.publishers.films import findings
 
 ONE, TWO = "10.0.0.7:50001 -> 10.0.0.1:5672", "10.0.0.8:50001 -> 10.0.0.1:5672"
@@ -35,7 +35,7 @@ def test_messages_without_an_outcome_are_reported_for_the_virtual_host_of_all_cl
     (finding,) = findings(verdict, "pub-no-confirms")
 
     assert ("info", "/", (ONE,)) == (finding.severity.value, finding.subject.name, finding.involved.connections)
-    assert "6/s without waiting for an outcome" in told(finding)
+    assert "6/s without waiting for an outcome" in full_text(finding)
     assert [] == reasons(verdict, "pub-no-confirms")
 
 
@@ -62,7 +62,7 @@ def test_released_messages_are_reported_without_their_exchange():
     (finding,) = findings(verdict, "pub-unroutable-returned")
 
     assert ("vhost", "/", (ONE, TWO)) == (finding.subject.kind, finding.subject.name, finding.involved.one_of)
-    assert "One or more of 2" in told(finding)
+    assert "One or more of 2" in full_text(finding)
     assert ["links_not_reported"] == reasons(verdict, "pub-unroutable-returned")
 
 
@@ -90,4 +90,4 @@ def test_a_full_queue_lists_the_clients_that_may_publish_to_it():
         finding.involved.connections,
         finding.involved.one_of,
     )
-    assert "10.0.0.7:50001" in told(finding)
+    assert "10.0.0.7:50001" in full_text(finding)

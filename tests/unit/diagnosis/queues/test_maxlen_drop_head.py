@@ -155,7 +155,7 @@ def test_drops_and_a_purge_are_counted_apart(name, limit, rate):
     assert [] == of("unexplained-loss", result)
 
 
-def test_drops_are_told_after_consumers_have_caught_up():
+def test_drops_are_reported_after_consumers_have_caught_up():
     """The queue is not full any more, and the messages are lost all the same."""
     result = look(film(lambda t: frame(full_once(t, emptied="consumed")), until=100))
 

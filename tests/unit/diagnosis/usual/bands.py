@@ -19,7 +19,7 @@ def known(bands, *, of=ORDERS, at=WALL, age=3600.0):
     return Baselines(hour_of_week=hour_of_week(at), made_at=at - age, bands=named)
 
 
-def told_of(rule, verdict):
+def reported_of(rule, verdict):
     """Return severity, kind and name of each finding of a rule, consequences included."""
     findings = [each for each in flat(verdict.findings) if each.rule == rule]
     return [(each.severity.value, each.subject.kind, each.subject.name) for each in findings]
@@ -41,4 +41,4 @@ def usual_line(finding):
     return [f"{item.what}: {item.value}" for item in text(finding).evidence if item.what.startswith("usual ")]
 
 
-__all__ = ["Band", "NoBand", "NotYet", "aside", "band", "known", "one_of", "told_of", "usual_line"]
+__all__ = ["Band", "NoBand", "NotYet", "aside", "band", "known", "one_of", "reported_of", "usual_line"]

@@ -6,7 +6,7 @@ from tests.unit.diagnosis.consumers.films import busy, trip
 from tests.unit.diagnosis.pictures import ALARM, film, look, text
 from tests.unit.diagnosis.queues.films import flowing, frame
 from tests.unit.diagnosis.queues.test_queue_overload import busy as surging
-from tests.unit.diagnosis.usual.bands import NoBand, NotYet, aside, band, known, one_of, told_of, usual_line
+from tests.unit.diagnosis.usual.bands import NoBand, NotYet, aside, band, known, one_of, reported_of, usual_line
 
 NIGHTLY = {"ready": band(0, 40_000), "acked": band(4, 6), "published": band(8, 12)}
 
@@ -22,8 +22,8 @@ def test_a_backlog_that_is_there_every_night_is_left_alone():
     """It is suppressed with the reason and the basis of the band."""
     verdict = slow(NIGHTLY)
 
-    assert [("warning", "queue", "orders")] == told_of("slow-consumer", slow(None))
-    assert [] == told_of("slow-consumer", verdict)
+    assert [("warning", "queue", "orders")] == reported_of("slow-consumer", slow(None))
+    assert [] == reported_of("slow-consumer", verdict)
     (left_out,) = [each for each in verdict.suppressed if each.rule == "slow-consumer"]
     assert ("usual_backlog", 1100) == (left_out.reason, left_out.facts["ready"])
     assert (0, 40_000, True, 6) == tuple(left_out.facts["band_of"][key] for key in ("low", "high", "of_week", "values"))
@@ -40,9 +40,9 @@ def test_a_backlog_that_is_there_every_night_is_left_alone():
     ],
     ids=["more than usual", "three days", "not yet", "slower than usual", "nothing known"],
 )
-def test_what_is_not_usual_is_told(bands):
+def test_what_is_not_usual_is_reported(bands):
     """It is larger than ever, has too little history, or its consumers are slower than usual."""
-    assert [("warning", "queue", "orders")] == told_of("slow-consumer", slow(bands))
+    assert [("warning", "queue", "orders")] == reported_of("slow-consumer", slow(bands))
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_what_is_not_usual_is_told(bands):
 )
 def test_a_queue_that_may_lose_messages_is_never_left_alone(arguments):
     """A usual loss is still reported."""
-    assert told_of("slow-consumer", slow(NIGHTLY, of={"arguments": arguments}))
+    assert reported_of("slow-consumer", slow(NIGHTLY, of={"arguments": arguments}))
 
 
 def test_while_an_alarm_is_in_force_nothing_is_left_alone():
@@ -60,7 +60,7 @@ def test_while_an_alarm_is_in_force_nothing_is_left_alone():
     verdict = slow(NIGHTLY, parts={"health": (ALARM,)})
 
     assert [] == aside("slow-consumer", verdict)
-    assert told_of("slow-consumer", verdict)
+    assert reported_of("slow-consumer", verdict)
 
 
 def test_a_small_prefetch_is_left_alone_by_the_same_reason():
@@ -68,8 +68,8 @@ def test_a_small_prefetch_is_left_alone_by_the_same_reason():
     fast = {"comes": 1200.0, "goes": 1000.0, "prefetch": 1}
     verdict = slow({"ready": band(0, 90_000)}, **fast)
 
-    assert told_of("prefetch-too-small", slow(None, **fast))
-    assert [] == told_of("prefetch-too-small", verdict)
+    assert reported_of("prefetch-too-small", slow(None, **fast))
+    assert [] == reported_of("prefetch-too-small", verdict)
     assert ["usual_backlog"] == [each.reason for each in verdict.suppressed if each.rule == "prefetch-too-small"]
 
 
@@ -97,8 +97,8 @@ def test_a_surge_that_began_before_the_first_poll_is_seen_by_its_baseline():
     """The consumers are as fast as usual, and five times the usual number of messages is published."""
     bands = {"published": band(5, 6), "acked": band(5, 12)}
 
-    assert [] == told_of("queue-overload", overload(None))
-    assert [("info", "queue", "orders")] == told_of("queue-overload", overload(bands))
+    assert [] == reported_of("queue-overload", overload(None))
+    assert [("info", "queue", "orders")] == reported_of("queue-overload", overload(bands))
     assert "unusual_load" == one_of("queue-overload", overload(bands)).facts["reason"]
 
 
@@ -113,7 +113,7 @@ def test_a_surge_that_began_before_the_first_poll_is_seen_by_its_baseline():
 )
 def test_other_growth_is_no_surge(bands):
     """It is left to the rules about consumers."""
-    assert [] == told_of("queue-overload", overload(bands))
+    assert [] == reported_of("queue-overload", overload(bands))
 
 
 def test_a_surge_that_comes_every_night_is_suppressed():
@@ -121,7 +121,7 @@ def test_a_surge_that_comes_every_night_is_suppressed():
     window = film(surging, until=260)
     verdict = look(window, baselines=known({"ready": band(0, 40_000)}))
 
-    assert [] == told_of("queue-overload", verdict)
+    assert [] == reported_of("queue-overload", verdict)
     assert 1 == len(aside("queue-overload", verdict))
 
 
@@ -136,6 +136,6 @@ def test_the_head_of_a_usual_backlog_is_old_as_usual():
     """The head waits behind the backlog; if the backlog is larger than ever, it is reported."""
     usual = waits({"ready": band(0, 9000)})
 
-    assert [] == told_of("stale-head", usual)
+    assert [] == reported_of("stale-head", usual)
     assert [("stale-head", "behind_usual_backlog")] == [(each.rule, each.reason) for each in usual.suppressed]
-    assert [("warning", "queue", "orders")] == told_of("stale-head", waits({"ready": band(0, 900)}))
+    assert [("warning", "queue", "orders")] == reported_of("stale-head", waits({"ready": band(0, 900)}))

@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.diagnosis.pictures import film, look, text
 from tests.unit.diagnosis.test_requeue_loop import loop
-from tests.unit.diagnosis.usual.bands import NoBand, NotYet, band, known, one_of, told_of
+from tests.unit.diagnosis.usual.bands import NoBand, NotYet, band, known, one_of, reported_of
 
 RULE = "requeue-loop"
 PARTLY = {"rate": 10.0, "share": 0.25, "acked": 30.0, "published": 30.0}
@@ -20,7 +20,7 @@ def test_far_more_redeliveries_than_usual_are_information():
     """Most messages get through, so it is no loop."""
     finding = one_of(RULE, result({"redelivered": band(0.5, 2)}))
 
-    assert [] == told_of(RULE, result({}))
+    assert [] == reported_of(RULE, result({}))
     assert ("info", "orders") == (finding.severity, finding.subject.name)
     assert (10.0, 0.5, 2) == (
         finding.facts["redelivery_rate"],
@@ -43,13 +43,13 @@ def test_far_more_redeliveries_than_usual_are_information():
 )
 def test_redeliveries_for_another_reason_are_no_finding(bands, fields):
     """A consumer that reconnects gets its unacknowledged messages once more."""
-    assert [] == told_of(RULE, result(bands, **fields))
+    assert [] == reported_of(RULE, result(bands, **fields))
 
 
 def test_a_loop_is_a_loop_however_usual():
     """It is reported as always: a queue may drop messages that are redelivered too often."""
     window = film(loop, until=40)
 
-    assert [("warning", "queue", "orders")] == told_of(
+    assert [("warning", "queue", "orders")] == reported_of(
         RULE, look(window, baselines=known({"redelivered": band(50, 99)}))
     )

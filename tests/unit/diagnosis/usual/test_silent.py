@@ -5,7 +5,7 @@ import pytest
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.pictures import film, look, queue, stats
 from tests.unit.diagnosis.publishers.films import shop
-from tests.unit.diagnosis.usual.bands import NoBand, NotYet, band, known, one_of, told_of
+from tests.unit.diagnosis.usual.bands import NoBand, NotYet, band, known, one_of, reported_of
 
 RULE = "publisher-silent"
 BUSY = {"busy": band(1, 1), "published": band(2, 4)}
@@ -36,8 +36,8 @@ def test_a_queue_that_is_busy_at_this_hour_need_not_be_named():
     """Information after two minutes, a warning after five, with the baseline."""
     finding = one_of(RULE, verdict())
 
-    assert [] == told_of(RULE, verdict(until=150))
-    assert [("info", "queue", "orders")] == told_of(RULE, verdict(until=200))
+    assert [] == reported_of(RULE, verdict(until=150))
+    assert [("info", "queue", "orders")] == reported_of(RULE, verdict(until=200))
     early = one_of(RULE, verdict(until=200))
     assert ("early", 300.0) == (early.certainty, early.facts["warning_after_seconds"])
     assert ("warning", "orders") == (finding.severity, finding.subject.name)
@@ -60,24 +60,24 @@ def test_a_queue_that_is_busy_at_this_hour_need_not_be_named():
 )
 def test_silence_that_may_be_usual_is_not_reported(bands):
     """What comes in batches is silent between them; a few messages may be late."""
-    assert [] == told_of(RULE, verdict(bands))
+    assert [] == reported_of(RULE, verdict(bands))
 
 
 def test_a_queue_that_is_published_to_is_not_reported():
     """The publish rate does not matter."""
-    assert [] == told_of(RULE, verdict(since=1e9))
+    assert [] == reported_of(RULE, verdict(since=1e9))
 
 
 def test_an_absent_counter_after_a_restart_is_silence():
     """The broker counts from zero again; by the baseline somebody should publish."""
-    assert [("warning", "queue", "orders")] == told_of(RULE, verdict(since=0.0, before=0))
+    assert [("warning", "queue", "orders")] == reported_of(RULE, verdict(since=0.0, before=0))
 
 
 def test_a_queue_that_settings_name_has_one_finding():
     """The settings of the owner apply."""
     named = Thresholds.model_validate({"publishers": {"silent_queues": ["orders"]}})
 
-    assert [("warning", "queue", "orders")] == told_of(RULE, verdict(thresholds=named))
+    assert [("warning", "queue", "orders")] == reported_of(RULE, verdict(thresholds=named))
     assert one_of(RULE, verdict(thresholds=named)).facts["usual_rate"] is None
 
 
@@ -98,7 +98,7 @@ def test_many_queues_that_fall_silent_together_are_one_finding():
     assert ("vhost", "/") == (finding.subject.kind, finding.subject.name)
     assert (12, []) == (len(finding.facts["queues"]), finding.facts["connected_clients"])
     assert 12 == len(finding.involved.queues)
-    assert 3 == len(told_of(RULE, verdict(names=names[:3])))
+    assert 3 == len(reported_of(RULE, verdict(names=names[:3])))
 
 
 def test_its_limits_may_be_changed_for_some_queues():
@@ -106,4 +106,4 @@ def test_its_limits_may_be_changed_for_some_queues():
     longer = [{"queues": "orders", "values": {"usual": {"silent_soon": "9m"}}}]
     thresholds = Thresholds.model_validate({"overrides": longer})
 
-    assert [] == told_of(RULE, verdict(thresholds=thresholds))
+    assert [] == reported_of(RULE, verdict(thresholds=thresholds))

@@ -74,7 +74,7 @@ def test_a_line_goes_back_half_an_hour():
 @pytest.mark.parametrize(
     ("stats", "expected"),
     [(MessageStats(publish=3), 3), (MessageStats(ack=1), 0), (MessageStats(), None)],
-    ids=["told", "not-yet", "none"],
+    ids=["reported", "not-yet", "none"],
 )
 def test_a_counter_before_its_first_event(stats, expected):
     """It is 0 if the broker reports other counters, and unknown if it reports none."""

@@ -223,6 +223,6 @@ def test_a_list_whose_pages_are_all_the_same_is_an_error(server, client):
     with pytest.raises(BadAnswer) as caught:
         fetch_pages(client, "/api/queues")
 
-    told = "page 2 is page 1 again; check what a proxy in between returns"
-    assert f"{server.where}/api/queues: {told}" == str(caught.value)
+    reported = "page 2 is page 1 again; check what a proxy in between returns"
+    assert f"{server.where}/api/queues: {reported}" == str(caught.value)
     assert 2 == len(server.seen)

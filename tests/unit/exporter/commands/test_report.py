@@ -63,7 +63,7 @@ def test_lines_fit_except_commands(width):
     assert any(line.endswith("orders-with-a-very-long-name") for line in lines)
 
 
-def test_what_a_probe_saw_is_told_with_its_doubts():
+def test_what_a_probe_saw_is_reported_with_its_doubts():
     """The report has counts, two quantiles, and why they are doubtful."""
     seen = outcome(
         outcomes={"acked": 30, "lost": 0},
@@ -129,7 +129,7 @@ def test_one_reason_makes_many_rules_blind_once():
     assert "never tells" in report(diagnosis_report(inconclusive=(hidden,)), None, [], 80, everything=True)
 
 
-def test_what_is_left_alone_is_counted_and_told_when_asked():
+def test_what_is_left_alone_is_counted_and_reported_when_asked():
     """A dead-letter queue without consumers is no fault, and the reason can be shown."""
     aside = SuppressedReport(rule="no-consumer", subject=finding_report().subject, because="it is a dead-letter store")
     verdict = replace(diagnosis_report(), suppressed=(aside,))

@@ -82,11 +82,11 @@ WRONG = [
 def test_a_wrong_receiver_is_one_line_without_secrets(delivery, line, tmp_path, capsys):
     """It names the key and says what to do; exit code 3."""
     code = main(["exporter", "--config", str(configured(tmp_path, delivery)), "--check-config"])
-    told = capsys.readouterr().err
+    reported = capsys.readouterr().err
 
-    assert (3, 1) == (code, told.count("\n"))
-    assert line in told
-    assert "hush" not in told
+    assert (3, 1) == (code, reported.count("\n"))
+    assert line in reported
+    assert "hush" not in reported
 
 
 def test_the_summary_of_a_valid_file_names_the_receivers(tmp_path, capsys):
@@ -94,8 +94,8 @@ def test_the_summary_of_a_valid_file_names_the_receivers(tmp_path, capsys):
     path = configured(tmp_path, hook("http://127.0.0.1:9/hush"))
 
     assert 0 == main(["exporter", "--config", str(path), "--check-config"])
-    assert "notifies hook" in (told := capsys.readouterr().out)
-    assert "hush" not in told
+    assert "notifies hook" in (reported := capsys.readouterr().out)
+    assert "hush" not in reported
 
 
 def test_a_test_notification_reaches_every_receiver(tmp_path, capsys):
@@ -128,11 +128,11 @@ def test_a_test_notification_needs_a_receiver(tmp_path, capsys):
     """The nearest name is suggested."""
     empty = main(["notify", "--config", str(configured(tmp_path, {}))])
     unknown = main(["notify", "--config", str(configured(tmp_path, hook("http://h"))), "--receiver", "hok"])
-    told = capsys.readouterr().err
+    reported = capsys.readouterr().err
 
     assert (3, 3) == (empty, unknown)
-    assert "no receiver configured; add delivery.receivers (docs/delivery.md)" in told
-    assert "no receiver 'hok', did you mean 'hook'?; known: hook" in told
+    assert "no receiver configured; add delivery.receivers (docs/delivery.md)" in reported
+    assert "no receiver 'hok', did you mean 'hook'?; known: hook" in reported
 
 
 class Delivering:

@@ -174,7 +174,7 @@ def test_a_status_without_a_lag_reports_none(tmp_path, status):
     [b"{", b"[1]", b'{"lag_seconds": 1}', b'{"lag_seconds": 1, "updated_at": "soon"}', b'{"lag_seconds": "NaN"}'],
 )
 def test_a_status_that_is_none_is_one_line(tmp_path, caplog, text):
-    """And no lag is told."""
+    """And no lag is reported."""
     (tmp_path / "_status.json").write_bytes(text)
     known = past(tmp_path)
     known.refresh()

@@ -77,7 +77,7 @@ def test_details_that_are_only_newer_are_no_change():
 
 
 def test_a_queue_that_came_was_not_there_before():
-    """And one that went is told at the poll that did not show it."""
+    """And one that went is reported at the poll that did not show it."""
     tracker = ChangeTracker(QUEUES, "shop")
     stays = queue("stays")
     tracker.take(moment(0), (stays, queue("goes")))

@@ -11,7 +11,7 @@ def rows(blocks):
     return [row for block in blocks for row in block.arrow().to_pylist()]
 
 
-def test_each_good_reading_is_told_once():
+def test_each_good_reading_is_reported_once():
     """The row has the time of its samples, and their number."""
     polls = Polls()
     first = {row["family"]: row for row in rows(polls.take(small(), {"queues"}))}
@@ -25,7 +25,7 @@ def test_each_good_reading_is_told_once():
     assert [] == polls.take(small())
 
 
-def test_a_failure_is_told_with_its_reason_and_the_age_of_what_is_shown():
+def test_a_failure_is_reported_with_its_reason_and_the_age_of_what_is_shown():
     """It is landed once, again after a minute, and when the reason changes."""
     polls = Polls()
     polls.take(small())

@@ -106,7 +106,7 @@ def test_a_consumer_without_channel_has_a_key_all_the_same():
 
 @pytest.mark.parametrize(("partitions", "count"), [(None, None), ((), 0), (("b", "c"), 2)])
 def test_partitions_are_counted(partitions, count):
-    """Not told is not none."""
+    """Not reported is not none."""
     row = dicts(NODES, [Node(name="a", running=True, uptime_seconds=1.5, partitions=partitions)])[0]
 
     assert ("a", True, 1.5, count) == (row["node"], row["running"], row["uptime_seconds"], row["partitions"])

@@ -249,7 +249,7 @@ def test_a_loss_is_known_once_rows_are_written_again(tmp_path):
 
 
 def test_a_full_disk_is_survived(tmp_path, monkeypatch, caplog):
-    """Nothing half written stays; it is told once, and all rows are there when there is room again."""
+    """Nothing half written stays; it is reported once, and all rows are there when there is room again."""
 
     def full(_handle):
         raise OSError(28, "No space left on device")

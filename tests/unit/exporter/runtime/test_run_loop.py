@@ -10,7 +10,7 @@ URL = "http://127.0.0.1:9419"
 
 
 class Manager(SystemdNotifier):
-    """Records what the service manager would be told."""
+    """Records what the service manager would get."""
 
     def __init__(self, watchdog=None, *, enabled=True):
         super().__init__("/nowhere" if enabled else None, watchdog)
@@ -64,7 +64,7 @@ def lived(fake, manager):
 
 
 def test_a_service_starts_reloads_and_ends_by_signals():
-    """Each is told to the manager: a reload ends with its line as the status."""
+    """The manager hears of each: a reload ends with its line as the status."""
     reported = lived(Fake(signal.SIGHUP, signal.SIGTERM), Manager())
     status = [f"STATUS=serving {URL}", f"STATUS=serving {URL}; not reloaded"]
 

@@ -77,7 +77,7 @@ def test_without_a_manager_nothing_is_reported(environ):
 
 
 def test_a_manager_that_is_removed_is_no_error(tmp_path, caplog):
-    """It is told in the log, and the work goes on."""
+    """It is reported in the log, and the work goes on."""
     SystemdNotifier(str(tmp_path / "gone")).ready("x")
 
     logged = caplog.records[0].msg

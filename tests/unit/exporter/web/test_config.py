@@ -213,7 +213,7 @@ def test_names_of_clients(serve, folder, allowed, ok):
 
 
 def test_basic_auth_stands_before_every_path(serve):
-    """Those for health too; a wrong path is not told from a right one."""
+    """Those for health too; nothing shows a wrong path from a right one."""
     with serve(f"basic_auth_users: {{ann: {HASH}}}") as server:
         nobody = [requests.get(server.url + path, timeout=10) for path in ("/short", "/none")]
         wrong = requests.get(f"{server.url}/short", auth=("ann", "other"), timeout=10)

@@ -179,7 +179,7 @@ def test_a_scrape_waits_for_no_other_path(lane):
 
 
 def test_a_client_that_is_turned_away_waits_before_its_next_request(monkeypatch):
-    """It is told at once, but the next request of its connection is read later; other clients are answered."""
+    """It is reported at once, but the next request of its connection is read later; other clients are answered."""
     monkeypatch.setattr(connections, "BUSY_SECONDS", 3600.0)
     routes = {
         "/busy": Route("busy", lambda _: Response(b"busy", status=HTTPStatus.TOO_MANY_REQUESTS)),

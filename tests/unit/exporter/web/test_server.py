@@ -38,9 +38,9 @@ def test_answers_what_the_table_says():
 def test_a_path_learns_its_parameters_and_headers(query, expected):
     """Decoded, the last of a name; a query with more of them than anybody needs is none."""
     with serving() as server:
-        answer = get(f"{server.url}/asked{query}", **{"X-More": "told"})
+        answer = get(f"{server.url}/asked{query}", **{"X-More": "reported"})
 
-    assert f"GET {expected} told" == answer.text
+    assert f"GET {expected} reported" == answer.text
 
 
 def test_an_unknown_path_is_answered_with_the_known_ones():
@@ -67,10 +67,12 @@ def test_only_what_a_route_allows_is_answered(method):
 def test_a_route_can_be_for_another_method(method, status):
     """It says so itself, and a request tells by which it came."""
     with serving() as server:
-        answer = get(f"{server.url}/do", method, **{"X-More": "told"})
+        answer = get(f"{server.url}/do", method, **{"X-More": "reported"})
 
     assert status == answer.status_code
-    assert ("POST [] told" if status == 200 else "POST") == (answer.text if status == 200 else answer.headers["Allow"])
+    assert ("POST [] reported" if status == 200 else "POST") == (
+        answer.text if status == 200 else answer.headers["Allow"]
+    )
 
 
 def test_head_is_get_without_its_body():

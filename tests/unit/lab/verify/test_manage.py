@@ -47,7 +47,7 @@ def test_a_queue_is_found_by_its_vhost_and_name(api):
 
 @pytest.mark.parametrize(("name", "error"), [("forbidden", Refused), ("odd", BadAnswer), ("down", BadAnswer)])
 def test_other_answers_are_errors_of_the_broker(api, name, error):
-    """Told without the password."""
+    """Reported without the password."""
     with pytest.raises(error) as caught:
         asyncio.run(api.queue(name))
 

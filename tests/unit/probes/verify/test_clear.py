@@ -13,7 +13,7 @@ def test_nothing_of_others_is_ever_deleted(ground):
         asyncio.run(clear(ground))
 
 
-def test_what_cannot_be_deleted_is_told(ground):
+def test_what_cannot_be_deleted_is_reported(ground):
     """With the reason, and that the broker does it in the end."""
     ground.queues.append(f"{ground.prefix}.s01")
     (reported,) = asyncio.run(clear(ground))

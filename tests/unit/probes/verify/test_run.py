@@ -100,7 +100,7 @@ def test_what_the_broker_does_to_a_check_is_no_fault_of_the_check(ground, claim,
     assert (ClaimVerdict.INCONCLUSIVE, reason, False) == (row.result.verdict, row.result.observed, row.broken)
 
 
-def test_a_broken_check_is_told_as_such_and_the_others_go_on(ground, claim, caplog):
+def test_a_broken_check_is_reported_as_such_and_the_others_go_on(ground, claim, caplog):
     """Its traceback is in the log; the row counts as open whatever it says."""
 
     async def breaks(_):

@@ -16,7 +16,7 @@ def test_multiple_settles_everything_outstanding_up_to_its_number():
     assert (3, 3) == (tally.frames, tally.covered)
 
 
-def test_acks_and_nacks_of_a_mix_are_told_apart():
+def test_acks_and_nacks_of_a_mix_are_distinguished():
     """A nack with `multiple` takes only what no ack took before it."""
     tally = tallied([confirm(1), confirm(3), confirm(4, multiple=True, nacked=True)])
 
@@ -42,7 +42,7 @@ def test_latencies_are_of_what_is_settled():
 
 
 def test_a_late_lower_number_is_out_of_order():
-    """Each is told with the highest that came before."""
+    """Each is reported with the highest that came before."""
     assert [] == out_of_order([confirm(1), confirm(4), confirm(5)])
     assert [(6, 2), (6, 3)] == out_of_order([confirm(1), confirm(6), confirm(2), confirm(3)])
 

@@ -123,7 +123,7 @@ def test_promtool_has_nothing_against_any_of_them(names):
 
 
 def test_there_are_no_false_zeros():
-    """A queue that told nothing but its messages has no counter, where rabbitmq_exporter wrote 0."""
+    """A queue that reported nothing but its messages has no counter, where rabbitmq_exporter wrote 0."""
     bare = (Queue(vhost="/", name="bare", messages=3),)
     seen = made(small(queues=part(bare)), MetricNames.RABBITMQ_EXPORTER)
 

@@ -141,7 +141,7 @@ def test_an_old_summary_says_nothing_of_now():
 
 
 def streaming(*streams):
-    """A cluster whose probes just told these summaries."""
+    """A cluster whose probes just reported these summaries."""
     seen = {(it.probe, it.stream, it.queue or it.node): ReceivedOutcome(at=NOW, outcome=it) for it in streams}
     return {"shop": known(small(), outcomes=seen)}
 
