@@ -6,7 +6,7 @@ PLATFORMS ?= linux/amd64,linux/arm64
 DEMO = $(if $(FOR),--for $(FOR)) $(if $(FAULT),--fault $(FAULT)) $(if $(BROKER),--broker $(BROKER)) $(if $(JSON),--json)
 # Hundreds of processes import the same modules: compiled ones stay, whatever this machine's default is.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help setup setup-test demo test lint format test-unit test-spark test-dashboard test-integration bench-probes bench-exporter bench-diagnosis bench-pipeline bench-dashboard bench-fuzz docs lock screenshots dist release images ship-test
+.PHONY: help setup setup-test demo test lint format test-unit test-spark test-dashboard test-integration bench-probes bench-exporter bench-diagnosis bench-pipeline bench-dashboard bench-fuzz bench-chaos docs lock screenshots dist release images ship-test
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -58,6 +58,9 @@ bench-dashboard: setup-test ## the page at 10,000 queues: first look, reruns, tw
 
 bench-fuzz: setup-test ## damaged input of every kind, 200 cases of each; for hours: python -m bench.fuzz.broker --minutes 60
 	@.venv/bin/python -m bench.fuzz
+
+bench-chaos: setup ## everything around the exporter breaks at random for ten minutes; an hour: python -m bench.chaos.hour; as root
+	@.venv/bin/python -m bench.chaos
 
 docs: setup-test ## the documentation as a site, in build/site
 	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet && echo build/site/index.html

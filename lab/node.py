@@ -136,7 +136,8 @@ class NodeRunner:
             "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "enabled_plugins"),
             "RABBITMQ_DIST_PORT": str(self.ports.distribution),
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": loopback,
-            "RABBITMQ_CTL_ERL_ARGS": loopback,
+            # One scheduler: a tool does one thing and ends.
+            "RABBITMQ_CTL_ERL_ARGS": f"+S 1:1 {loopback}",
             # Port range of its tools, wide enough for several labs.
             "RABBITMQ_CTL_DIST_PORT_MIN": "35672",
             "RABBITMQ_CTL_DIST_PORT_MAX": "35872",

@@ -1,0 +1,232 @@
+"""Invariants that hold whatever breaks, checked at every scrape and, for the landed messages, at the end."""
+
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import requests
+from prometheus_client.parser import text_string_to_metric_families
+
+from bench.chaos.scene import CLUSTER, POLL_SECONDS, ChaosScene
+
+Labels = tuple[tuple[str, str], ...]
+Key = tuple[str, Labels]
+
+_EVERY = 1.0
+_TIMEOUT = 10.0
+_SLOW_SCRAPE = 1.0
+_CLOCK = 1.0
+"""Error of comparing moments of several processes."""
+
+_REPORT_SECONDS = 5.0
+"""From a settled message to its count in /metrics, at most."""
+
+NEVER = frozenset({
+    "auto-ack-consumer", "connection-leak", "channel-leak", "consumer-leak", "queue-leak", "binding-leak",
+    "maxlen-drop-head", "queue-deleted", "queue-purged", "reject-loss", "republish-loop", "requeue-loop",
+    "ttl-expiry-loss", "unexplained-loss", "stuck-consumer", "unacked-grows", "probe-message-lost", "link-down",
+})  # fmt: skip
+"""Rules that nothing here breaks. `probe-message-lost` is allowed while a node is killed: its streams are transient."""
+
+
+@dataclass(slots=True)
+class Violation:
+    """One violation.
+
+    Attributes:
+        invariant: its name.
+        at: seconds since 1970.
+        during: the disturbance.
+    """
+
+    invariant: str
+    at: float
+    during: str
+    detail: str
+
+
+@dataclass(slots=True)
+class Scrape:
+    """What one scrape returned.
+
+    Attributes:
+        at: time when it was requested, seconds since 1970.
+        seconds: until it was complete.
+        samples: by name and labels.
+        counters: names of those that only grow.
+    """
+
+    at: float
+    seconds: float
+    samples: dict[Key, float]
+    counters: set[str]
+
+    def value(self, name: str, **labels: str) -> list[float]:
+        """Return the values of samples with these labels, and any others."""
+        wanted = set(labels.items())
+        return [value for (each, own), value in self.samples.items() if each == name and wanted <= set(own)]
+
+
+def parsed(text: str, at: float, seconds: float) -> Scrape:
+    """Parse the text format."""
+    samples: dict[Key, float] = {}
+    counters: set[str] = set()
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            grows = family.type == "counter" or (family.type == "histogram" and not sample.name.endswith("_sum"))
+            if grows and not sample.name.endswith("_created"):
+                counters.add(sample.name)
+            samples[sample.name, tuple(sorted(sample.labels.items()))] = sample.value
+    return Scrape(at, seconds, samples, counters)
+
+
+def backward(before: Scrape, now: Scrape) -> list[str]:
+    """Counters of the exporter itself that decreased; those of the broker restart with its nodes."""
+    return [
+        f"{name}{dict(labels)}: {before.samples[name, labels]:g} -> {value:g}"
+        for (name, labels), value in now.samples.items()
+        if name in now.counters and name.startswith("ackscope_") and value < before.samples.get((name, labels), value)
+    ]
+
+
+def too_fresh(scrape: Scrape, hidden_since: float) -> list[str]:
+    """Families that claim to have been read after their source was hidden."""
+    least = scrape.at - hidden_since - _CLOCK
+    found = []
+    for (name, labels), age in scrape.samples.items():
+        if name == "ackscope_poll_age_seconds" and age < least:
+            found.append(f"{dict(labels).get('family')} is {age:.1f} s old, its source is hidden for {least:.1f} s")
+    return found
+
+
+def settled(scrape: Scrape) -> float:
+    """Return how many messages were acked, over all streams."""
+    return sum(scrape.value("ackscope_confirms_total", outcome="acked"))
+
+
+def uncounted(scrapes: Iterable[Scrape], landed: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Streams of which fewer messages are counted than have landed.
+
+    Args:
+        scrapes: of one life of the exporter.
+        landed: rows of `probe_messages` of the same life, times in seconds.
+    """
+    known: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for row in landed:
+        if row["outcome"] == "acked":
+            settled_at = row["intended_at"] + row["send_delay"] + (row["confirm"] or 0.0)
+            known[row["probe"], row["stream"], row["outcome"]].append(settled_at)
+    found = []
+    for scrape in scrapes:
+        counts: Counter[tuple[str, str, str]] = Counter()
+        for (name, labels), value in scrape.samples.items():
+            if name == "ackscope_confirms_total":
+                own = dict(labels)
+                counts[own["probe"], own["stream"], own["outcome"]] += int(value)
+        for key, moments in known.items():
+            least = sum(moment < scrape.at - _REPORT_SECONDS for moment in moments)
+            if counts[key] < least:
+                found.append(f"{'.'.join(key)}: {counts[key]} counted, {least} landed")
+    return found
+
+
+@dataclass(slots=True)
+class Watch:
+    """Scrapes every second and checks.
+
+    Attributes:
+        during: the present disturbance; "" for none.
+        hidden: sources that cannot be read -> since when.
+        seen: rules of warnings and critical findings, by disturbance.
+    """
+
+    scene: ChaosScene
+    during: str = ""
+    hidden: dict[str, float] = field(default_factory=dict)
+    violations: list[Violation] = field(default_factory=list)
+    lives: list[list[Scrape]] = field(default_factory=list)
+    seen: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    failed: int = 0
+    slowest: float = 0.0
+    _over: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join(2 * _TIMEOUT)
+
+    def _run(self) -> None:
+        while not self._over.wait(_EVERY):
+            self._look()
+
+    def _look(self) -> None:
+        life, hidden, during = len(self.scene.lives), dict(self.hidden), self.during
+        at = time.time()
+        try:
+            answer = requests.get(f"http://{self.scene.exporter}/metrics", timeout=_TIMEOUT)
+            found = requests.get(f"http://{self.scene.exporter}/api/v1/findings", timeout=_TIMEOUT).json()
+        except (requests.RequestException, ValueError):
+            self.failed += 1
+            if not during.startswith("exporter"):
+                self._violated("a scrape is answered", at, during, "no answer")
+            return
+        if life != len(self.scene.lives) or not answer.ok:
+            # It was restarted in between.
+            return
+        scrape = parsed(answer.text, at, answer.elapsed.total_seconds())
+        self.slowest = max(self.slowest, scrape.seconds)
+        while len(self.lives) < life:
+            self.lives.append([])
+        mine = self.lives[-1]
+        if mine:
+            for detail in backward(mine[-1], scrape):
+                self._violated("no counter goes backwards", at, during, detail)
+        if "management" in hidden and hidden == self.hidden:
+            for detail in too_fresh(scrape, hidden["management"]):
+                self._violated("no stale value is served as fresh", at, during, detail)
+        if mine and "amqp" in hidden and mine[-1].at > hidden["amqp"] + _REPORT_SECONDS:
+            more = settled(scrape) - settled(mine[-1])
+            if more:
+                self._violated("nothing is acked through a hidden link", at, during, f"{more:g} messages")
+        mine.append(scrape)
+        self._judge(found, at, during)
+
+    def _judge(self, document: Mapping[str, Any], at: float, during: str) -> None:
+        for cluster in document.get("clusters", []):
+            for each in cluster.get("findings", []):
+                if each["severity"] == "info":
+                    continue
+                self.seen[during][each["rule"]] += 1
+                allowed = each["rule"] == "probe-message-lost" and "node" in during
+                if each["rule"] in NEVER and not allowed and each.get("certainty") != "early":
+                    what = f"{each['rule']} {each['subject']['name']}"
+                    self._violated("no healthy object is accused", at, during, what)
+
+    def _violated(self, invariant: str, at: float, during: str, detail: str) -> None:
+        self.violations.append(Violation(invariant, at, during, detail))
+
+    def recovered(self) -> bool:
+        """Return whether everything works again: polls, probes, parts."""
+        if not self.lives or not self.lives[-1]:
+            return False
+        scrape = self.lives[-1][-1]
+        polls = scrape.value("ackscope_poll_success", cluster=CLUSTER)
+        probes = scrape.value("ackscope_probe_running", cluster=CLUSTER)
+        ages = scrape.value("ackscope_poll_age_seconds", cluster=CLUSTER, family="overview")
+        return (
+            time.time() - scrape.at < 3 * _EVERY
+            and bool(polls and probes and ages)
+            and all(polls)
+            and all(probes)
+            and max(ages) < 3 * POLL_SECONDS
+            and all(self.scene.answers(name) for name in ("exporter", "pipeline", "dashboard", "prometheus"))
+        )
