@@ -37,7 +37,8 @@ def python(tmp_path, monkeypatch):
     for source, target in ({name: name for name in wheel["only-include"]} | wheel["force-include"]).items():
         shutil.copytree(ROOT / source, site / target, ignore=shutil.ignore_patterns("__pycache__"))
     (site / "others.pth").write_text(f"{Path(pyspark.__file__).parents[1]}\n")
-    for name in ("PYTHONPATH", "PYSPARK_PYTHON"):
+    # As users have it: Spark compiles its queries.
+    for name in ("PYTHONPATH", "PYSPARK_PYTHON", "SPARK_CONF_DIR"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path / "venv/bin/python"
 
