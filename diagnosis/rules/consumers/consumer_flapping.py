@@ -24,7 +24,7 @@ from diagnosis.rules.consumers._shared.channel_loops import MIN_PER_CYCLE, loop_
 from diagnosis.rules.consumers._shared.comings import LASTING, comings, recent_clients
 from diagnosis.rules.consumers._shared.consequences import connection_names
 from diagnosis.rules.consumers._shared.objects import queue_subject
-from diagnosis.rules.consumers._shared.redelivery_rounds import REFRESH_SECONDS, redelivery_rounds
+from diagnosis.rules.consumers._shared.redelivery_rounds import REFRESH_SECONDS, only_polled, redelivery_rounds
 from diagnosis.rules.consumers.bad_ack_loop import bad_ack_connections
 from diagnosis.series import delta, span, stretch
 from diagnosis.window import Series
@@ -157,7 +157,7 @@ def _facts(view: View, seen: ConsumerTurnover, clients: list[str]) -> dict[str, 
         "queue": queue_facts(queue),
         "clients": list(clients),
         "rounds": None,
-        "polled": not seen.consumers and _only_polled(view.history(queue)),
+        "polled": not seen.consumers and only_polled(view.history(queue)),
         "ready": queue.messages_ready or 0,
         "consumers_seen": len(seen.consumers),
         "max_at_once": seen.max_at_once,
@@ -167,11 +167,6 @@ def _facts(view: View, seen: ConsumerTurnover, clients: list[str]) -> dict[str, 
         "redelivered": delta(view.history(queue), "redeliver"),
         "warning_after_seconds": view.limits(queue).consumers.flapping_for,
     }
-
-
-def _only_polled(history: Series[Queue]) -> bool:
-    """Return whether all deliveries were answers to basic.get: no consumer subscribed."""
-    return delta(history, "get") > 0 and delta(history, "deliver", "deliver_no_ack") == 0
 
 
 def _was_read(view: View, queue: Queue, since: Instant) -> bool:

@@ -17,8 +17,9 @@ from diagnosis.memo import per_view
 from diagnosis.purpose import dead_letters_received, had_consumer, left_unconsumed, mqtt_client, was_consumed
 from diagnosis.routes import dead_letter_targets, is_delay
 from diagnosis.rules.clients._shared.connections import has_channels
+from diagnosis.rules.consumers._shared.comings import was_cancelled
 from diagnosis.rules.consumers._shared.objects import queue_subject
-from diagnosis.series import count, delta, last, piled_up_seconds, span, stretch
+from diagnosis.series import delta, last, piled_up_seconds, span, stretch
 from diagnosis.usual import queue_baselines
 from diagnosis.window import Series, Timestamped
 
@@ -87,9 +88,8 @@ def _cancelled(view: View, queue: Queue) -> list[Channel]:
 
 def _without_consumer(view: View) -> dict[str | None, list[Channel]]:
     found: dict[str | None, list[Channel]] = defaultdict(list)
-    for channel in view.channels:
-        if channel.consumer_count == 0 and count(channel.stats, "deliver", "deliver_no_ack"):
-            found[channel.vhost].append(channel)
+    for channel in filter(was_cancelled, view.channels):
+        found[channel.vhost].append(channel)
     return found
 
 

@@ -21,6 +21,7 @@ from diagnosis.rules.consumers._shared.objects import client_names, involved_con
 from diagnosis.rules.consumers._shared.redelivery_rounds import (
     REFRESH_SECONDS,
     deliveries,
+    only_polled,
     redelivered_in_between,
     redelivery_rounds,
 )
@@ -145,7 +146,8 @@ def _finding(
     suspects = unlisted.suspects if unlisted is not None else ()
     links = [link for link, _ in requeuing] or native or list(unlisted.links if unlisted is not None else ())
     counted = RETURNED_BY if suspects else BALANCED if native else None
-    stopped = acked == 0 and delta(rounds[-2:], "publish") > 0
+    # Who looks at messages and puts them back does not stop the queue: no consumer is there that could go on.
+    stopped = acked == 0 and delta(rounds[-2:], "publish") > 0 and not only_polled(rounds)
     severity = Severity.CRITICAL if stopped else Severity.WARNING
     usual: dict[str, Fact] | None = None if band is None else dict(band_facts(band, "redelivered"))
     return Finding(

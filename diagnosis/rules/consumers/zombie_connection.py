@@ -6,7 +6,7 @@ consumer was seen, or it was connected when a queue of its virtual host lost its
 Source: https://www.rabbitmq.com/docs/channels#error-handling
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -16,6 +16,7 @@ from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import client_name, queue_ref
 from diagnosis.memo import per_view
 from diagnosis.rules.clients._shared.connections import has_channels
+from diagnosis.rules.consumers._shared.comings import was_cancelled
 from diagnosis.rules.consumers._shared.consequences import queue_key
 from diagnosis.rules.consumers._shared.objects import connection_peer, connection_subject
 from diagnosis.series import span, stretch
@@ -67,7 +68,7 @@ def _find(view: View) -> Iterator[Zombie]:
     idle = [each for each in view.connections if each.channels == 0 and has_channels(each)]
     if not idle:
         return
-    lost = _lost_consumer(view)
+    lost, consumers = _lost_consumer(view), _consumers_seen(view)
     readings = view.window.readings("channels")
     consumed = {
         channel.connection_name: seen.at.wall
@@ -76,6 +77,7 @@ def _find(view: View) -> Iterator[Zombie]:
         if channel.consumer_count and channel.connection_name
     }
     idle_in_vhost = Counter(each.vhost for each in idle)
+    cancelled = {each.vhost for each in view.channels if was_cancelled(each)}
     for connection in idle:
         bare = stretch(view.connection_history(connection.name), _no_channel)
         if span(bare) < view.thresholds.early or not _only_heartbeats(bare[0].value, connection, span(bare)):
@@ -84,10 +86,15 @@ def _find(view: View) -> Iterator[Zombie]:
         left = [
             (at, queue)
             for at, queue in lost.get(connection.vhost or "", ())
-            if began is not None and began < at <= bare[-1].at.wall
+            if began is not None
+            and began < at <= bare[-1].at.wall
+            # Where the consumers of the queue were seen, it lost none but these.
+            and connection.name in consumers.get(queue.key, {connection.name})
         ]
         seen = connection.name in consumed
-        if not seen and (not left or idle_in_vhost[connection.vhost] > _POOL_SIZE):
+        # A channel that consumed and has no consumer explains as much, and has more to show for it.
+        ambiguous = connection.vhost in cancelled or idle_in_vhost[connection.vhost] > _POOL_SIZE
+        if not seen and (not left or ambiguous):
             continue
         since = consumed[connection.name] if seen else max(at for at, _ in left)
         yield Zombie(connection, seen, tuple(queue for _, queue in left), since)
@@ -117,6 +124,15 @@ def _lost_consumer(view: View) -> dict[str, list[tuple[float, Queue]]]:
     found: dict[str, list[tuple[float, Queue]]] = {}
     for key, at in had.items():
         found.setdefault(key[0], []).append((at, bare[key]))
+    return found
+
+
+def _consumers_seen(view: View) -> dict[tuple[str, str], set[str | None]]:
+    """Return the connections of the consumers that each queue had in the readings of consumers."""
+    found: dict[tuple[str, str], set[str | None]] = defaultdict(set)
+    for seen in view.window.readings("consumers"):
+        for each in seen.value:
+            found[each.vhost, each.queue].add(each.connection_name)
     return found
 
 

@@ -21,7 +21,7 @@ from diagnosis.rules.publishers._shared.publishers import (
     publishers,
 )
 from diagnosis.series import span, stretch
-from diagnosis.window import Timestamped
+from diagnosis.window import Series, Timestamped
 
 NAME = "pub-tx-channel"
 
@@ -57,7 +57,7 @@ QUEUES_CONSUMED_WITHOUT_COMMIT = Relation(_queues_of_connection, _queue)
 def _open_transaction(view: View, channel: Channel) -> Iterator[Finding]:
     """Yield the finding if nothing was committed for a long time."""
     history = stretch(view.channel_history(channel.name), _uncommitted)
-    seconds = span(history)
+    seconds = max(span(history), _piled_up_seconds(history))
     if channel.idle_since is not None:
         seconds = max(seconds, view.now.wall - channel.idle_since)
     known = len(history) > 1 or channel.idle_since is not None
@@ -99,13 +99,27 @@ def _open_transaction(view: View, channel: Channel) -> Iterator[Finding]:
 
 
 def _uncommitted(older: Timestamped[Channel], newer: Timestamped[Channel]) -> bool:
-    """Return whether nothing was committed or rolled back in between: the uncommitted numbers do not fall."""
+    """Return whether nothing was committed or rolled back in between: the uncommitted numbers do not fall.
+
+    What is committed is counted as published or acknowledged only then.
+    """
     for name in ("acks_uncommitted", "messages_uncommitted"):
         before, after = getattr(older.value, name) or 0, getattr(newer.value, name) or 0
         if after < before:
             return False
     then, now = older.value, newer.value
-    return bool(then.acks_uncommitted or then.messages_uncommitted) and then.stats.publish == now.stats.publish
+    counted = [(each.stats.publish, each.stats.ack) for each in (then, now)]
+    return bool(then.acks_uncommitted or then.messages_uncommitted) and counted[0] == counted[1]
+
+
+def _piled_up_seconds(history: Series[Channel]) -> float:
+    """Return how long the uncommitted messages took to gather, at the rate of these readings; 0 if none are added."""
+    first, newest = _uncommitted_count(history[0].value), _uncommitted_count(history[-1].value)
+    return span(history) * newest / (newest - first) if newest > first else 0.0
+
+
+def _uncommitted_count(channel: Channel) -> int:
+    return (channel.acks_uncommitted or 0) + (channel.messages_uncommitted or 0)
 
 
 def _transactional_publishers(vhost: str, group: list[ActivePublisher]) -> Finding:

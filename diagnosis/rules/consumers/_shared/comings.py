@@ -2,11 +2,11 @@
 
 from itertools import pairwise
 
-from ackscope.snapshot import Connection, Queue
+from ackscope.snapshot import Channel, Connection, Queue
 from diagnosis.contract import View
 from diagnosis.facts import client_name
 from diagnosis.memo import per_view
-from diagnosis.series import delta
+from diagnosis.series import count, delta
 from diagnosis.window import Series
 
 LASTING = 3
@@ -22,6 +22,11 @@ def comings(history: Series[Queue]) -> int:
             found += 1
             absent = False
     return found
+
+
+def was_cancelled(channel: Channel) -> bool:
+    """Return whether an open channel consumed before and has no consumer any more."""
+    return channel.consumer_count == 0 and count(channel.stats, "deliver", "deliver_no_ack") > 0
 
 
 def recent_clients(view: View, queue: Queue) -> list[str]:

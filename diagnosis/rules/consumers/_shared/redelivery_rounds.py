@@ -56,6 +56,11 @@ def deliveries(queue: Queue) -> int:
     return queue.stats.deliver_get or count(queue.stats, "deliver", "deliver_no_ack", "get", "get_no_ack")
 
 
+def only_polled(history: Series[Queue]) -> bool:
+    """Return whether all deliveries were responses to basic.get: no consumer subscribed."""
+    return delta(history, "get") > 0 and delta(history, "deliver", "deliver_no_ack") == 0
+
+
 def _delivered(older: Timestamped[Queue], newer: Timestamped[Queue]) -> int:
     return deliveries(newer.value) - deliveries(older.value)
 

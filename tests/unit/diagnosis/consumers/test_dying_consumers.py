@@ -135,3 +135,4 @@ def test_polling_without_an_acknowledgement_is_reported_as_such(polls):
     finding = next(each for each in look(film(frame, until=60)).findings if each.rule == "consumer-flapping")
 
     assert polls == ("polled (basic.get)" in text(finding).summary)
+    assert ("warning" if polls else "critical") == finding.severity

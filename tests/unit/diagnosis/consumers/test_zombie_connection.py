@@ -63,6 +63,31 @@ def test_what_is_no_zombie(change):
     assert [] == [each for result in results for each in urgent(result) if each[0] == "zombie-connection"]
 
 
+def test_the_consumer_of_another_connection_makes_no_zombie():
+    """A shovel that was deleted left its connection; the queue was consumed by a client that still has its channel."""
+    other = "10.0.0.9:7 -> 10.0.0.1:5672"
+
+    def frame(t):
+        made = zombie(t)
+        served = (consumer(connection_name=other, channel_name=f"{other} (1)"),) if t < CLOSED else ()
+        return {
+            **made,
+            "consumers": served,
+            "channels": (
+                channel(f"{other} (1)", connection_name=other, consumer_count=len(served), stats=stats(deliver=200)),
+            ),
+            "connections": (
+                connection(PEER, channels=0, connected_at=WALL - 1000.0, recv_oct=400, client_name="Shovel meters"),
+                connection(other, channels=1, connected_at=WALL - 1000.0, client_name="loyalty"),
+            ),
+        }
+
+    results = [look(film(frame, until=until)) for until in (60, 180)]
+
+    assert "zombie-connection" not in ever(results)
+    assert "no-consumer" in ever(results)
+
+
 def test_a_connection_that_never_consumed_is_no_finding():
     """A pool that opens its channels on demand looks like this from the start."""
     results = [look(film(lambda t: zombie(t, consumed=False, grows=0), until=until)) for until in (30, 300)]

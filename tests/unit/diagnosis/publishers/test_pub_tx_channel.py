@@ -46,6 +46,27 @@ def test_an_open_transaction_shows_what_is_uncommitted_and_who_has_it():
     assert ("ledger",) == finding.involved.clients
 
 
+@pytest.mark.parametrize(("gather", "severity"), [(20.0, "info"), (300.0, "warning")])
+def test_what_gathered_before_the_first_reading_tells_for_how_long_it_is_open(gather, severity):
+    """At a steady rate: a client that had published 5/s for five minutes when ackscope began to look."""
+
+    def frame(t):
+        return left_open(t + BEGAN, acks=0, publishes=int(5 * (gather + t)), idle=False)
+
+    found = [each for each in of(look(film(frame, until=20)), RULE) if each[1] == "connection"]
+
+    assert [severity] == [each for each, _, _ in found]
+
+
+def test_acknowledgements_that_are_committed_every_now_and_then_are_no_open_transaction():
+    """Each reading sees some that are not committed yet, and more that were counted since."""
+
+    def frame(t):
+        return left_open(t + BEGAN, acks=48 + int(t / 5) % 3, publishes=0, idle=False, stats=stats(ack=int(10 * t)))
+
+    assert [] == [each for each in of(look(film(frame, until=120)), RULE) if each[1] == "connection"]
+
+
 def test_transactions_that_commit_are_only_slow():
     """Publishing in transactions is information, one finding for each virtual host."""
 
