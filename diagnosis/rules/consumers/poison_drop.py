@@ -19,6 +19,7 @@ from diagnosis.purpose import CONSUMED
 from diagnosis.rules.consumers._shared.by_totals import OVER_LIMIT_BY, RETURNED_BY, Deleted, deleted, sole_history
 from diagnosis.rules.consumers._shared.comings import LASTING, comings, recent_clients
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
+from diagnosis.rules.consumers._shared.redelivery_rounds import only_polled
 from diagnosis.rules.consumers._shared.sessions import unreported
 from diagnosis.rules.consumers._shared.unattributed_consumers import unattributed
 from diagnosis.rules.publishers._shared.native_balance import BALANCED, arrivals_unknown, balance, with_returns
@@ -182,6 +183,7 @@ def _finding(
             "limit_set": queue.setting("delivery-limit"),
             "clients": clients,
             "disconnects": comings(history) >= LASTING,
+            "polled": not links and only_polled(history),
             "suspects": suspect_facts(suspects),
         },
         evidence=(

@@ -113,6 +113,22 @@ def test_messages_that_reach_the_delivery_limit_by_disconnects_are_reported_so()
     assert "consumer-flapping" in ever([look(film(frame, until=180))])
 
 
+def test_a_check_that_puts_messages_back_until_the_delivery_limit_deletes_them_is_reported_so():
+    """Three messages are looked at every two seconds; each is gone after its fifth return. Nobody consumes."""
+
+    def frame(t):
+        published, taken = 60 + int(t), int(1.5 * t)
+        counters = stats(publish=published, get=taken, deliver_get=taken, redeliver=max(0, taken - taken // 6))
+        ready = published - taken // 6
+        kept = queue("claims", type="quorum", consumers=0, messages_ready=ready, stats=counters, delivery_limit=5)
+        return {"queues": (kept,), "consumers": (), "channels": (), "connections": ()}
+
+    finding = next(each for each in look(film(frame, until=180)).findings if each.rule == "poison-drop")
+
+    assert finding.facts["polled"]
+    assert "no consumer" in text(finding).cause
+
+
 @pytest.mark.parametrize("polls", [True, False])
 def test_polling_without_an_acknowledgement_is_reported_as_such(polls):
     """Each run of a script takes three messages and ends; no consumer ever subscribed."""
