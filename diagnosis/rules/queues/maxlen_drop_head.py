@@ -84,13 +84,18 @@ def _since_it_is_known(view: View, queue: Queue, share: float) -> tuple[Series[Q
 
 
 def _severity(view: View, queue: Queue, run: Series[Queue], seconds: float, *, ended: bool) -> Severity:
-    """Return the severity; a queue without consumers or with configured drop-head may hold the newest few by design."""
+    """Return the severity; no consumer, a limit of 1 or a configured drop-head may mean that it loses by design."""
     share = view.limits(queue).queues.full_share
     consumed = any(seen.value.consumers for seen in run if _full(share, seen.value)) if ended else queue.consumers
-    if not consumed or seconds < view.limits(queue).queues.maxlen_for:
+    if not consumed or _keeps_newest_only(queue) or seconds < view.limits(queue).queues.maxlen_for:
         return Severity.INFO
     goes_on = not ended and view.moved(queue, "publish")
     return Severity.CRITICAL if goes_on and queue.setting("overflow") != "drop-head" else Severity.WARNING
+
+
+def _keeps_newest_only(queue: Queue) -> bool:
+    """Return whether only the newest message matters: a limit of 1 protects nothing, it keeps the last value."""
+    return queue.setting("max-length") == 1
 
 
 def _finding(view: View, queue: Queue, run: Series[Queue], found: MessageBalance, *, ended: bool) -> Finding:
@@ -108,6 +113,7 @@ def _finding(view: View, queue: Queue, run: Series[Queue], found: MessageBalance
             **balance_facts(found),
             "consumers": queue.consumers or 0,
             "ended": ended,
+            "newest_only": _keeps_newest_only(queue),
             "critical_after_seconds": limit,
         },
         accounted=found.lost,

@@ -46,6 +46,7 @@ from diagnosis.rules.publishers._shared.publishers import (
     involved_publishers,
     listed,
 )
+from diagnosis.rules.queues._shared.queue import is_private
 from diagnosis.series import count, span
 from diagnosis.thresholds.publishers import PublisherThresholds
 
@@ -54,11 +55,13 @@ SUBSCRIPTION_TYPES = ("fanout", "topic", "headers")
 
 _ALL = 0.9
 """Share of its messages that a publisher must lose so that none of them is meant for another route."""
+_SAME_TIME = 45.0
+"""Seconds between the last reading of a queue and the first of a loss that it caused: exchanges are read every 15 s."""
 _LONG_SEEN = 60.0
 """Least seconds of observation for a topic exchange: its subscribers may wait for rare keys."""
 
 
-NOT_EXAMINED: Facts = {"losers": [], "shovels": [], "dead_ends": [], "answers": False, "alternate": None}
+NOT_EXAMINED: Facts = {"losers": [], "shovels": [], "dead_ends": [], "answers": False, "alternate": None, "gone": []}
 """Facts of the page that come from the counters and bindings of an exchange, where these are not known."""
 
 
@@ -283,6 +286,7 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
             "bindings": loss.bindings,
             "dead_ends": list(loss.dead_ends),
             "answers": not exchange.name and _also_consume(view, loss),
+            "gone": [] if exchange.name else list(_fed_until_gone(view, lossy)),
             **_alternate_facts(view, loss),
             "losers": list(loss.losers),
             "shovels": list(loss.shovels),
@@ -316,6 +320,18 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
         certainty=Certainty.EARLY if early else Certainty.LIKELY,
         seen_seconds=seconds,
     )
+
+
+def _fed_until_gone(view: View, lossy: LossyExchange) -> Iterator[str]:
+    """Yield the names of queues that got messages until about when the loss began, and are gone; not private ones."""
+    began = lossy.lossy[0].at
+    for queue in view.gone_queues():
+        if queue.vhost != lossy.exchange.vhost or is_private(queue):
+            continue
+        seen = [(at, each) for at, each in view.presence(queue.key) if each is not None]
+        fed = (seen[-1][1].stats.publish or 0) > (seen[0][1].stats.publish or 0)
+        if fed and abs(began.since(seen[-1][0])) <= _SAME_TIME:
+            yield queue.name
 
 
 def _unknown_exchange(view: View, rule: str, counter: str, group: UnroutablePublishers) -> Finding:

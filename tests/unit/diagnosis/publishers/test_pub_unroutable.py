@@ -434,6 +434,22 @@ def default(t, lost, passed=30.0):
     return exchange("", received=int((passed + lost) * t), routed=int(passed * t))
 
 
+@pytest.mark.parametrize(("gone_at", "named"), [(BEGAN, ["fax.outbox"]), (BEGAN + 150, [])])
+@pytest.mark.parametrize("rule", [DROPPED, RETURNED])
+def test_a_queue_that_is_gone_since_the_loss_began_is_named(rule, gone_at, named):
+    """A publisher sends to it by its name. A queue that was deleted later is not the reason."""
+
+    def frame(t):
+        made = unbound(rule, name="", type="direct")(t)
+        fed = queue("fax.outbox", messages_ready=3, stats=stats(publish=int(4 * t)), arguments={"x-expires": 15_000})
+        return {**made, "queues": (*made["queues"], *((fed,) if t < gone_at else ()))}
+
+    finding = findings(look(film(frame, until=BEGAN + 200)), rule)[0]
+
+    assert named == finding.facts["gone"]
+    assert bool(named) == ("'fax.outbox' got messages until it was deleted or expired" in text(finding).cause)
+
+
 @pytest.mark.parametrize("measured", [1.6, 2.0, 2.4])
 @pytest.mark.parametrize("lost", [1.79, 2.0, 0.8])
 def test_what_another_exchange_loses_is_not_claimed_for_the_default_exchange(measured, lost):

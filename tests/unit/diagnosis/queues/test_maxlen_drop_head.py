@@ -28,6 +28,14 @@ def test_it_is_information_first_and_critical_after_a_minute():
     assert [("critical", "orders")] == of(RULE, shot(75))
 
 
+def test_a_limit_of_one_keeps_the_newest_on_purpose():
+    """The last value of a sensor, read now and then: the others are meant to be dropped."""
+    finding = one(RULE, shot(200, arguments={"x-max-length": 1}, ready=1))
+
+    assert "info" == finding.severity
+    assert "keeps only the newest on purpose" in text(finding).summary
+
+
 def test_counters_tell_for_how_long_it_has_lost_messages():
     """Twenty-five seconds are seen, and what it has lost before is several minutes' worth at the present rate."""
     windows = [film(lambda t, start=start: frame(dropping(t + start)), until=25) for start in (0, 600)]
