@@ -141,6 +141,7 @@ class Services:
         self,
         name: str,
         *words: str,
+        environ: Mapping[str, str] | None = None,
         grace: float = 15.0,
         stdout: int | None = None,
         cores: tuple[int, ...] = (),
@@ -148,7 +149,7 @@ class Services:
     ) -> Service:
         """Start a Python module with the interpreter of this process."""
         argv = [sys.executable, "-m", *words]
-        return self.start(name, argv, grace=grace, stdout=stdout, cores=cores, nice=nice)
+        return self.start(name, argv, environ, grace, stdout=stdout, cores=cores, nice=nice)
 
     def check(self) -> None:
         """Raise ServiceFailed if a process has exited."""

@@ -214,5 +214,16 @@ def _start_spark(services: Services, landing: Path, rollups: Path) -> Service:
         "pipeline",
         *("ackscope", "pipeline", "stream", "--landing", str(landing), "--rollups", str(rollups)),
         *("--master", "local[1]", "--trigger", "10s", "--analyse-every", "2m"),
+        environ=_interpreting(landing.parent / "spark"),
         grace=30,
     )
+
+
+def _interpreting(folder: Path) -> dict[str, str]:
+    """Have Spark interpret its queries, unless the user has settings: compiling them takes most of a short demo."""
+    if "SPARK_CONF_DIR" in os.environ:
+        return {}
+    folder.mkdir()
+    lines = ("spark.sql.codegen.wholeStage false", "spark.sql.codegen.factoryMode NO_CODEGEN", "")
+    (folder / "spark-defaults.conf").write_text("\n".join(lines))
+    return {"SPARK_CONF_DIR": str(folder)}
