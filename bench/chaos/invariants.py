@@ -24,6 +24,16 @@ _CLOCK = 1.0
 _REPORT_SECONDS = 5.0
 """From a settled message to its count in /metrics, at most."""
 
+_OWN = (
+    "ackscope_confirm",
+    "ackscope_connection_block",
+    "ackscope_delivery_",
+    "ackscope_landing_",
+    "ackscope_poll_",
+    "ackscope_probe_",
+)
+"""Counters of what the exporter did and measured; all others come from the broker."""
+
 NEVER = frozenset({
     "auto-ack-consumer", "connection-leak", "channel-leak", "consumer-leak", "queue-leak", "binding-leak",
     "maxlen-drop-head", "queue-deleted", "queue-purged", "reject-loss", "republish-loop", "requeue-loop",
@@ -84,11 +94,11 @@ def parsed(text: str, at: float, seconds: float) -> Scrape:
 
 
 def backward(before: Scrape, now: Scrape) -> list[str]:
-    """Counters of the exporter itself that decreased; those of the broker restart with its nodes."""
+    """Counters of the exporter itself that decreased; those of the broker restart with each of its nodes."""
     return [
         f"{name}{dict(labels)}: {before.samples[name, labels]:g} -> {value:g}"
         for (name, labels), value in now.samples.items()
-        if name in now.counters and name.startswith("ackscope_") and value < before.samples.get((name, labels), value)
+        if name in now.counters and name.startswith(_OWN) and value < before.samples.get((name, labels), value)
     ]
 
 

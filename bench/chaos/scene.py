@@ -83,8 +83,8 @@ class ChaosScene:
             words = ("ackscope", "pipeline", "stream", *folders, "--master", "local[1]", "--trigger", "10s")
             self.services.start_python(name, *words, nice=5)
         elif name == "dashboard":
-            addresses = ("--exporter", f"http://{self.exporter}", "--listen", self.page)
-            self.services.start_python(name, "ackscope", "dashboard", *addresses, nice=3)
+            where = ("--exporter", f"http://{self.exporter}", "--rollups", str(self.folder / "rollups"))
+            self.services.start_python(name, "ackscope", "dashboard", *where, "--listen", self.page, nice=3)
         else:
             folder = self.folder / f"prometheus-{time.time():.0f}"
             start_prometheus(self.services, folder, listen=self.prometheus, target=self.exporter, nice=5)
@@ -94,10 +94,10 @@ class ChaosScene:
         service = next((each for each in self.services.running if each.name == name), None)
         if service is None or service.process.poll() is not None:
             return False
-        urls = {
-            "exporter": (f"http://{self.exporter}/-/ready", ""),
+        urls: dict[str, tuple[str, str | None]] = {
+            "exporter": (f"http://{self.exporter}/-/ready", None),
             "dashboard": (f"http://{self.page}/_stcore/health", "ok"),
-            "prometheus": (f"http://{self.prometheus}/-/ready", ""),
+            "prometheus": (f"http://{self.prometheus}/-/ready", None),
         }
         return name not in urls or answers(*urls[name])
 
