@@ -95,7 +95,7 @@ def _severity(view: View, queue: Queue, run: Series[Queue], seconds: float, *, e
 
 def _keeps_newest_only(queue: Queue) -> bool:
     """Return whether only the newest message matters: a limit of 1 protects nothing, it keeps the last value."""
-    return queue.setting("max-length") == 1
+    return bool(queue.setting("max-length") == 1)
 
 
 def _finding(view: View, queue: Queue, run: Series[Queue], found: MessageBalance, *, ended: bool) -> Finding:
