@@ -4,7 +4,7 @@ PYTEST := .venv/bin/python -m pytest
 JOBS ?= 3
 PLATFORMS ?= linux/amd64,linux/arm64
 DEMO = $(if $(FOR),--for $(FOR)) $(if $(FAULT),--fault $(FAULT)) $(if $(BROKER),--broker $(BROKER)) $(if $(JSON),--json)
-# Hundreds of processes import the same modules: compiled ones stay, whatever this machine's default is.
+# Python may cache compiled modules, also where the environment forbids it: hundreds of processes import the same ones.
 unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help setup setup-test demo test lint format test-unit test-spark test-dashboard test-integration bench-probes bench-exporter bench-diagnosis bench-pipeline bench-dashboard bench-fuzz bench-chaos docs lock screenshots dist release images ship-test
 

@@ -43,19 +43,24 @@ class Exporter:
 
     def probe_pid(self) -> int | None:
         """Return the PID of the exporter's probe process, or None if there is none."""
-        for child in psutil.Process(self.process.pid).children():
-            try:
-                if "probes.child" in child.cmdline():
-                    return child.pid
-            except psutil.Error:
-                # The process ended after it was listed.
-                continue
-        return None
+        return probe_pid(self.process.pid)
 
     def probes(self) -> list[dict[str, Any]]:
         """Return the summaries of all streams from `/api/v1/probes`."""
         clusters = self.get("/api/v1/probes").json()["clusters"]
         return [outcome for cluster in clusters for outcome in cluster["probes"]]
+
+
+def probe_pid(exporter_pid: int) -> int | None:
+    """Return the PID of the probe process of an exporter, or None if there is none."""
+    for child in psutil.Process(exporter_pid).children():
+        try:
+            if "probes.child" in child.cmdline():
+                return child.pid
+        except psutil.Error:
+            # The process ended after it was listed.
+            continue
+    return None
 
 
 @contextmanager

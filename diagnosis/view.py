@@ -156,14 +156,16 @@ class View(LatestReadings):
         """Return a queue at every reading of the list of queues, oldest first; None for readings without it."""
         return self._queue_readings.of(key)
 
+    def listings(self, queue: Queue) -> Series[Queue]:
+        """Return a queue at every reading of the list of queues that has it, oldest first."""
+        return tuple(Timestamped(at, value) for at, value in self.presence(queue.key) if value is not None)
+
     def readings_of(self, queue: Queue) -> Series[Queue]:
         """Return a queue at each distinct reading, oldest first, also before a restart of its counters or a gap.
 
         After a start of its node, a queue is not listed for some seconds.
         """
-        readings = self._queue_readings.of(queue.key)
-        series = tuple(Timestamped(at, value) for at, value in readings if value is not None)
-        return _distinct(series, _details_at)
+        return _distinct(self.listings(queue), _details_at)
 
     def listed_since(self, queue: Queue) -> Instant | None:
         """Return the first reading since which a queue was in the list of queues each time; None if it is not now."""

@@ -19,6 +19,9 @@ from lab.node import LabNode, wait_answers
 from lab.processes import MARK, Process, start, wait_ended
 
 TOOL_SECONDS = 120.0
+ALARM_WATERMARK, USUAL_WATERMARK = "0.00001", "0.6"
+"""Memory watermarks: one that always blocks publishers, and one that small lab nodes never reach."""
+
 _END_SECONDS = 20.0
 _FILE = "control.json"
 

@@ -85,7 +85,7 @@ want=$(cat requirements.lock pyproject.toml | sha256sum | cut -d' ' -f1)
 if [ ! -x .venv/bin/ackscope ] || [ "$(cat "$stamp" 2>/dev/null)" != "$want" ]; then
   say "installing the locked Python environment into .venv/ (about 1.5 GB with Spark)"
   [ -x .venv/bin/python ] || "$uv" venv --quiet --python python3 .venv
-  # Compiled once: otherwise every process compiles all it imports where Python may not write, or is told not to.
+  # Compile at installation: otherwise each process does, wherever Python may not write compiled modules.
   "$uv" pip sync --quiet --compile-bytecode --python .venv/bin/python --require-hashes requirements.lock
   "$uv" pip install --quiet --python .venv/bin/python --no-deps --editable .
   echo "$want" >"$stamp"

@@ -1,10 +1,9 @@
-"""A real S3 server on loopback, for a `with` block: moto, which has conditional puts; and a relay before it."""
+"""A real S3 server on loopback, for a `with` block: moto, which has conditional puts."""
 
 import os
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -46,54 +45,6 @@ def s3_server(port: int = 0) -> Iterator[dict[str, str]]:
     finally:
         process.kill()
         process.wait()
-
-
-class Relay:
-    """A TCP relay to the server that can be cut: connections end, and new ones are refused."""
-
-    def __init__(self, target: tuple[str, int]) -> None:
-        self._target, self._is_cut, self._open = target, False, list[socket.socket]()
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def cut(self) -> None:
-        """Take the bucket away."""
-        self._is_cut = True
-        for it in self._open:
-            with suppress(OSError):
-                it.shutdown(socket.SHUT_RDWR)
-
-    def restore(self) -> None:
-        """Bring it back."""
-        self._is_cut = False
-
-    def close(self) -> None:
-        """End."""
-        self.cut()
-        self._listener.close()
-
-    def _accept(self) -> None:
-        with suppress(OSError):
-            while True:
-                client, _ = self._listener.accept()
-                if self._is_cut:
-                    client.close()
-                    continue
-                server = socket.create_connection(self._target)
-                self._open += [client, server]
-                for one, other in ((client, server), (server, client)):
-                    threading.Thread(target=_pump, args=(one, other), daemon=True).start()
-
-
-def _pump(one: socket.socket, other: socket.socket) -> None:
-    with suppress(OSError):
-        while data := one.recv(65_536):
-            other.sendall(data)
-    for it in (one, other):
-        with suppress(OSError):
-            it.shutdown(socket.SHUT_RDWR)
-        it.close()
 
 
 @contextmanager

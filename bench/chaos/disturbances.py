@@ -1,20 +1,19 @@
-"""What breaks: each disturbance begins, is held for some seconds, and ends; nothing else is repaired by hand."""
+"""What breaks: each disturbance begins, is held for some seconds, and ends. Nothing else is repaired by hand."""
 
 import os
 import random
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 
-import psutil
+from bench.chaos.scene import LANDING_BYTES, NODES, PARTS, ChaosScene
+from bench.exporting import probe_pid
+from lab.control import ALARM_WATERMARK, USUAL_WATERMARK
+from lab.network_link import LinkState
 
-from bench.chaos.link import LinkState
-from bench.chaos.scene import LANDING_BYTES, NODES, ChaosScene
-
-_TINY_WATERMARK, _WATERMARK = "0.00001", "0.6"
 _FLOOD = 150
 _REQUEST = b"GET /metrics HTTP/1.1\r\nHost: %s\r\n\r\n"
 
@@ -24,49 +23,36 @@ class Disturbance:
     """One kind.
 
     Attributes:
-        what: for the table.
         hold: starts it, and ends it when the block ends.
-        hides: sources of which the exporter cannot read anything meanwhile: "management", "amqp".
-        ends_exporter: whether the exporter is restarted.
+        hides: what the exporter cannot read meanwhile: "management", "amqp".
     """
 
     name: str
-    what: str
     hold: Callable[[ChaosScene, random.Random], AbstractContextManager[None]]
     hides: frozenset[str] = frozenset()
-    ends_exporter: bool = False
+
+
+def _another(dice: random.Random) -> int:
+    """Return a node that the exporter does not poll."""
+    return dice.randrange(1, NODES)
 
 
 @contextmanager
-def _killed_node(scene: ChaosScene, dice: random.Random) -> Iterator[None]:
-    index = dice.randrange(1, NODES)
-    scene.lab.kill(index)
+def _killed(scene: ChaosScene, nodes: Sequence[int]) -> Iterator[None]:
+    """SIGKILL to nodes; afterwards they are started again."""
+    for index in nodes:
+        scene.lab.kill(index)
     yield
-    scene.lab.restart(index)
-
-
-@contextmanager
-def _killed_polled_node(scene: ChaosScene, _: random.Random) -> Iterator[None]:
-    scene.lab.kill(0)
-    yield
-    scene.lab.restart(0)
+    for index in nodes:
+        scene.lab.restart(index)
 
 
 @contextmanager
 def _restarted_application(scene: ChaosScene, dice: random.Random) -> Iterator[None]:
-    index = dice.randrange(1, NODES)
+    index = _another(dice)
     scene.lab.ctl(index, "stop_app")
     yield
     scene.lab.ctl(index, "start_app")
-
-
-@contextmanager
-def _minority(scene: ChaosScene, _: random.Random) -> Iterator[None]:
-    for index in range(1, NODES):
-        scene.lab.kill(index)
-    yield
-    for index in range(1, NODES):
-        scene.lab.restart(index)
 
 
 @contextmanager
@@ -79,21 +65,13 @@ def _frozen(scene: ChaosScene, index: int) -> Iterator[None]:
         process.signal(signal.SIGCONT)
 
 
-def _frozen_other(scene: ChaosScene, dice: random.Random) -> AbstractContextManager[None]:
-    return _frozen(scene, dice.randrange(1, NODES))
-
-
-def _frozen_polled(scene: ChaosScene, _: random.Random) -> AbstractContextManager[None]:
-    return _frozen(scene, 0)
-
-
 @contextmanager
 def _memory_alarm(scene: ChaosScene, _: random.Random) -> Iterator[None]:
-    scene.lab.ctl(0, "set_vm_memory_high_watermark", _TINY_WATERMARK)
+    scene.lab.ctl(0, "set_vm_memory_high_watermark", ALARM_WATERMARK)
     try:
         yield
     finally:
-        scene.lab.ctl(0, "set_vm_memory_high_watermark", _WATERMARK)
+        scene.lab.ctl(0, "set_vm_memory_high_watermark", USUAL_WATERMARK)
 
 
 @contextmanager
@@ -127,10 +105,9 @@ def _killed_part(name: str, scene: ChaosScene, _: random.Random) -> Iterator[Non
 
 @contextmanager
 def _killed_probes(scene: ChaosScene, _: random.Random) -> Iterator[None]:
-    for child in psutil.Process(scene.service("exporter").process.pid).children(recursive=True):
-        with suppress(psutil.Error):
-            if "probes.child" in child.cmdline():
-                os.kill(child.pid, signal.SIGKILL)
+    pid = probe_pid(scene.service("exporter").process.pid)
+    if pid is not None:
+        os.kill(pid, signal.SIGKILL)
     yield
 
 
@@ -157,8 +134,7 @@ def _flood(address: str) -> Iterator[None]:
             client.close()
 
 
-_MANAGEMENT, _AMQP = frozenset({"management"}), frozenset({"amqp"})
-_BOTH = _MANAGEMENT | _AMQP
+_BOTH = frozenset({"management", "amqp"})
 
 
 def disturbances() -> tuple[Disturbance, ...]:
@@ -166,39 +142,26 @@ def disturbances() -> tuple[Disturbance, ...]:
     links = [
         Disturbance(
             f"{name} link {state.value}",
-            f"the link from the exporter to {what} is {state.value}",
             partial(_link, name, state),
             frozenset() if state is LinkState.SLOW else frozenset({name}),
         )
-        for name, what in (("management", "the management API"), ("amqp", "AMQP"))
+        for name in ("management", "amqp")
         for state in (LinkState.SLOW, LinkState.SILENT, LinkState.CUT)
     ]
-    parts = [
-        Disturbance(
-            f"{name} killed",
-            f"SIGKILL to the {name}, which is started again",
-            partial(_killed_part, name),
-            ends_exporter=name == "exporter",
-        )
-        for name in ("exporter", "pipeline", "dashboard", "prometheus")
-    ]
+    parts = [Disturbance(f"{name} killed", partial(_killed_part, name)) for name in PARTS]
     return (
-        Disturbance("node killed", "SIGKILL to a node, which is started again", _killed_node),
-        Disturbance("polled node killed", "the same to the node that is polled", _killed_polled_node, _BOTH),
-        Disturbance("node stopped", "rabbitmqctl stop_app and start_app", _restarted_application),
-        Disturbance("two nodes killed", "the polled node is left without a majority", _minority),
-        Disturbance("node frozen", "SIGSTOP to a node", _frozen_other),
-        Disturbance("polled node frozen", "the same to the node that is polled", _frozen_polled, _BOTH),
-        Disturbance("memory alarm", "a watermark below what the node uses", _memory_alarm),
+        Disturbance("node killed", lambda scene, dice: _killed(scene, (_another(dice),))),
+        Disturbance("polled node killed", lambda scene, _: _killed(scene, (0,)), _BOTH),
+        Disturbance("two nodes killed", lambda scene, _: _killed(scene, range(1, NODES))),
+        Disturbance("node stopped", _restarted_application),
+        Disturbance("node frozen", lambda scene, dice: _frozen(scene, _another(dice))),
+        Disturbance("polled node frozen", lambda scene, _: _frozen(scene, 0), _BOTH),
+        Disturbance("memory alarm", _memory_alarm),
         *links,
         *parts,
-        Disturbance("probes killed", "SIGKILL to the probe process", _killed_probes),
-        Disturbance("disk full", "no space for landing files", _disk_full),
-        Disturbance("password changed", "in the broker first, two polls later in the file", _new_password),
-        Disturbance(
-            "exporter flooded",
-            f"{_FLOOD} clients that ask for metrics and do not read",
-            lambda scene, _: _flood(scene.exporter),
-        ),
-        Disturbance("page flooded", "the same to the page", lambda scene, _: _flood(scene.page)),
+        Disturbance("probes killed", _killed_probes),
+        Disturbance("disk full", _disk_full),
+        Disturbance("password changed", _new_password),
+        Disturbance("exporter flooded", lambda scene, _: _flood(scene.exporter)),
+        Disturbance("page flooded", lambda scene, _: _flood(scene.page)),
     )

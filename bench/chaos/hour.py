@@ -29,7 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--broker", default="4.3", help="version (default 4.3)")
     parser.add_argument("--minutes", type=float, default=60, metavar="N", help="how long (default 60)")
     parser.add_argument("--seed", type=int, help="of the order; printed (default: a new one)")
-    parser.add_argument("--only", nargs="*", metavar="NAME", help="kinds; default: all")
+    names = [each.name for each in disturbances()]
+    parser.add_argument("--only", nargs="+", metavar="NAME", choices=names, help=f"kinds, of: {', '.join(names)}")
 
 
 def measure(args: argparse.Namespace) -> Document:
@@ -38,7 +39,7 @@ def measure(args: argparse.Namespace) -> Document:
     dice = random.Random(seed)  # noqa: S311  picks disturbances, guards nothing
     kinds = [each for each in disturbances() if not args.only or each.name in args.only]
     with scene(args.broker) as running, Watch(running) as watch:
-        wait_for(watch.recovered, "all parts at work", _RECOVERED_WITHIN)
+        wait_for(lambda: not watch.faulty(), "all parts at work", _RECOVERED_WITHIN)
         time.sleep(_SETTLED)
         users = Users(running.lab.nodes[0], ProbesSettings().prefix)
         in_use = users.probes_objects()
@@ -59,7 +60,7 @@ def measure(args: argparse.Namespace) -> Document:
         "minutes": args.minutes,
         "disturbances": sum(map(len, recoveries.values())),
         "kinds": {name: _kind(name, found, watch) for name, found in sorted(recoveries.items())},
-        "scrapes": sum(map(len, watch.lives)),
+        "scrapes": watch.scrapes,
         "scrapes_failed": watch.failed,
         "slowest_scrape": watch.slowest,
         "uncounted": missed,
@@ -79,15 +80,16 @@ def _order(kinds: list[Disturbance], dice: random.Random) -> Iterator[Disturbanc
 
 
 def _disturb(kind: Disturbance, running: ChaosScene, watch: Watch, dice: random.Random) -> float | None:
-    """Hold a disturbance; return the seconds until all works again, or None if it did not in time."""
+    """Hold a disturbance; return the seconds until everything works again, or None if it did not in time."""
     watch.during = kind.name
     with kind.hold(running, dice):
         watch.hidden = dict.fromkeys(kind.hides, time.time())
         time.sleep(dice.uniform(_SHORTEST, _LONGEST))
         watch.hidden = {}
-    ended = time.monotonic()
-    while not watch.recovered():
+    ended, since = time.monotonic(), time.time()
+    while faulty := watch.faulty(since):
         if time.monotonic() - ended > _RECOVERED_WITHIN:
+            progress(f"{kind.name}: does not work after {_RECOVERED_WITHIN:g} s: {', '.join(faulty)}")
             return None
         time.sleep(0.5)
     recovery = time.monotonic() - ended
@@ -96,29 +98,28 @@ def _disturb(kind: Disturbance, running: ChaosScene, watch: Watch, dice: random.
 
 
 def _uncounted(running: ChaosScene, watch: Watch) -> list[str]:
-    """Return streams of which more messages have landed than were counted, over all lives of the exporter."""
+    """Return what `uncounted` finds in the last scrape of each life of the exporter."""
     time.sleep(_SETTLED)
     files = list(running.landing.glob("probe_messages/**/*.parquet"))
     rows = ds.dataset(files).to_table().to_pylist() if files else []
     for row in rows:
         row["intended_at"] = row["intended_at"].timestamp()
     found = []
-    for scrapes, life in zip(watch.lives, running.lives, strict=False):
+    for number, scrape in watch.latest.items():
+        life = running.lives[number]
         end = life[1] if len(life) > 1 else time.time()
-        mine = [row for row in rows if life[0] <= row["intended_at"] < end]
-        found += uncounted(scrapes[-1:], mine)
+        found += uncounted(scrape, [row for row in rows if life[0] <= row["intended_at"] < end])
     return found
 
 
 def _kind(name: str, found: list[float | None], watch: Watch) -> dict[str, Any]:
     seconds = [each for each in found if each is not None]
-    said = {rule for during, rules in watch.seen.items() if during == name for rule in rules}
     return {
         "times": len(found),
         "never": found.count(None),
         "median": median(seconds) if seconds else None,
         "worst": max(seconds, default=None),
-        "rules": sorted(said),
+        "rules": sorted(watch.seen[name]),
     }
 
 

@@ -10,19 +10,18 @@ from typing import Any, Self
 import requests
 from prometheus_client.parser import text_string_to_metric_families
 
-from bench.chaos.scene import CLUSTER, POLL_SECONDS, ChaosScene
+from bench.chaos.scene import CLUSTER, PARTS, POLL_SECONDS, ChaosScene
 
 Labels = tuple[tuple[str, str], ...]
 Key = tuple[str, Labels]
 
 _EVERY = 1.0
 _TIMEOUT = 10.0
-_SLOW_SCRAPE = 1.0
-_CLOCK = 1.0
-"""Error of comparing moments of several processes."""
+_CLOCK_ERROR = 1.0
+"""Largest difference in seconds between the clocks of two processes, and the time that a change takes."""
 
 _REPORT_SECONDS = 5.0
-"""From a settled message to its count in /metrics, at most."""
+"""Longest time from the confirm of a message to its count in /metrics."""
 
 _OWN = (
     "ackscope_confirm",
@@ -39,7 +38,7 @@ NEVER = frozenset({
     "maxlen-drop-head", "queue-deleted", "queue-purged", "reject-loss", "republish-loop", "requeue-loop",
     "ttl-expiry-loss", "unexplained-loss", "stuck-consumer", "unacked-grows", "probe-message-lost", "link-down",
 })  # fmt: skip
-"""Rules that nothing here breaks. `probe-message-lost` is allowed while a node is killed: its streams are transient."""
+"""Rules that nothing here justifies, except `probe-message-lost` while a node is down: it loses transient messages."""
 
 
 @dataclass(slots=True)
@@ -94,7 +93,7 @@ def parsed(text: str, at: float, seconds: float) -> Scrape:
 
 
 def backward(before: Scrape, now: Scrape) -> list[str]:
-    """Counters of the exporter itself that decreased; those of the broker restart with each of its nodes."""
+    """Return the counters of the exporter itself that decreased; those of the broker restart with each of its nodes."""
     return [
         f"{name}{dict(labels)}: {before.samples[name, labels]:g} -> {value:g}"
         for (name, labels), value in now.samples.items()
@@ -103,8 +102,8 @@ def backward(before: Scrape, now: Scrape) -> list[str]:
 
 
 def too_fresh(scrape: Scrape, hidden_since: float) -> list[str]:
-    """Families that claim to have been read after their source was hidden."""
-    least = scrape.at - hidden_since - _CLOCK
+    """Return the families whose age says that they were read while their source was hidden."""
+    least = scrape.at - hidden_since - _CLOCK_ERROR
     found = []
     for (name, labels), age in scrape.samples.items():
         if name == "ackscope_poll_age_seconds" and age < least:
@@ -117,11 +116,11 @@ def settled(scrape: Scrape) -> float:
     return sum(scrape.value("ackscope_confirms_total", outcome="acked"))
 
 
-def uncounted(scrapes: Iterable[Scrape], landed: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Streams of which fewer messages are counted than have landed.
+def uncounted(scrape: Scrape, landed: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the streams with fewer messages in the counters of a scrape than in the landing files.
 
     Args:
-        scrapes: of one life of the exporter.
+        scrape: any one of a life of the exporter.
         landed: rows of `probe_messages` of the same life, times in seconds.
     """
     known: dict[tuple[str, str, str], list[float]] = defaultdict(list)
@@ -129,17 +128,16 @@ def uncounted(scrapes: Iterable[Scrape], landed: Iterable[Mapping[str, Any]]) ->
         if row["outcome"] == "acked":
             settled_at = row["intended_at"] + row["send_delay"] + (row["confirm"] or 0.0)
             known[row["probe"], row["stream"], row["outcome"]].append(settled_at)
+    counts: Counter[tuple[str, str, str]] = Counter()
+    for (name, labels), value in scrape.samples.items():
+        if name == "ackscope_confirms_total":
+            own = dict(labels)
+            counts[own["probe"], own["stream"], own["outcome"]] += int(value)
     found = []
-    for scrape in scrapes:
-        counts: Counter[tuple[str, str, str]] = Counter()
-        for (name, labels), value in scrape.samples.items():
-            if name == "ackscope_confirms_total":
-                own = dict(labels)
-                counts[own["probe"], own["stream"], own["outcome"]] += int(value)
-        for key, moments in known.items():
-            least = sum(moment < scrape.at - _REPORT_SECONDS for moment in moments)
-            if counts[key] < least:
-                found.append(f"{'.'.join(key)}: {counts[key]} counted, {least} landed")
+    for key, moments in known.items():
+        least = sum(moment < scrape.at - _REPORT_SECONDS for moment in moments)
+        if counts[key] < least:
+            found.append(f"{'.'.join(key)}: {counts[key]} counted, {least} landed")
     return found
 
 
@@ -150,6 +148,8 @@ class Watch:
     Attributes:
         during: the present disturbance; "" for none.
         hidden: sources that cannot be read -> since when.
+        latest: the last scrape of each life of the exporter, by its number in `ChaosScene.lives`.
+        scrapes, failed: how many were answered, and how many were not.
         seen: rules of warnings and critical findings, by disturbance.
     """
 
@@ -157,7 +157,8 @@ class Watch:
     during: str = ""
     hidden: dict[str, float] = field(default_factory=dict)
     violations: list[Violation] = field(default_factory=list)
-    lives: list[list[Scrape]] = field(default_factory=list)
+    latest: dict[int, Scrape] = field(default_factory=dict)
+    scrapes: int = 0
     seen: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     failed: int = 0
     slowest: float = 0.0
@@ -179,7 +180,7 @@ class Watch:
             self._look()
 
     def _look(self) -> None:
-        life, hidden, during = len(self.scene.lives), dict(self.hidden), self.during
+        life, hidden, during = len(self.scene.lives) - 1, dict(self.hidden), self.during
         at = time.time()
         try:
             answer = requests.get(f"http://{self.scene.exporter}/metrics", timeout=_TIMEOUT)
@@ -189,25 +190,23 @@ class Watch:
             if not during.startswith("exporter"):
                 self._violated("a scrape is answered", at, during, "no answer")
             return
-        if life != len(self.scene.lives) or not answer.ok:
+        if life != len(self.scene.lives) - 1 or not answer.ok:
             # It was restarted in between.
             return
         scrape = parsed(answer.text, at, answer.elapsed.total_seconds())
         self.slowest = max(self.slowest, scrape.seconds)
-        while len(self.lives) < life:
-            self.lives.append([])
-        mine = self.lives[-1]
-        if mine:
-            for detail in backward(mine[-1], scrape):
-                self._violated("no counter goes backwards", at, during, detail)
+        before = self.latest.get(life)
+        for detail in backward(before, scrape) if before else ():
+            self._violated("no counter goes backwards", at, during, detail)
         if "management" in hidden and hidden == self.hidden:
             for detail in too_fresh(scrape, hidden["management"]):
                 self._violated("no stale value is served as fresh", at, during, detail)
-        if mine and "amqp" in hidden and mine[-1].at > hidden["amqp"] + _REPORT_SECONDS:
-            more = settled(scrape) - settled(mine[-1])
+        if before and "amqp" in hidden and before.at > hidden["amqp"] + _REPORT_SECONDS:
+            more = settled(scrape) - settled(before)
             if more:
                 self._violated("nothing is acked through a hidden link", at, during, f"{more:g} messages")
-        mine.append(scrape)
+        self.latest[life] = scrape
+        self.scrapes += 1
         self._judge(found, at, during)
 
     def _judge(self, document: Mapping[str, Any], at: float, during: str) -> None:
@@ -224,19 +223,16 @@ class Watch:
     def _violated(self, invariant: str, at: float, during: str, detail: str) -> None:
         self.violations.append(Violation(invariant, at, during, detail))
 
-    def recovered(self) -> bool:
-        """Return whether everything works again: polls, probes, parts."""
-        if not self.lives or not self.lives[-1]:
-            return False
-        scrape = self.lives[-1][-1]
+    def faulty(self, since: float = 0.0) -> list[str]:
+        """Return what does not work by a scrape after `since` (seconds since 1970): polls, probes, parts."""
+        found = [name for name in PARTS if not self.scene.answers(name)]
+        scrape = self.latest.get(len(self.scene.lives) - 1)
+        if scrape is None or scrape.at < since or time.time() - scrape.at > 3 * _EVERY:
+            return [*found, "no scrape"]
         polls = scrape.value("ackscope_poll_success", cluster=CLUSTER)
         probes = scrape.value("ackscope_probe_running", cluster=CLUSTER)
         ages = scrape.value("ackscope_poll_age_seconds", cluster=CLUSTER, family="overview")
-        return (
-            time.time() - scrape.at < 3 * _EVERY
-            and bool(polls and probes and ages)
-            and all(polls)
-            and all(probes)
-            and max(ages) < 3 * POLL_SECONDS
-            and all(self.scene.answers(name) for name in ("exporter", "pipeline", "dashboard", "prometheus"))
-        )
+        found += ["polls"] * (not polls or not all(polls))
+        found += ["probes"] * (not probes or not all(probes))
+        found += ["age of the overview"] * (not ages or max(ages) > 3 * POLL_SECONDS)
+        return found

@@ -17,15 +17,18 @@ import requests
 import yaml
 
 from ackscope.errors import BrokerError
-from bench.chaos.link import NetworkLink
 from bench.exporting import wait_for
 from lab.cluster import Lab, start_lab
 from lab.demo.prometheus import answers, start_prometheus
 from lab.demo.services import Service, Services
+from lab.network_link import NetworkLink
 from lab.ports import free_ports
 
 CLUSTER, USER = "shop", "observer"
 NODES = 3
+PARTS = ("exporter", "pipeline", "dashboard", "prometheus")
+"""Processes that may be killed and are started again."""
+
 POLL_SECONDS, ROTATE_SECONDS = 5.0, 5.0
 LANDING_BYTES = 48_000_000
 """Size of the file system that landing files are written to."""
@@ -74,7 +77,7 @@ class ChaosScene:
             self.lives[-1].append(time.time())
 
     def start(self, name: str) -> None:
-        """Start a part, as a service manager does; the exporter and the page are waited for."""
+        """Start a part, as a service manager does; wait for Prometheus only."""
         if name == "exporter":
             self.lives.append([time.time()])
             self.services.start_python(name, "ackscope", "exporter", "--config", str(self.folder / "ackscope.yml"))
@@ -136,7 +139,7 @@ def scene(broker: str) -> Iterator[ChaosScene]:
         _write_password(folder, made.password)
         _write_configuration(made)
         services.start_python("workload", "lab.workload", "--amqp", lab.nodes[1].amqp)
-        for name in ("exporter", "pipeline", "dashboard", "prometheus"):
+        for name in PARTS:
             made.start(name)
         for name in ("exporter", "dashboard"):
             wait_for(partial(made.answers, name), name, _START_SECONDS)

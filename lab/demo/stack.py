@@ -26,6 +26,7 @@ from lab.ports import free_ports
 
 CLUSTER = "demo"
 _NOTES = "notes.jsonl"
+_SPARK_SETTINGS = Path(__file__).parent / "spark"
 _FIRST_POLL, _SPARK_START, _PAGE_START, _FAULT = 120.0, 480.0, 120.0, 60.0
 _NICE_DASHBOARD, _NICE_PROMETHEUS, _NICE_SPARK = 3, 10, 5
 """By how much the priority of each is lower than that of the broker and the exporter."""
@@ -214,16 +215,11 @@ def _start_spark(services: Services, landing: Path, rollups: Path) -> Service:
         "pipeline",
         *("ackscope", "pipeline", "stream", "--landing", str(landing), "--rollups", str(rollups)),
         *("--master", "local[1]", "--trigger", "10s", "--analyse-every", "2m"),
-        environ=_interpreting(landing.parent / "spark"),
+        environ=spark_environ(),
         grace=30,
     )
 
 
-def _interpreting(folder: Path) -> dict[str, str]:
-    """Have Spark interpret its queries, unless the user has settings: compiling them takes most of a short demo."""
-    if "SPARK_CONF_DIR" in os.environ:
-        return {}
-    folder.mkdir()
-    lines = ("spark.sql.codegen.wholeStage false", "spark.sql.codegen.factoryMode NO_CODEGEN", "")
-    (folder / "spark-defaults.conf").write_text("\n".join(lines))
-    return {"SPARK_CONF_DIR": str(folder)}
+def spark_environ() -> dict[str, str]:
+    """Return the environment in which Spark interprets its queries; empty if the user has settings of Spark."""
+    return {} if "SPARK_CONF_DIR" in os.environ else {"SPARK_CONF_DIR": str(_SPARK_SETTINGS)}

@@ -7,10 +7,8 @@ from typing import TypeVar
 
 from ackscope.address import parse_amqp
 from lab.cluster import Lab
+from lab.control import ALARM_WATERMARK, USUAL_WATERMARK
 from probes.settings import AmqpServer
-
-_ALARM, _USUAL = "0.00001", "0.6"
-"""Memory watermarks: one that always blocks publishers, and one that small lab nodes never reach."""
 
 T = TypeVar("T")
 
@@ -38,7 +36,8 @@ class LabDisturb:
 
     async def alarm(self, *, on: bool) -> None:
         """Raise or clear the memory alarm on the first node, which blocks publishers on all nodes."""
-        await self._do(lambda: self._lab.ctl(0, "set_vm_memory_high_watermark", _ALARM if on else _USUAL))
+        watermark = ALARM_WATERMARK if on else USUAL_WATERMARK
+        await self._do(lambda: self._lab.ctl(0, "set_vm_memory_high_watermark", watermark))
 
     async def _do(self, act: Callable[[], T]) -> T:
         # The operation completes even if the check has timed out, so the next check finds a complete broker.

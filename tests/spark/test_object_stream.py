@@ -14,21 +14,22 @@ import pytest
 from ackscope.clock import SystemClock
 from ackscope.errors import AckscopeError
 from ackscope.object_path import ObjectPath, ObjectStorageError
+from lab.network_link import LinkState, NetworkLink
 from pipeline import jobs
 from pipeline.stop import Stop
-from tests.buckets import BUCKET, Relay, environment, s3_server, upload
+from tests.buckets import BUCKET, environment, s3_server, upload
 from tests.spark.landing_files import write_random
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.fixture
-def relay(spark, monkeypatch) -> Iterator[Relay]:
-    """A relay to a real S3 server, which all clients use; they give up soon when it is cut."""
+def link(spark, monkeypatch) -> Iterator[NetworkLink]:
+    """A link to a real S3 server, which all clients use; they give up soon when it is cut."""
     monkeypatch.setattr("ackscope.object_path._RETRY_SECONDS", 0.2)
     known = dict(spark.sparkContext.environment)
     with s3_server() as values:
-        found = Relay(("127.0.0.1", int(values["AWS_ENDPOINT_URL"].rpartition(":")[2])))
+        found = NetworkLink(int(values["AWS_ENDPOINT_URL"].rpartition(":")[2]))
         values |= {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{found.port}"}
         with environment(values):
             spark.sparkContext.environment.update(values)
@@ -39,7 +40,7 @@ def relay(spark, monkeypatch) -> Iterator[Relay]:
 
 
 @pytest.fixture
-def bucket(relay) -> ObjectPath:
+def bucket(link) -> ObjectPath:
     """An empty prefix."""
     return ObjectPath(f"s3://{BUCKET}", uuid4().hex)
 
@@ -85,7 +86,7 @@ def status(bucket):
 
 
 @pytest.mark.timeout(2400)
-def test_a_kill_and_a_bucket_that_is_away_change_nothing(bucket, relay, tmp_path, session, fingerprint, caplog):
+def test_a_kill_and_a_bucket_that_is_away_change_nothing(bucket, link, tmp_path, session, fingerprint, caplog):
     """Killed at work, then without its bucket while files land: each hour is that of one `run`; two lines tell it."""
     landing = tmp_path / "landing"
     caplog.set_level("INFO")
@@ -102,11 +103,11 @@ def test_a_kill_and_a_bucket_that_is_away_change_nothing(bucket, relay, tmp_path
     with streaming(bucket, session):
         wait_for(lambda: status(bucket).get("batches"), "the first batch")
         before = status(bucket)["landing_rows"]
-        relay.cut()
+        link.turn(LinkState.CUT)
         with pytest.raises(ObjectStorageError):
             upload(tmp_path / "late", bucket / "landing")
         wait_for(lambda: "stream waits" in caplog.text, "the stream to notice")
-        relay.restore()
+        link.turn(LinkState.OPEN)
         upload(tmp_path / "late", bucket / "landing")
         wait_for(lambda: status(bucket)["landing_rows"] >= before + sum(map(len, late.values())), "the late files")
 

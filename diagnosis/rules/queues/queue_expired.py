@@ -15,7 +15,7 @@ from diagnosis.facts import queue_facts, queue_ref
 from diagnosis.purpose import was_consumed
 from diagnosis.rules.queues._shared.queue import is_private, queue_subject
 from diagnosis.series import span, stretch
-from diagnosis.window import Series, Timestamped
+from diagnosis.window import Series
 
 NAME = "queue-expired"
 
@@ -37,11 +37,10 @@ def expired(view: View, queue: Queue) -> tuple[Series[Queue], Instant] | None:
     """
     if not isinstance(queue.setting("expires"), int) or queue.consumers != 0:
         return None
-    presence = view.presence(queue.key)
-    history = tuple(Timestamped(at, found) for at, found in presence if found is not None)
+    history = view.listings(queue)
     unused = stretch(history, lambda older, newer: older.value.consumers == newer.value.consumers == 0)
     expires = queue.setting("expires") / 1000
-    following = next(at for at, _ in presence if at.since(history[-1].at) > 0)
+    following = next(at for at, _ in view.presence(queue.key) if at.since(history[-1].at) > 0)
     if len(unused) < len(history) and following.since(unused[0].at) + view.thresholds.interval < expires:
         return None
     return unused, following

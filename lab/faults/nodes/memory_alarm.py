@@ -3,6 +3,7 @@
 Source: https://www.rabbitmq.com/docs/memory#threshold
 """
 
+from lab.control import ALARM_WATERMARK
 from lab.faults.fault import Fault, FaultSpec
 from lab.faults.nodes.inside import NODE, fails, node, until
 
@@ -13,7 +14,7 @@ def inject(fault: Fault) -> None:
     """Lower the watermark; restore it at the end."""
     limit = node(fault)["mem_limit"]
     fault.later(lambda: fault.lab.ctl(0, _SET, "absolute", str(limit)))
-    fault.lab.ctl(0, _SET, "0.00001")
+    fault.lab.ctl(0, _SET, ALARM_WATERMARK)
     until(fault, lambda: fails(fault, "alarms"), "the memory alarm")
     fault.announce()
     fault.hold()

@@ -6,9 +6,9 @@ from pika import BasicProperties
 from pika.adapters.blocking_connection import BlockingChannel
 
 from lab.amqp import PERSISTENT
+from lab.control import ALARM_WATERMARK
 from lab.faults.fault import Fault
 
-_TINY = "0.00001"
 _LOOK = 2.0
 _MESSAGES = 200
 """Few small messages, which fit into the socket buffer, so that the client does not block."""
@@ -33,7 +33,7 @@ def raise_memory_alarm(fault: Fault) -> None:
     """Set the memory limit of the first node below its memory use until the fault ends."""
     usual = "0.6" if not fault.lab.broker.asked.startswith("3") else "0.4"
     fault.later(lambda: fault.lab.ctl(0, "set_vm_memory_high_watermark", usual))
-    fault.lab.ctl(0, "set_vm_memory_high_watermark", _TINY)
+    fault.lab.ctl(0, "set_vm_memory_high_watermark", ALARM_WATERMARK)
 
 
 def blocked(fault: Fault, name: str) -> bool:

@@ -22,7 +22,8 @@ from exporter.landing.blocks import row_blocks
 from exporter.landing.settings import LandingSettings
 from exporter.landing.upload import Uploader
 from exporter.landing.writer import LandingWriter
-from tests.buckets import BUCKET, SECRET, Relay, environment, s3_server
+from lab.network_link import LinkState, NetworkLink
+from tests.buckets import BUCKET, SECRET, environment, s3_server
 
 pytestmark = pytest.mark.integration
 
@@ -30,11 +31,11 @@ ROW = ("queues", True, 0.1, 0.0, 3, 0, False, None)
 
 
 @pytest.fixture(scope="module")
-def relay() -> Iterator[Relay]:
-    """A relay in front of an S3 server; the environment names the relay."""
+def link() -> Iterator[NetworkLink]:
+    """A link to an S3 server; the environment names the link."""
     with s3_server() as values:
         parts = urlsplit(values["AWS_ENDPOINT_URL"])
-        found = Relay((parts.hostname, parts.port))
+        found = NetworkLink(parts.port)
         with environment(values | {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{found.port}"}):
             yield found
         found.close()
@@ -48,7 +49,7 @@ def _short_retries(monkeypatch):
 
 
 @pytest.fixture
-def target(relay) -> ObjectPath:
+def target(link) -> ObjectPath:
     """An empty prefix of the bucket."""
     return ObjectPath(f"s3://{BUCKET}", uuid4().hex)
 
@@ -88,20 +89,20 @@ def test_rows_land_in_the_bucket_and_leave_the_spool(target, tmp_path):
     assert (0, 0, 0.0) == (counts.upload_errors, counts.spooled_bytes, counts.upload_lag)
 
 
-def test_a_bucket_that_is_away_loses_nothing_and_comes_back(relay, target, tmp_path, caplog):
+def test_a_bucket_that_is_away_loses_nothing_and_comes_back(link, target, tmp_path, caplog):
     """Files wait, their age is known, and they arrive when the bucket is back, without a restart."""
     caplog.set_level("INFO")
     with _writing(target, tmp_path) as writer:
         _add(writer)
         _until(lambda: writer.counts().uploaded_files == 1)
-        relay.cut()
+        link.turn(LinkState.CUT)
         for number in range(3):
             _add(writer)
             _until(lambda number=number: writer.counts().files == number + 2)
         _until(lambda: writer.counts().upload_errors and writer.counts().upload_lag)
         assert 1 == writer.counts().uploaded_files
         assert writer.counts().spooled_bytes
-        relay.restore()
+        link.turn(LinkState.OPEN)
         _until(lambda: writer.counts().uploaded_files == 4)
         counts = writer.counts()
 
@@ -112,9 +113,9 @@ def test_a_bucket_that_is_away_loses_nothing_and_comes_back(relay, target, tmp_p
     assert SECRET not in caplog.text
 
 
-def test_a_full_spool_drops_the_oldest_rows_and_counts_them(relay, target, tmp_path):
+def test_a_full_spool_drops_the_oldest_rows_and_counts_them(link, target, tmp_path):
     """Never more than the bound waits; what is left arrives."""
-    relay.cut()
+    link.turn(LinkState.CUT)
     try:
         settings = LandingSettings(directory=target, spool=tmp_path)
         writer = LandingWriter(tmp_path, settings, SystemClock())
@@ -127,7 +128,7 @@ def test_a_full_spool_drops_the_oldest_rows_and_counts_them(relay, target, tmp_p
         assert {"poll_samples": 2} == uploader.counts().dropped
         assert uploader.counts().spooled_bytes <= 2 * max(sizes)
     finally:
-        relay.restore()
+        link.turn(LinkState.OPEN)
     _until(uploader.send)
     assert 2 == len(list(target.below()))
 

@@ -52,7 +52,7 @@ def test_a_running_broker_is_checked_and_left_as_it_was(lab_310):
     assert [] == objects(lab_310)
 
 
-def test_a_user_without_permission_is_reported_what_it_needs(lab_310):
+def test_a_user_without_permission_learns_what_it_needs(lab_310):
     """One line and exit code 3: a refusal is no verdict on the broker."""
     lab_310.ctl(0, "add_user", "reader", "secret")
     try:

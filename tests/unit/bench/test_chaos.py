@@ -11,7 +11,7 @@ import pytest
 from bench.chaos.disturbances import disturbances
 from bench.chaos.hour import _order, lines
 from bench.chaos.invariants import backward, parsed, too_fresh, uncounted
-from bench.chaos.link import LinkState, NetworkLink
+from lab.network_link import LinkState, NetworkLink
 
 TEXT = """\
 # TYPE ackscope_confirms_total counter
@@ -36,7 +36,7 @@ def row(intended_at, outcome="acked"):
     }  # fmt: skip
 
 
-def test_an_own_counter_that_decreases_is_found():
+def test_a_counter_of_the_exporter_that_decreases_is_found():
     """A counter of the broker may start again with its node."""
     (found,) = backward(scrape(acked=10), scrape(acked=9))
 
@@ -46,7 +46,7 @@ def test_an_own_counter_that_decreases_is_found():
 
 
 @pytest.mark.parametrize(("age", "found"), [(0.5, 1), (18.0, 1), (19.5, 0), (60.0, 0)])
-def test_a_family_that_is_younger_than_its_source_is_hidden_is_found(age, found):
+def test_a_family_that_was_read_after_its_source_was_hidden_is_found(age, found):
     """The source is hidden for 20 s; clocks may differ by 1 s."""
     assert found == len(too_fresh(scrape(age=age, at=100.0), 80.0))
 
@@ -55,8 +55,8 @@ def test_messages_that_landed_and_are_not_counted_are_found():
     """Not those that may still be on their way to the count, and not those of other outcomes."""
     landed = [*(row(80.0 + number) for number in range(12)), row(99.0), row(81.0, "undecided")]
 
-    assert ["confirm.classic.acked: 10 counted, 12 landed"] == uncounted([scrape(acked=10)], landed)
-    assert [] == uncounted([scrape(acked=12)], landed)
+    assert ["confirm.classic.acked: 10 counted, 12 landed"] == uncounted(scrape(acked=10), landed)
+    assert [] == uncounted(scrape(acked=12), landed)
 
 
 def test_every_kind_comes_before_any_comes_again():

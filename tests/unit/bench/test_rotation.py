@@ -24,7 +24,7 @@ def stretches(slow, brokers, disturbed=None):
 
 
 @given(st.lists(FIGURES, min_size=3, max_size=7), st.tuples(FIGURES, FIGURES, FIGURES))
-def test_neither_slow_stretches_nor_dear_brokers_are_reported_as_ours(slow, brokers):
+def test_neither_slow_stretches_nor_costly_brokers_are_reported_as_ours(slow, brokers):
     """This holds for whole and for incomplete rotations."""
     seen = stretches(slow, brokers)
     reported = at_once.goal(seen)

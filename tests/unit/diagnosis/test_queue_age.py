@@ -192,7 +192,7 @@ def test_what_a_full_queue_refuses_counts_as_published_so_nothing_is_known():
 
 
 @pytest.mark.parametrize(("fields", "reason"), [({"type": "stream"}, "stream"), ({"messages": None}, "no_statistics")])
-def test_what_cannot_be_reported_has_its_reason(fields, reason):
+def test_what_is_inconclusive_has_its_reason(fields, reason):
     """Streams hold what was consumed; a queue without counts is not an empty one."""
     age = age_of(QueueAges(), 0, queue(**fields))
 

@@ -92,7 +92,7 @@ def test_a_star_is_one_word_and_a_hash_any_number(pattern, key, taken):
 
 
 @pytest.mark.parametrize("kind", ["headers", "x-consistent-hash"])
-def test_what_does_not_go_by_the_key_cannot_be_reported(kind):
+def test_routes_that_do_not_go_by_the_key_are_unknown(kind):
     """The route is known only if nothing is bound; with an unknown key, all bound queues may be reached."""
     view = seen(exchanges=(exchange("x", kind), exchange("bare", kind)), bindings=[binding("x", "a")])
 

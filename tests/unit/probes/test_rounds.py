@@ -51,7 +51,7 @@ def test_the_first_round_is_at_once_and_each_has_its_slot():
     assert 1 == len(begun[0])
 
 
-def test_rounds_that_could_not_begin_are_reported_to_the_next():
+def test_the_next_round_knows_how_many_could_not_begin():
     """If a round takes several slots, the skipped rounds are counted."""
     begun = []
 

@@ -47,7 +47,7 @@ from diagnosis.rules.publishers._shared.publishers import (
     listed,
 )
 from diagnosis.rules.queues._shared.queue import is_private
-from diagnosis.series import count, span
+from diagnosis.series import count, delta, span
 from diagnosis.thresholds.publishers import PublisherThresholds
 
 SUBSCRIPTION_TYPES = ("fanout", "topic", "headers")
@@ -328,9 +328,8 @@ def _fed_until_gone(view: View, lossy: LossyExchange) -> Iterator[str]:
     for queue in view.gone_queues():
         if queue.vhost != lossy.exchange.vhost or is_private(queue):
             continue
-        seen = [(at, each) for at, each in view.presence(queue.key) if each is not None]
-        fed = (seen[-1][1].stats.publish or 0) > (seen[0][1].stats.publish or 0)
-        if fed and abs(began.since(seen[-1][0])) <= _SAME_TIME:
+        readings = view.listings(queue)
+        if delta(readings, "publish") > 0 and abs(began.since(readings[-1].at)) <= _SAME_TIME:
             yield queue.name
 
 

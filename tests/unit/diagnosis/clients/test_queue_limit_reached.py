@@ -107,7 +107,7 @@ def test_a_client_that_closes_its_connection_at_the_error_is_named():
     assert ["billing"] == named(verdict)
 
 
-def test_connections_too_brief_to_be_listed_are_reported_of():
+def test_connections_too_brief_to_be_listed_are_reported():
     """Nobody knows which client they are."""
     finding = of_limit(look(film(lambda t: declaring(t, listed=False), until=40)))
 

@@ -63,7 +63,7 @@ def test_what_is_no_zombie(change):
     assert [] == [each for result in results for each in urgent(result) if each[0] == "zombie-connection"]
 
 
-def test_the_consumer_of_another_connection_makes_no_zombie():
+def test_a_connection_is_not_accused_of_the_consumer_of_another_one():
     """A shovel that was deleted left its connection; the queue was consumed by a client that still has its channel."""
     other = "10.0.0.9:7 -> 10.0.0.1:5672"
 

@@ -22,7 +22,7 @@ def test_nodes_that_answer_by_their_own_address_are_named():
     assert ["rabbit@one"] == one(RULE, verdict).facts["reached_nodes"]
 
 
-def test_a_load_balancer_that_does_not_answer_is_reported_by_the_nodes_that_do():
+def test_a_load_balancer_that_does_not_answer_is_recognised_by_the_nodes_that_do():
     """Without them it may be the broker."""
     refused = shaken(tcp=step(failures=3, reason="connection refused"))
 

@@ -123,7 +123,7 @@ def test_a_slow_loop_stays_information():
     assert "info" == of_feature(look(film(lambda t: starving(t, every=8.0), until=120))).severity
 
 
-def test_connections_too_brief_to_be_listed_are_reported_of():
+def test_connections_too_brief_to_be_listed_are_reported():
     """Their number is known."""
     finding = of_feature(look(film(lambda t: refused(t, listed=False), until=60)))
 

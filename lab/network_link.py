@@ -1,4 +1,4 @@
-"""A TCP link to the broker that can be slow, silent or cut."""
+"""A TCP link to a server on loopback that can be slow, silent or cut."""
 
 import enum
 import socket
