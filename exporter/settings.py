@@ -102,7 +102,7 @@ class ClusterSettings(Settings):
             if isinstance(value, ManagementSettings):
                 check_access(value)
             elif value is not None:
-                value.node_servers()
+                value.servers()
                 _certificates(value.ca_file)
         except AckscopeError as error:
             raise ValueError(str(error).removeprefix("management.").removeprefix("amqp.")) from None

@@ -46,7 +46,7 @@ async def measure(targets: Sequence[ProbeTarget], source: int, sink: int) -> Non
     lag, run_id = LoopLag(loop.time(), span=_SPAN, period=CALM_PERIOD), secrets.token_hex(8)
     streams = []
     for target in targets:
-        for node, server in {"": target.amqp.server(), **target.amqp.node_servers()}.items():
+        for node, server in target.servers.items():
             context = StreamContext(
                 cluster=target.cluster,
                 server=server,

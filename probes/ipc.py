@@ -1,18 +1,20 @@
 """The line protocol between the exporter and the probe process. Both sides use this encoder and decoder.
 
-To the child (its stdin), one line:
-`{"targets": [{"cluster", "amqp": {"url", "nodes", "ca_file", "verify", "stream_port"}, "probes": {...}}]}`.
+To the child (its stdin), one line: `{"targets": [{"cluster", "servers": {node: server}, "probes": {...}}]}`, where a
+server is `{"url", "ca_file", "verify", "stream_port", "password_file"}` and that of the cluster has the node "".
 From the child (its stdout), lines: `{"kind": "messages" | "bursts" | "steps" | "outcomes", "cluster", "rows": [...]}`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import orjson
-from pydantic import SecretStr, ValidationError
+from pydantic import ValidationError
 
-from ackscope.errors import DataError
+from ackscope.address import parse_amqp
+from ackscope.errors import AckscopeError, DataError
 from ackscope.records import (
     AckBurst,
     Batching,
@@ -25,7 +27,7 @@ from ackscope.records import (
     Quantiles,
     StepRecord,
 )
-from probes.settings import AmqpSettings, ProbesSettings, full_url
+from probes.settings import AmqpServer, ProbesSettings, full_url
 
 _QUANTILES = (
     "confirm",
@@ -55,28 +57,21 @@ class RecordBatch:
 
 @dataclass(frozen=True, slots=True)
 class ProbeTarget:
-    """A cluster that the probes measure."""
+    """A cluster that the probes measure.
+
+    Attributes:
+        servers: where to connect, as `AmqpSettings.servers` returns it.
+    """
 
     cluster: str
-    amqp: AmqpSettings
+    servers: Mapping[str, AmqpServer]
     probes: ProbesSettings
 
     def to_json(self) -> dict[str, Any]:
-        """Convert the target for the child, with its credentials resolved into the address.
-
-        Raises:
-            ConfigError: the password file cannot be read.
-        """
-        server = self.amqp.server()
+        """Convert the target for the child. Passwords are in the addresses; their file goes along, as it may change."""
         return {
             "cluster": self.cluster,
-            "amqp": {
-                "url": full_url(server.address),
-                "nodes": {name: full_url(node.address) for name, node in self.amqp.node_servers().items()},
-                "ca_file": None if server.ca_file is None else str(server.ca_file),
-                "verify": server.verify,
-                "stream_port": server.stream_port,
-            },
+            "servers": {node: _server_document(server) for node, server in self.servers.items()},
             "probes": self.probes.model_dump(mode="json"),
         }
 
@@ -88,19 +83,37 @@ class ProbeTarget:
             DataError: unexpected format; the message contains no value, which might be a password.
         """
         try:
-            amqp = dict(document["amqp"])
-            amqp["url"] = SecretStr(amqp["url"])
-            amqp["nodes"] = {name: SecretStr(url) for name, url in dict(amqp.get("nodes", {})).items()}
             return cls(
                 str(document["cluster"]),
-                AmqpSettings.model_validate(amqp),
+                {node: _server(server) for node, server in dict(document["servers"]).items()},
                 ProbesSettings.model_validate(document["probes"]),
             )
         except ValidationError as error:
             places = ", ".join(".".join(str(word) for word in item["loc"]) for item in error.errors())
             raise DataError(f"probe target: invalid at {places}") from None
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AckscopeError, AttributeError, KeyError, TypeError, ValueError) as error:
             raise DataError(f"probe target: unexpected format ({type(error).__name__})") from None
+
+
+def _server_document(server: AmqpServer) -> dict[str, Any]:
+    return {
+        "url": full_url(server.address),
+        "ca_file": None if server.ca_file is None else str(server.ca_file),
+        "verify": server.verify,
+        "stream_port": server.stream_port,
+        "password_file": None if server.password_file is None else str(server.password_file),
+    }
+
+
+def _server(document: Mapping[str, Any]) -> AmqpServer:
+    ca_file, password_file = document["ca_file"], document["password_file"]
+    return AmqpServer(
+        parse_amqp(document["url"]),
+        None if ca_file is None else Path(ca_file),
+        bool(document["verify"]),
+        stream_port=document["stream_port"],
+        password_file=None if password_file is None else Path(password_file),
+    )
 
 
 def encode_targets(targets: Sequence[ProbeTarget]) -> bytes:

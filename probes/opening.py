@@ -49,7 +49,7 @@ class Opening:
         properties = start.server_properties or {}
         self.product = f"{_text(properties.get('product', 'unknown'))} {_text(properties.get('version', ''))}".strip()
         properties = {**client_properties(self._name), "capabilities": {"authentication_failure_close": True}}
-        response = f"\0{address.username}\0{address.password}"
+        response = f"\0{address.username}\0{self._server.password()}"
         self._send(
             spec.Connection.StartOk(client_properties=properties, mechanism="PLAIN", response=response, locale=_LOCALE)
         )

@@ -24,7 +24,7 @@ def parameters(server: AmqpServer, name: str, timeout: float) -> Any:
         host=address.host,
         port=address.port,
         virtual_host=address.vhost,
-        credentials=pika.PlainCredentials(address.username, address.password),
+        credentials=pika.PlainCredentials(address.username, server.password()),
         heartbeat=HEARTBEAT,
         socket_timeout=timeout,
         stack_timeout=timeout,

@@ -1,6 +1,7 @@
 """Settings of the probes: what they send, how fast, and to which broker."""
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -10,7 +11,7 @@ from pydantic import Field, SecretStr, create_model, field_validator
 
 from ackscope.address import Address, parse_amqp
 from ackscope.cli import nearest
-from ackscope.errors import UsageError
+from ackscope.errors import ConfigError, UsageError
 from ackscope.settings import Settings, secret
 from probes.catalogue import PROBES
 from probes.catalogue.probe import Probe
@@ -28,6 +29,7 @@ class AmqpServer:
     Attributes:
         tls_name: the name in its certificate, if it differs from the host (behind a relay).
         stream_port: port of the stream protocol; None: 5552, or 5551 with TLS.
+        password_file: file whose first line is the password; it may change at any time.
     """
 
     address: Address
@@ -35,6 +37,13 @@ class AmqpServer:
     verify: bool = True
     tls_name: str | None = None
     stream_port: int | None = None
+    password_file: Path | None = None
+
+    def password(self) -> str:
+        """The password for a login now: as the file has it, or that of the address while the file has none."""
+        with suppress(ConfigError):
+            return secret(None, self.password_file, "amqp.password_file") or self.address.password
+        return self.address.password
 
     @property
     def streams(self) -> "AmqpServer":
@@ -88,14 +97,14 @@ class AmqpSettings(Settings):
                 raise ValueError(str(error)) from None
         return value
 
-    def node_servers(self) -> dict[str, AmqpServer]:
-        """The address of each node with its credentials resolved, by the name of the node.
+    def servers(self) -> dict[str, AmqpServer]:
+        """Every address with its credentials resolved: that of the cluster under "", others by the name of the node.
 
         Raises:
             ConfigError: the password file cannot be read.
         """
         main = self.server()
-        return {name: replace(main, address=_filled(url, main.address)) for name, url in self.nodes.items()}
+        return {"": main, **{name: _of_node(url, main) for name, url in self.nodes.items()}}
 
     def server(self) -> AmqpServer:
         """The broker with its credentials resolved.
@@ -113,18 +122,21 @@ class AmqpSettings(Settings):
             password=base.password if password is None else password,
             vhost=base.vhost,
         )
-        return AmqpServer(address, self.ca_file, self.verify, stream_port=self.stream_port)
+        return AmqpServer(
+            address, self.ca_file, self.verify, stream_port=self.stream_port, password_file=self.password_file
+        )
 
 
-def _filled(url: SecretStr, main: Address) -> Address:
-    text = url.get_secret_value()
+def _of_node(url: SecretStr, cluster: AmqpServer) -> AmqpServer:
+    text, main = url.get_secret_value(), cluster.address
     own, parts = parse_amqp(text), urlsplit(text)
-    return replace(
+    address = replace(
         own,
         username=main.username if parts.username is None else own.username,
         password=main.password if parts.password is None else own.password,
         vhost=own.vhost if parts.path.strip("/") else main.vhost,
     )
+    return replace(cluster, address=address, password_file=cluster.password_file if parts.password is None else None)
 
 
 def full_url(address: Address) -> str:

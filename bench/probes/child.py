@@ -54,7 +54,7 @@ class ProbeProcess:
         self, amqp: str, probes: ProbesSettings, before: tuple[str, ...] = (), stream_port: int | None = None
     ) -> None:
         target = AmqpSettings(url=SecretStr(amqp), stream_port=stream_port)
-        self._document = encode_targets([ProbeTarget(CLUSTER, target, probes)])
+        self._document = encode_targets([ProbeTarget(CLUSTER, target.servers(), probes)])
         self._before = before
         self.messages: list[MessageRecord] = []
         self.bursts: list[AckBurst] = []

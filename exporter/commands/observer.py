@@ -150,7 +150,7 @@ def observe_by_settings(
     if amqp is None:
         yield look
         return
-    document = encode_targets([ProbeTarget(cluster, amqp, _PROBES)])
+    document = encode_targets([ProbeTarget(cluster, amqp.servers(), _PROBES)])
     process = ProbeSupervisor(document, SupervisorHooks(on_batch=look.take, on_start=lambda: None), clock)
     process.start()
     try:

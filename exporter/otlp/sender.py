@@ -3,11 +3,12 @@
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from ackscope import __version__
 from ackscope.clock import Clock, Instant
-from ackscope.errors import MissingPart
+from ackscope.errors import ConfigError, MissingPart
 from ackscope.log import get_logger
 from exporter.otlp.settings import OtlpSettings
 
@@ -62,6 +63,7 @@ class OtlpSender:
         self._began = clock.now().wall
         self._stats, self._problem = OtlpStats(), False
         self._exporter: MetricExporter | None = None
+        self._made_with: tuple[OtlpSettings, dict[str, str]] | None = None
         self._wake, self._ending = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="otlp", daemon=True)
 
@@ -82,8 +84,8 @@ class OtlpSender:
             self._thread.join(2.0)
 
     def apply(self, settings: OtlpSettings) -> None:
-        """Use other settings from now on; the token is read again."""
-        self._settings, self._exporter = settings, None
+        """Use other settings from now on."""
+        self._settings = settings
         self._wake.set()
 
     def send(self) -> bool:
@@ -94,7 +96,7 @@ class OtlpSender:
         from exporter.otlp.convert import convert  # noqa: PLC0415  see above
 
         settings = self._settings
-        exporter = self._exporter = self._exporter or _exporter(settings)
+        exporter = self._current_exporter(settings)
         now = self._clock.now()
         data = convert(self._page(), self._attributes(settings.attributes), self._began, now.wall)
         accepted = exporter.export(data, timeout_millis=_SECONDS * 1000) is MetricExportResult.SUCCESS
@@ -110,6 +112,15 @@ class OtlpSender:
             else:
                 log.warning("OTLP endpoint does not accept metrics", endpoint=settings.endpoint)
         return accepted
+
+    def _current_exporter(self, settings: OtlpSettings) -> "MetricExporter":
+        headers = {} if self._made_with is None else self._made_with[1]
+        # A token file that is being replaced is read at the next export.
+        with suppress(ConfigError):
+            headers = settings.all_headers()
+        if self._exporter is None or (settings, headers) != self._made_with:
+            self._exporter, self._made_with = _exporter(settings, headers), (settings, headers)
+        return self._exporter
 
     def _attributes(self, more: Mapping[str, str]) -> dict[str, str]:
         return {
@@ -132,14 +143,14 @@ class OtlpSender:
                 self._stats = self._stats._replace(failures=self._stats.failures + 1)
 
 
-def _exporter(settings: OtlpSettings) -> "MetricExporter":
+def _exporter(settings: OtlpSettings, headers: Mapping[str, str]) -> "MetricExporter":
     from opentelemetry.exporter.otlp.proto.http import Compression  # noqa: PLC0415  an extra
     from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter  # noqa: PLC0415  an extra
 
     return OTLPMetricExporter(
         endpoint=settings.endpoint,
         certificate_file=None if settings.ca_file is None else str(settings.ca_file),
-        headers=settings.all_headers(),
+        headers=dict(headers),
         timeout=_SECONDS,
         compression=Compression.Gzip,
         max_export_batch_size=_PER_REQUEST,

@@ -16,7 +16,7 @@ class OtlpSettings(Settings):
         endpoint: address of the collector for metrics, such as `http://collector:4318/v1/metrics`.
         interval: how often the metrics are sent.
         headers: further headers of every request, treated as secrets.
-        token_file: file whose first line is a bearer token; it is read at startup and reload.
+        token_file: file whose first line is a bearer token; it is read at each export.
         ca_file: CA certificates to trust instead of the system's.
         attributes: further resource attributes, such as `deployment.environment.name`.
     """

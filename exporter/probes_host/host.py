@@ -86,5 +86,5 @@ def targets_document(settings: ExporterSettings) -> bytes | None:
     Raises:
         ConfigError: a password file cannot be read.
     """
-    targets = [ProbeTarget(name, amqp, settings.probes) for name, amqp in amqp_targets(settings).items()]
+    targets = [ProbeTarget(name, amqp.servers(), settings.probes) for name, amqp in amqp_targets(settings).items()]
     return encode_targets(targets) if targets and settings.probes.enabled else None

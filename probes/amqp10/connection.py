@@ -70,7 +70,7 @@ class Amqp10Connection(TimedConnection):
         self._raw = proton.Connection()
         self._raw.collect(self._collector)
         self._raw.container, self._raw.hostname = name, f"vhost:{address.vhost}"
-        self._raw.user, self._raw.password = address.username, address.password
+        self._raw.user, self._raw.password = address.username, server.password()
         # 4.0 does not report the container id.
         self._raw.properties = {"product": "ackscope", "version": __version__, "connection_name": name}
         self._transport = proton.Transport()

@@ -176,7 +176,7 @@ class StreamProtocolConnection(TimedConnection):
         offered = (await self.ask("the question for ways to log in", schema.SaslHandshake)).mechanisms
         if _PLAIN not in offered:
             raise Refused(f"{self.where}: the broker offers no login with a password (only {', '.join(offered)})")
-        secret = f"\0{address.username}\0{address.password}".encode()
+        secret = f"\0{address.username}\0{self._server.password()}".encode()
         await self.ask("logging in", schema.SaslAuthenticate, _PLAIN, secret)
         tune = await self.answer(self._tuned, "to logging in")
         self.frame_max = min(tune.frame_max or _FRAME_MAX, _FRAME_MAX)

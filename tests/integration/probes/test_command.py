@@ -200,7 +200,7 @@ def target(cluster, url):
         "confirm": {"rate": 50, "streams": ["classic", "quorum"]},
         "delivery": {"rate": 50},
     }
-    return ProbeTarget(cluster, AmqpSettings(url=url), ProbesSettings.model_validate(settings))
+    return ProbeTarget(cluster, AmqpSettings(url=url).servers(), ProbesSettings.model_validate(settings))
 
 
 def states(batches):
@@ -279,7 +279,7 @@ def test_killed_children_leave_no_more_than_one_that_runs_and_a_sweep_takes_it(l
     prefix, url, node = "ackscope.probe.killed", lab_43.nodes[0].amqp, lab_43.nodes[0].name
     amqp = AmqpSettings(url=url, nodes={node: url.replace("guest:guest@", "")})
     settings = ProbesSettings.model_validate({"prefix": prefix, "handshake": {"interval": 0.5}})
-    line = encode_targets([ProbeTarget("killed", amqp, settings)])
+    line = encode_targets([ProbeTarget("killed", amqp.servers(), settings)])
     seen = []
     for _ in range(2):
         process = child(line)

@@ -85,10 +85,10 @@ def test_a_node_has_its_own_address_and_what_it_does_not_say_from_the_cluster():
         nodes={"rabbit@a": "amqp://a:5673", "rabbit@b": "amqps://other:secret@b/else"},
         verify=False,
     )
-    servers = settings.node_servers()
+    servers = settings.servers()
     first, second = servers["rabbit@a"].address, servers["rabbit@b"].address
 
-    assert ["rabbit@a", "rabbit@b"] == list(servers)
+    assert ["", "rabbit@a", "rabbit@b"] == list(servers)
     assert ("a", 5673, "probe", "word", "probes") == (
         first.host,
         first.port,
@@ -130,4 +130,4 @@ def test_nodes_can_come_from_the_environment(tmp_path):
 
     settings = load(AmqpSettings, file, {"ACKSCOPE_NODES": "{rabbit@a: 'amqp://a'}"})
 
-    assert ["rabbit@a"] == list(settings.node_servers())
+    assert ["", "rabbit@a"] == list(settings.servers())

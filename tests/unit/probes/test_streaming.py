@@ -117,15 +117,15 @@ def test_without_the_library_the_message_names_the_extra(monkeypatch):
 def test_the_port_has_a_default_that_depends_on_tls(url, port, expected):
     """It is on the host of the AMQP address, and the child process gets it."""
     settings = AmqpSettings(url=url, stream_port=port)
-    target = ProbeTarget.from_json(ProbeTarget("shop", settings, ProbesSettings()).to_json())
+    target = ProbeTarget.from_json(ProbeTarget("shop", settings.servers(), ProbesSettings()).to_json())
 
     assert ("h", expected) == (settings.server().streams.address.host, settings.server().streams.address.port)
-    assert expected == target.amqp.server().streams.address.port
+    assert expected == target.servers[""].streams.address.port
 
 
 def test_the_port_of_streams_holds_for_every_node():
     """Nodes differ in their address only."""
-    (node,) = AmqpSettings(url="amqp://h", nodes={"rabbit@a": "amqp://a"}, stream_port=9).node_servers().values()
+    node = AmqpSettings(url="amqp://h", nodes={"rabbit@a": "amqp://a"}, stream_port=9).servers()["rabbit@a"]
 
     assert ("a", 9) == (node.streams.address.host, node.streams.address.port)
 

@@ -125,7 +125,7 @@ def test_a_line_of_another_shape_is_refused(document):
 
 def target(**amqp):
     """A target with these AMQP settings."""
-    return ProbeTarget("shop", AmqpSettings(**amqp), ProbesSettings(prefix="my.probes"))
+    return ProbeTarget("shop", AmqpSettings(**amqp).servers(), ProbesSettings(prefix="my.probes"))
 
 
 def test_a_target_arrives_with_its_credentials_resolved():
@@ -133,7 +133,7 @@ def test_a_target_arrives_with_its_credentials_resolved():
     sent = target(url="amqp://host:5673/v%2Fhost", username="us/er", password="p@ss:w/rd%")
 
     (received,) = decode_targets(encode_targets([sent]))
-    address = received.amqp.server().address
+    address = received.servers[""].address
 
     assert ("us/er", "p@ss:w/rd%", "host", 5673, "v/host") == (
         address.username,
@@ -150,7 +150,7 @@ def test_nodes_arrive_with_their_credentials_resolved():
     sent = target(url="amqp://lb/v", username="u", password="p@ss", nodes={"rabbit@a": "amqp://a:1"})
 
     (received,) = decode_targets(encode_targets([sent]))
-    address = received.amqp.node_servers()["rabbit@a"].address
+    address = received.servers["rabbit@a"].address
 
     assert ("u", "p@ss", "a", 1, "v") == (
         address.username,
@@ -162,16 +162,18 @@ def test_nodes_arrive_with_their_credentials_resolved():
 
 
 def test_the_document_has_the_agreed_shape():
-    """Cluster, amqp with url, nodes, ca_file, verify and stream_port, and the settings of the probes."""
+    """Cluster, every server with what it takes to connect, and the settings of the probes."""
     document = target(url="amqps://u:p@[::1]", ca_file="/ca.pem", verify=False).to_json()
 
     assert document["cluster"] == "shop"
-    assert document["amqp"] == {
-        "url": "amqps://u:p@[::1]:5671/%2F",
-        "nodes": {},
-        "ca_file": "/ca.pem",
-        "verify": False,
-        "stream_port": None,
+    assert document["servers"] == {
+        "": {
+            "url": "amqps://u:p@[::1]:5671/%2F",
+            "ca_file": "/ca.pem",
+            "verify": False,
+            "stream_port": None,
+            "password_file": None,
+        }
     }
     assert document["probes"]["prefix"] == "my.probes"
 
@@ -201,3 +203,22 @@ def test_bad_targets_are_refused_without_their_secrets(line):
 def test_settings_do_not_print_the_password():
     """The password is not in a log line of the whole settings."""
     assert "hunter2" not in repr(target(url="amqp://u:hunter2@h", password="hunter2"))
+
+
+def test_a_new_password_in_the_file_is_used_without_a_new_process(tmp_path):
+    """The file is read at each login; while it holds nothing, the password of the start is used."""
+    file = tmp_path / "password"
+    file.write_text("first\n")
+    sent = target(
+        url="amqp://u@lb/v", password_file=file, nodes={"rabbit@a": "amqp://a", "rabbit@b": "amqp://me:own@b"}
+    )
+    (received,) = decode_targets(encode_targets([sent]))
+
+    def passwords():
+        return {node: server.password() for node, server in received.servers.items()}
+
+    assert {"": "first", "rabbit@a": "first", "rabbit@b": "own"} == passwords()
+    file.write_text("second\n")
+    assert {"": "second", "rabbit@a": "second", "rabbit@b": "own"} == passwords()
+    file.unlink()
+    assert {"": "first", "rabbit@a": "first", "rabbit@b": "own"} == passwords()

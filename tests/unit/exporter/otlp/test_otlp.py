@@ -130,6 +130,21 @@ def test_every_kind_of_metric_arrives_with_its_value(tmp_path):
     assert ("Bearer hush", "a") == tuple(collector.headers[0][name] for name in ("Authorization", "X-Tenant"))
 
 
+def test_a_new_token_in_the_file_is_sent_without_a_reload(tmp_path):
+    """Tokens of service accounts are replaced every hour. While the file is away, the last one is sent."""
+    token = tmp_path / "token"
+    with collecting() as (collector, endpoint):
+        token.write_text("first\n")
+        it = sender(endpoint, token_file=token)
+        it.send()
+        token.write_text("second\n")
+        it.send()
+        token.unlink()
+        it.send()
+
+    assert ["Bearer first", "Bearer second", "Bearer second"] == [it["Authorization"] for it in collector.headers]
+
+
 def test_a_counter_is_a_cumulative_sum():
     """From the start of the process."""
     with collecting() as (collector, endpoint):
