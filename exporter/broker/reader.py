@@ -5,7 +5,7 @@ import time
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-from ackscope.clock import Clock
+from ackscope.clock import Clock, Instant
 from ackscope.errors import BrokerError
 from ackscope.failures import FailurePhrase
 from ackscope.snapshot import Node, Overview
@@ -103,6 +103,8 @@ class BrokerReader:
         self._version: Version | None = None
         self._overview: Overview | None = None
         self._nodes: tuple[str, ...] = ()
+        self._nodes_at: Instant | None = None
+        self._nodes_failure: BrokerError | None = None
         self._sessions = AmqpSessions()
         self._timeout = settings.timeout
         # Family -> node that did not answer -> when it is retried (monotonic clock).
@@ -150,7 +152,10 @@ class BrokerReader:
         client = self._clients[family]
         if plugin is not None:
             require_nodes(client, paths[0], self._node_records)
-            if not any(plugin in (node.plugins or ()) for node in self._node_records):
+            if not self._has_plugin(plugin):
+                if self._nodes_failure is not None:
+                    # What is enabled now is unknown.
+                    raise self._nodes_failure.with_traceback(None)
                 return {}
         match mode:
             case FetchMode.SINGLE:
@@ -165,6 +170,9 @@ class BrokerReader:
                 return self._fetch_per_node(family, client, paths[0])
             case FetchMode.PER_CONNECTION:
                 return fetch_per_connection(client, paths[0], self._sessions.due(self._version))
+
+    def _has_plugin(self, plugin: str) -> bool:
+        return any(plugin in (node.plugins or ()) for node in self._node_records)
 
     def _scrape(self) -> MetricsScrape | None:
         """Read the Prometheus endpoints; None if the management API has all figures."""
@@ -207,6 +215,7 @@ class BrokerReader:
                 self._version = version_of(value.rabbitmq_version) or self._version
             if family == "nodes":
                 self._nodes, self._node_records = tuple(node.name for node in value if node.running), value
+                self._nodes_at, self._nodes_failure = self._clock.now(), None
             if family == "connections":
                 self._sessions.listed(value, self._clock.now())
             if family == "sessions":
@@ -214,6 +223,8 @@ class BrokerReader:
         except BrokerError as error:
             if family == "connections":
                 self._sessions.not_listed(error)
+            if family == "nodes":
+                self._nodes_failure = error
             raise
         finally:
             if family == "overview":
@@ -225,8 +236,14 @@ class BrokerReader:
             if family == METRICS:
                 self._metrics_attempted.set()
         done = self._clock.now()
-        at = self._sessions.known_at(done) if family == "sessions" else done
-        return FamilyReading(value=value, gaps=dict(gaps), at=at, seconds=done.since(began))
+        return FamilyReading(value=value, gaps=dict(gaps), at=self._known_at(family, done), seconds=done.since(began))
+
+    def _known_at(self, family: str, done: Instant) -> Instant:
+        """Return the time of a reading; if nothing had to be requested, that of the list which says so."""
+        plugin = POLLED[family].plugin
+        if plugin is not None and self._nodes_at is not None and not self._has_plugin(plugin):
+            return self._nodes_at
+        return self._sessions.known_at(done) if family == "sessions" else done
 
     def queue_hints(self, redelivering: Collection[QueueKey] = ()) -> QueueHints:
         """Return the hints about queues from the latest overview, with the given redelivering queues."""

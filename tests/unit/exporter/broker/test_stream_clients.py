@@ -2,12 +2,14 @@
 
 import pytest
 
+from ackscope.errors import BrokerError
 from ackscope.snapshot import Part
 from ackscope.streams import StreamClients
 from exporter.broker.endpoints.connections import decode_connections
 from exporter.broker.endpoints.consumers import decode_consumers
 from exporter.broker.endpoints.streams import decode_streams
 from exporter.broker.families import FAMILIES
+from exporter.broker.reader import BrokerReader
 from exporter.broker.settings import ManagementSettings
 from exporter.broker.snapshot_builder import read_once
 from exporter.broker.stream_clients import with_streams
@@ -146,3 +148,26 @@ def test_without_the_plugin_nothing_is_requested(plugins, known):
 
     assert known is (snapshot.streams.value != StreamClients())
     assert (907 if known else None) == snapshot.consumers.value[0].offset_lag
+
+
+def test_without_a_request_a_reading_is_as_old_as_the_nodes():
+    """While the broker is unreachable nothing is known anew: not from the list of nodes, and not from the plugin."""
+    routes = {
+        "/api/overview": json({"rabbitmq_version": "4.3.6"}),
+        "/api/nodes": json([{"name": "rabbit@a", "running": True, "enabled_plugins": []}]),
+    }
+    clock = SetClock()
+    with serve(routes) as server:
+        reader = BrokerReader(ManagementSettings(url=server.url), clock)
+        reader.read("overview")
+        known_at = reader.read("nodes").at
+        clock.mono += 30
+        streams = reader.read("streams")
+        server.routes["/api/nodes"] = json({}, 500)
+        with pytest.raises(BrokerError):
+            reader.read("nodes")
+        with pytest.raises(BrokerError):
+            reader.read("streams")
+        reader.close()
+
+    assert (StreamClients(), known_at) == (streams.value, streams.at)
