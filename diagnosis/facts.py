@@ -8,13 +8,14 @@ from diagnosis.view import ConsumerPath
 
 
 def client_name(connection: Connection | None, default: str | None = None) -> str | None:
-    """Return the name of an application: its client name, else its library, else its connection's name.
+    """Return the name of an application: its client name, else `user@host`, else its connection's name.
 
-    Returns `default` if the connection is not known.
+    Returns `default` if the connection is not known. The library is no name: every application in its language has it.
     """
     if connection is None:
         return default
-    return connection.client_name or connection.client_product or connection.name
+    origin = f"{connection.user}@{connection.peer_host}" if connection.user and connection.peer_host else None
+    return connection.client_name or origin or connection.name
 
 
 def peer(link: ConsumerPath) -> str:

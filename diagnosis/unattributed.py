@@ -89,7 +89,7 @@ def names(found: Iterable[Connection]) -> list[str]:
 def _facts(connection: Connection) -> dict[str, Fact]:
     peer = f"{connection.peer_host}:{connection.peer_port}" if connection.peer_host and connection.peer_port else ""
     return {
-        "client": connection.client_name or connection.client_product,
+        "client": connection.client_name,
         "user": connection.user,
         "peer": peer,
         "connection": connection.name,

@@ -3,6 +3,7 @@
 import pandas as pd
 
 from ackscope.protocols import AMQP10, STREAM, native_protocol
+from dashboard.frames.client_names import client_names
 
 CONSUMER_COLUMNS = (
     "vhost",
@@ -22,7 +23,7 @@ CONSUMER_COLUMNS = (
     "offset_lag",
 )
 CHANNEL_COLUMNS = ("name", "consumer_count", "messages_unacked")
-CONNECTION_COLUMNS = ("name", "client_name", "client_product", "peer_host", "protocol")
+CONNECTION_COLUMNS = ("name", "client_name", "user", "peer_host", "protocol")
 
 UNLIMITED, AUTOMATIC = "no limit", "automatic ack"
 
@@ -41,7 +42,12 @@ def consumer_rows(consumers: pd.DataFrame, channels: pd.DataFrame, connections: 
     """
     joined = consumers.merge(
         channels.add_prefix("channel."), how="left", left_on="channel_name", right_on="channel.name"
-    ).merge(connections.add_prefix("connection."), how="left", left_on="connection_name", right_on="connection.name")
+    ).merge(
+        connections.assign(client=client_names(connections)).add_prefix("connection."),
+        how="left",
+        left_on="connection_name",
+        right_on="connection.name",
+    )
 
     def number(name: str) -> pd.Series:
         values: pd.Series = pd.to_numeric(joined[name], errors="coerce")
@@ -61,7 +67,7 @@ def consumer_rows(consumers: pd.DataFrame, channels: pd.DataFrame, connections: 
             "vhost": joined["vhost"],
             "queue": joined["queue"],
             "tag": joined["tag"],
-            "client": _first(joined, "connection.client_name", "connection.client_product", "connection_name"),
+            "client": _first(joined, "connection.client", "connection_name"),
             "host": _first(joined, "peer_host", "connection.peer_host"),
             "user": _first(joined, "user"),
             "node": _first(joined, "node"),

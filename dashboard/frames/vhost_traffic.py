@@ -11,8 +11,10 @@ from typing import Any
 
 import pandas as pd
 
+from dashboard.frames.client_names import client_names
+
 CHANNEL_COLUMNS = ("name", "vhost", "connection_name", "lately.publish", "lately.deliver_get", "lately.ack")
-CONNECTION_COLUMNS = ("name", "client_name", "client_product", "peer_host")
+CONNECTION_COLUMNS = ("name", "client_name", "user", "peer_host")
 EXCHANGE_COLUMNS = ("vhost", "name", "type", "stats.publish_in", "lately.publish_in")
 STREAM_PUBLISHER_COLUMNS = ("vhost", "queue", "connection_name", "published", "confirmed", "errored")
 
@@ -116,11 +118,8 @@ def stream_writers(publishers: pd.DataFrame, connections: pd.DataFrame) -> pd.Da
 
     Columns: `vhost`, `queue`, `client`, `unconfirmed` (messages; NaN if unknown), `errored`.
     """
-    named = {row["name"]: row for row in connections.to_dict("records")}
-    clients = [
-        str((row := named.get(name, {})).get("client_name") or row.get("client_product") or name)
-        for name in publishers["connection_name"]
-    ]
+    named = dict(zip(connections["name"], client_names(connections), strict=True))
+    clients = [str(named.get(name, name)) for name in publishers["connection_name"]]
     published, confirmed, errored = (
         pd.to_numeric(publishers[name], errors="coerce") for name in ("published", "confirmed", "errored")
     )
@@ -138,16 +137,16 @@ def stream_writers(publishers: pd.DataFrame, connections: pd.DataFrame) -> pd.Da
 def traffic(vhost: str, channels: pd.DataFrame, connections: pd.DataFrame, exchanges: pd.DataFrame) -> VhostTraffic:
     """The traffic of a virtual host, from lists with the columns above."""
     mine = channels[channels["vhost"] == vhost]
-    named = {row["name"]: row for row in connections.to_dict("records")}
+    hosts = dict(zip(connections["name"], connections["peer_host"], strict=True))
+    named = dict(zip(connections["name"], client_names(connections), strict=True))
     groups: dict[str, list[tuple[float, str, str]]] = {}
     unknown = 0
     for connection, published in mine[["connection_name", "lately.publish"]].to_numpy():
         rate = _number(published)
         unknown += rate is None
         if rate is not None and rate >= _LEAST:
-            row = named.get(connection, {})
-            host = str(row.get("peer_host") or "")
-            who = row.get("client_name") or row.get("client_product") or host or connection or "unknown client"
+            host = str(hosts.get(connection) or "")
+            who = named.get(connection) or connection or "unknown client"
             groups.setdefault(str(who), []).append((rate, str(connection), host))
     clients = [
         PublishingClient(

@@ -393,7 +393,7 @@ READS = consumer_rows.consumer_rows(
     pd.DataFrame(
         [
             ("k1", "billing", None, "h", "stream"),
-            ("k2", None, "RabbitMQ Stream", "h", "stream"),
+            ("k2", None, "shop", "h", "stream"),
             ("k3", "meter-7", None, "h", "MQTT 3-1-1"),
         ],
         columns=list(consumer_rows.CONNECTION_COLUMNS),
@@ -405,7 +405,7 @@ def test_consumers_of_other_protocols_have_their_names_and_no_false_risk() -> No
     """A reader of a stream acknowledges nothing and has no prefetch: neither is a risk."""
     found = {row["client"]: row for row in READS.to_dict("records")}
 
-    assert {"billing": "stream", "RabbitMQ Stream": "stream", "meter-7": "MQTT"} == {
+    assert {"billing": "stream", "shop@h": "stream", "meter-7": "MQTT"} == {
         client: row["protocol"] for client, row in found.items()
     }
     assert ("", "", 907, 2) == tuple(found["billing"][name] for name in ("hazard", "acks", "lag", "credit"))

@@ -116,8 +116,7 @@ def _holders(here: list[Connection]) -> list[tuple[_Holder, int]]:
 
 
 def _by_name(each: Connection) -> _Holder:
-    name = each.client_name or each.client_product
-    return _Holder(name, None if name else each.user, each.peer_host)
+    return _Holder(each.client_name, None if each.client_name else each.user, each.peer_host)
 
 
 def _holder_facts(holder: _Holder, count: int) -> dict[str, Fact]:
