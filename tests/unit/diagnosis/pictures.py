@@ -118,7 +118,7 @@ def _acked(t):
 def stuck(t, *, prefetch=10, ready=None, idle=True, of=None, on=None, through=None):
     """Return a film of a consumer that hangs from second 60 on, while 5 messages per second are published."""
     acked, late = _acked(t), t > WORKED
-    held = prefetch if late else 2
+    held = prefetch if late else min(2, prefetch)
     waiting = (int(5 * (t - WORKED)) if late else 0) if ready is None else ready
     counters = stats(publish=acked + held + waiting, deliver=acked + held, ack=acked, deliver_get=acked + held)
     mine = stats(deliver=acked + held, ack=acked, deliver_get=acked + held)

@@ -1,8 +1,11 @@
 import pytest
 
 from ackscope.snapshot import Overview, Part
+from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.consumers.results import ever, found, only, urgent
 from tests.unit.diagnosis.pictures import ALARM, WALL, WORKED, channel, consumer, film, look, queue, stats, stuck, text
+
+ONCE = Thresholds.as_if_lasting()
 
 
 def test_a_slow_consumer_is_not_stuck():
@@ -48,6 +51,18 @@ def test_a_long_job_with_prefetch_1_has_a_minute_and_is_never_critical():
     assert "warning" == finding.severity
     assert finding.facts["one_at_a_time"]
     assert "one long job looks the same" in text(finding).cause
+
+
+def test_one_look_at_a_long_job_says_what_it_saw():
+    """With a backlog that grows it is information, which says that a long job looks the same; with none, nothing."""
+
+    def once(ready):
+        return look(film(lambda t: stuck(t, prefetch=1, idle=False, ready=ready), 97, 7.0, 90.0), thresholds=ONCE)
+
+    grows, idle = once(None), once(0)
+
+    assert ([("stuck-consumer", "info", "orders")], []) == (found(grows), found(idle))
+    assert "A long job" in text(only(grows)).summary
 
 
 def test_a_long_job_while_no_message_is_ready_is_no_finding():

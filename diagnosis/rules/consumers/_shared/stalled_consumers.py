@@ -204,10 +204,11 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
     held_seconds = max(seen, _idle_for(view, idle))
     if full and never_acked:
         held_seconds = max(held_seconds, _full_for(view, stalled, links))
-    early = held_seconds < need
-    if early and (held_seconds < limits.early or (need > quick and not _never_acked(queue))):
+    early, grew = held_seconds < need, ready - (stalled[0].value.messages_ready or 0)
+    # Weaker evidence is reported early only if nothing contradicts it: a backlog grows, and no pace is known.
+    certain = need == quick or _never_acked(queue) or (full and not usual and ready > 0 and (published > 0 or grew > 0))
+    if early and (held_seconds < limits.early or not certain):
         return None
-    grew = ready - (stalled[0].value.messages_ready or 0)
     return Stall(
         queue=queue,
         early=early,
