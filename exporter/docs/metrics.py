@@ -43,6 +43,8 @@ in the code: `.venv/bin/python -m exporter.docs.metrics > docs/metrics.md`.
 - A line below a table says why a small single-node broker cannot make a metric appear or change. All others are tested
   to appear, and to change if they can, by `tests/integration/exporter/test_metrics_move.py`.
 - Metrics from polls show the last successful poll; `ackscope_poll_age_seconds` is its age.
+- Counters of a cluster, a virtual host, an exchange or a queue are the broker's sums over its nodes. When one node of
+  several restarts, they fall by its share. `rate()` takes that for a restart from zero and shows a spike.
 - `node` of a probe metric is the node that the probe was configured to measure, or else the node of its queue or its
   leader. It is empty if unknown, and if the probe also runs node by node and this stream may reach any node.
 - `stream` identifies a stream of a probe. Streams of the confirm probe named after a queue type (`classic`, `quorum`,
