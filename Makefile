@@ -59,7 +59,7 @@ bench-dashboard: setup-test ## the page at 10,000 queues: first look, reruns, tw
 bench-fuzz: setup-test ## damaged input of every kind, 200 cases of each; for hours: python -m bench.fuzz.broker --minutes 60
 	@.venv/bin/python -m bench.fuzz
 
-bench-chaos: setup ## everything around the exporter breaks at random for ten minutes; an hour: python -m bench.chaos.hour; as root
+bench-chaos: setup-test ## everything around the exporter breaks at random for ten minutes; an hour: python -m bench.chaos.hour; as root
 	@.venv/bin/python -m bench.chaos
 
 docs: setup-test ## the documentation as a site, in build/site

@@ -1,6 +1,7 @@
-"""A TCP link to a server on loopback that can be slow, silent or cut."""
+"""A TCP link to a server on loopback that can be slow, lossy, silent or cut."""
 
 import enum
+import random
 import socket
 import threading
 import time
@@ -12,6 +13,7 @@ class LinkState(enum.Enum):
 
     OPEN = "open"
     SLOW = "slow"
+    LOSSY = "lossy"
     SILENT = "silent"
     CUT = "cut"
 
@@ -19,14 +21,21 @@ class LinkState(enum.Enum):
 SLOW_SECONDS = 0.3
 """Delay of each piece of data while the link is slow."""
 
+_LOST = 0.2
+"""Share of the pieces of data that are lost while the link is lossy, and of those that are sent again."""
+
+_RESENT_AFTER = 0.2
+"""Seconds until lost data is sent again, doubled each time; Linux has the same least value."""
+
+_LONGEST_DELAY = 3.0
 _LOOK = 0.05
 
 
 class NetworkLink:
     """Relays connections from a free port on loopback to a target.
 
-    While it is silent, connections stay open and carry nothing, as after a firewall dropped their state. While it is
-    cut, connections end and new ones are refused.
+    While it is lossy, some data arrives later, as TCP sends it again. While it is silent, connections stay open and
+    carry nothing, as after a firewall dropped their state. While it is cut, connections end and new ones are refused.
     """
 
     def __init__(self, port: int) -> None:
@@ -76,11 +85,19 @@ class NetworkLink:
                 for source, sink in ((client, server), (server, client)):
                     threading.Thread(target=self._carry, args=(source, sink), daemon=True).start()
 
+    def _delay(self) -> float:
+        """Return the seconds by which a piece of data arrives later."""
+        if self._state is LinkState.LOSSY:
+            delay = 0.0
+            while random.random() < _LOST and delay < _LONGEST_DELAY:  # noqa: S311  guards nothing
+                delay += delay or _RESENT_AFTER
+            return delay
+        return SLOW_SECONDS if self._state is LinkState.SLOW else 0.0
+
     def _carry(self, source: socket.socket, sink: socket.socket) -> None:
         with suppress(OSError):
             while data := source.recv(65_536):
-                if self._state is LinkState.SLOW:
-                    time.sleep(SLOW_SECONDS)
+                time.sleep(self._delay())
                 while self._state is LinkState.SILENT and not self._ended:
                     time.sleep(_LOOK)
                 sink.sendall(data)

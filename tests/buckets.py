@@ -1,50 +1,14 @@
-"""A real S3 server on loopback, for a `with` block: moto, which has conditional puts."""
+"""The S3 server of the lab as this process and its children use it."""
 
 import os
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
-import requests
-
 from ackscope import object_path
+from lab.s3_server import BUCKET, SECRET, s3_server
 
-BUCKET = "history"
-SECRET = "s3cr3t-of-the-test"
-
-
-@contextmanager
-def s3_server(port: int = 0) -> Iterator[dict[str, str]]:
-    """Start the server with one bucket; yield the environment of its clients."""
-    port = port or free_port()
-    url = f"http://127.0.0.1:{port}"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and process.poll() is None:
-            with suppress(requests.RequestException):
-                if requests.put(f"{url}/{BUCKET}", timeout=10).ok:
-                    break
-            time.sleep(0.1)
-        else:
-            raise RuntimeError("moto did not start; install it: pip install 'moto[server]'")
-        yield {
-            "AWS_ENDPOINT_URL": url,
-            "AWS_ACCESS_KEY_ID": "key",
-            "AWS_SECRET_ACCESS_KEY": SECRET,
-            "AWS_REGION": "us-east-1",
-        }
-    finally:
-        process.kill()
-        process.wait()
+__all__ = ["BUCKET", "SECRET", "environment", "s3_server", "upload"]
 
 
 @contextmanager
@@ -63,13 +27,6 @@ def environment(values: dict[str, str]) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def upload(folder: Path, target) -> None:

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 
-from bench.chaos.scene import LANDING_BYTES, NODES, PARTS, ChaosScene
+from bench.chaos.scene import NODES, PARTS, SPOOL_BYTES, ChaosScene
 from bench.exporting import probe_pid
 from lab.control import ALARM_WATERMARK, USUAL_WATERMARK
 from lab.network_link import LinkState
@@ -24,7 +24,7 @@ class Disturbance:
 
     Attributes:
         hold: starts it, and ends it when the block ends.
-        hides: what the exporter cannot read meanwhile: "management", "amqp".
+        hides: what the exporter cannot reach meanwhile: "management", "amqp", "bucket".
     """
 
     name: str
@@ -66,6 +66,18 @@ def _frozen(scene: ChaosScene, index: int) -> Iterator[None]:
 
 
 @contextmanager
+def _parted(scene: ChaosScene, index: int) -> Iterator[None]:
+    """A node refuses the others, and they it: with another cookie for each, they cannot connect."""
+    part = "[begin erlang:set_cookie(N, parted), erlang:disconnect_node(N) end || N <- nodes()]."
+    join = "[erlang:set_cookie(N, erlang:get_cookie()) || N <- rabbit_nodes:list_members()]."
+    scene.lab.ctl(index, "eval", part)
+    try:
+        yield
+    finally:
+        scene.lab.ctl(index, "eval", join)
+
+
+@contextmanager
 def _memory_alarm(scene: ChaosScene, _: random.Random) -> Iterator[None]:
     scene.lab.ctl(0, "set_vm_memory_high_watermark", ALARM_WATERMARK)
     try:
@@ -76,7 +88,7 @@ def _memory_alarm(scene: ChaosScene, _: random.Random) -> Iterator[None]:
 
 @contextmanager
 def _link(name: str, state: LinkState, scene: ChaosScene, _: random.Random) -> Iterator[None]:
-    link = scene.management if name == "management" else scene.amqp
+    link = scene.links[name]
     link.turn(state)
     try:
         yield
@@ -86,9 +98,9 @@ def _link(name: str, state: LinkState, scene: ChaosScene, _: random.Random) -> I
 
 @contextmanager
 def _disk_full(scene: ChaosScene, _: random.Random) -> Iterator[None]:
-    filler = scene.landing / "filler"
+    filler = scene.spool / "filler"
     with filler.open("wb") as file, suppress(OSError):
-        for _number in range(LANDING_BYTES // 65_536 + 1):
+        for _number in range(SPOOL_BYTES // 65_536 + 1):
             file.write(bytes(65_536))
     try:
         yield
@@ -143,10 +155,11 @@ def disturbances() -> tuple[Disturbance, ...]:
         Disturbance(
             f"{name} link {state.value}",
             partial(_link, name, state),
-            frozenset() if state is LinkState.SLOW else frozenset({name}),
+            frozenset({name}) if state in (LinkState.SILENT, LinkState.CUT) else frozenset(),
         )
-        for name in ("management", "amqp")
-        for state in (LinkState.SLOW, LinkState.SILENT, LinkState.CUT)
+        for name in ("management", "amqp", "bucket")
+        for state in LinkState
+        if state is not LinkState.OPEN
     ]
     parts = [Disturbance(f"{name} killed", partial(_killed_part, name)) for name in PARTS]
     return (
@@ -156,6 +169,8 @@ def disturbances() -> tuple[Disturbance, ...]:
         Disturbance("node stopped", _restarted_application),
         Disturbance("node frozen", lambda scene, dice: _frozen(scene, _another(dice))),
         Disturbance("polled node frozen", lambda scene, _: _frozen(scene, 0), _BOTH),
+        Disturbance("node parted", lambda scene, dice: _parted(scene, _another(dice))),
+        Disturbance("polled node parted", lambda scene, _: _parted(scene, 0)),
         Disturbance("memory alarm", _memory_alarm),
         *links,
         *parts,

@@ -10,7 +10,7 @@ from typing import Any, Self
 import requests
 from prometheus_client.parser import text_string_to_metric_families
 
-from bench.chaos.scene import CLUSTER, PARTS, POLL_SECONDS, ChaosScene
+from bench.chaos.scene import CLUSTER, PARTS, POLL_SECONDS, ROTATE_SECONDS, ChaosScene
 
 Labels = tuple[tuple[str, str], ...]
 Key = tuple[str, Labels]
@@ -23,6 +23,7 @@ _CLOCK_ERROR = 1.0
 _REPORT_SECONDS = 5.0
 """Longest time from the confirm of a message to its count in /metrics."""
 
+_UPLOAD_LAG = "ackscope_landing_upload_lag_seconds"
 _OWN = (
     "ackscope_confirm",
     "ackscope_connection_block",
@@ -224,7 +225,7 @@ class Watch:
         self.violations.append(Violation(invariant, at, during, detail))
 
     def faulty(self, since: float = 0.0) -> list[str]:
-        """Return what does not work by a scrape after `since` (seconds since 1970): polls, probes, parts."""
+        """Return what does not work by a scrape after `since` (seconds since 1970): parts, polls, probes, uploads."""
         found = [name for name in PARTS if not self.scene.answers(name)]
         scrape = self.latest.get(len(self.scene.lives) - 1)
         if scrape is None or scrape.at < since or time.time() - scrape.at > 3 * _EVERY:
@@ -235,4 +236,7 @@ class Watch:
         found += ["polls"] * (not polls or not all(polls))
         found += ["probes"] * (not probes or not all(probes))
         found += ["age of the overview"] * (not ages or max(ages) > 3 * POLL_SECONDS)
+        lag, waiting = (scrape.value(name) for name in (_UPLOAD_LAG, "ackscope_delivery_waiting_findings"))
+        found += ["uploads"] * (not lag or max(lag) > 3 * ROTATE_SECONDS)
+        found += ["deliveries"] * (not waiting or max(waiting) > 0)
         return found

@@ -1,4 +1,7 @@
-"""A cluster of three nodes with a small shop on it, and everything of ackscope around it, each part restartable."""
+"""A cluster of three nodes with a small shop on it, and everything of ackscope around it, each part restartable.
+
+Landing files go to a bucket, through a spool on a small file system.
+"""
 
 import os
 import secrets
@@ -19,19 +22,22 @@ import yaml
 from ackscope.errors import BrokerError
 from bench.exporting import wait_for
 from lab.cluster import Lab, start_lab
+from lab.demo.alertmanager import start_alertmanager
 from lab.demo.prometheus import answers, start_prometheus
 from lab.demo.services import Service, Services
 from lab.network_link import NetworkLink
 from lab.ports import free_ports
+from lab.s3_server import BUCKET, s3_server
 
 CLUSTER, USER = "shop", "observer"
 NODES = 3
-PARTS = ("exporter", "pipeline", "dashboard", "prometheus")
+PARTS = ("exporter", "pipeline", "dashboard", "prometheus", "alertmanager")
 """Processes that may be killed and are started again."""
 
 POLL_SECONDS, ROTATE_SECONDS = 5.0, 5.0
-LANDING_BYTES = 48_000_000
-"""Size of the file system that landing files are written to."""
+LANDING = f"s3://{BUCKET}/landing"
+SPOOL_BYTES = 48_000_000
+"""Size of the file system that landing files are written to before they are uploaded."""
 
 _START_SECONDS = 120.0
 
@@ -41,26 +47,33 @@ class ChaosScene:
     """What runs.
 
     Attributes:
-        management, amqp: links to the first node.
-        exporter, page, prometheus: host and port.
+        links: name -> link: `management` and `amqp` to the first node, `bucket` to the S3 server.
+        storage: environment of clients of the S3 server itself.
+        exporter, page, prometheus, alertmanager: host and port.
         lives: time of each start of the exporter, and of its end once it ended, seconds since 1970.
     """
 
     lab: Lab
     services: Services
     folder: Path
-    management: NetworkLink
-    amqp: NetworkLink
+    links: dict[str, NetworkLink]
+    storage: dict[str, str]
     exporter: str
     page: str
     prometheus: str
+    alertmanager: str
     password: str
     lives: list[list[float]] = field(default_factory=list)
 
     @property
-    def landing(self) -> Path:
+    def spool(self) -> Path:
         """A small file system of its own, so that it can be full."""
-        return self.folder / "landing"
+        return self.folder / "spool"
+
+    @property
+    def linked_storage(self) -> dict[str, str]:
+        """Environment of clients of the S3 server through its link."""
+        return {**self.storage, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.links['bucket'].port}"}
 
     def service(self, name: str) -> Service:
         """Return a running part."""
@@ -77,14 +90,21 @@ class ChaosScene:
             self.lives[-1].append(time.time())
 
     def start(self, name: str) -> None:
-        """Start a part, as a service manager does; wait for Prometheus only."""
+        """Start a part, as a service manager does; wait for Prometheus and Alertmanager only."""
         if name == "exporter":
             self.lives.append([time.time()])
-            self.services.start_python(name, "ackscope", "exporter", "--config", str(self.folder / "ackscope.yml"))
+            configuration = str(self.folder / "ackscope.yml")
+            self.services.start_python(
+                name, "ackscope", "exporter", "--config", configuration, environ=self.linked_storage
+            )
         elif name == "pipeline":
-            folders = ("--landing", str(self.landing), "--rollups", str(self.folder / "rollups"))
+            folders = ("--landing", LANDING, "--rollups", str(self.folder / "rollups"))
             words = ("ackscope", "pipeline", "stream", *folders, "--master", "local[1]", "--trigger", "10s")
-            self.services.start_python(name, *words, nice=5)
+            self.services.start_python(name, *words, environ=self.linked_storage, nice=5)
+        elif name == "alertmanager":
+            # Nobody listens to what it sends.
+            nowhere = f"http://127.0.0.1:{free_ports(1)[0]}"
+            start_alertmanager(self.services, self.folder / name, listen=self.alertmanager, webhook=nowhere)
         elif name == "dashboard":
             where = ("--exporter", f"http://{self.exporter}", "--rollups", str(self.folder / "rollups"))
             self.services.start_python(name, "ackscope", "dashboard", *where, "--listen", self.page, nice=3)
@@ -101,6 +121,7 @@ class ChaosScene:
             "exporter": (f"http://{self.exporter}/-/ready", None),
             "dashboard": (f"http://{self.page}/_stcore/health", "ok"),
             "prometheus": (f"http://{self.prometheus}/-/ready", None),
+            "alertmanager": (f"http://{self.alertmanager}/-/ready", None),
         }
         return name not in urls or answers(*urls[name])
 
@@ -121,17 +142,28 @@ def scene(broker: str) -> Iterator[ChaosScene]:
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ackscope-chaos-")))
-        stack.enter_context(_small_disk(folder / "landing"))
+        stack.enter_context(_small_disk(folder / "spool"))
+        storage = stack.enter_context(s3_server())
         lab = stack.enter_context(start_lab(broker, NODES))
         node = lab.nodes[0]
-        management, amqp = (NetworkLink(urlsplit(url).port or 0) for url in (node.management, node.amqp))
-        stack.callback(management.close)
-        stack.callback(amqp.close)
+        targets = {"management": node.management, "amqp": node.amqp, "bucket": storage["AWS_ENDPOINT_URL"]}
+        links = {name: NetworkLink(urlsplit(url).port or 0) for name, url in targets.items()}
+        for link in links.values():
+            stack.callback(link.close)
         services = Services(folder)
         stack.callback(services.stop)
-        exporter, page, prometheus = (f"127.0.0.1:{port}" for port in free_ports(3))
+        exporter, page, prometheus, alertmanager = (f"127.0.0.1:{port}" for port in free_ports(4))
         made = ChaosScene(
-            lab, services, folder, management, amqp, exporter, page, prometheus, secrets.token_urlsafe(12)
+            lab=lab,
+            services=services,
+            folder=folder,
+            links=links,
+            storage=storage,
+            exporter=exporter,
+            page=page,
+            prometheus=prometheus,
+            alertmanager=alertmanager,
+            password=secrets.token_urlsafe(12),
         )
         _put(lab, f"users/{USER}", {"password": made.password, "tags": "administrator"})
         everything = {"configure": ".*", "write": ".*", "read": ".*"}
@@ -150,7 +182,7 @@ def scene(broker: str) -> Iterator[ChaosScene]:
 def _small_disk(folder: Path) -> Iterator[None]:
     folder.mkdir()
     done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={LANDING_BYTES}", "ackscope-chaos", str(folder)],
+        ["mount", "-t", "tmpfs", "-o", f"size={SPOOL_BYTES}", "ackscope-chaos", str(folder)],
         capture_output=True,
         text=True,
         check=False,
@@ -180,15 +212,20 @@ def _write_configuration(made: ChaosScene) -> None:
         "listen": made.exporter,
         "clusters": {
             CLUSTER: {
-                "management": {"url": f"http://127.0.0.1:{made.management.port}", **login},
-                "amqp": {"url": f"amqp://127.0.0.1:{made.amqp.port}", **login},
+                "management": {"url": f"http://127.0.0.1:{made.links['management'].port}", **login},
+                "amqp": {"url": f"amqp://127.0.0.1:{made.links['amqp'].port}", **login},
             }
         },
         "poll": {"interval": f"{POLL_SECONDS:g}s", "budget": 0.2},
         "landing": {
-            "directory": str(made.landing),
+            "directory": LANDING,
+            "spool": str(made.spool / "files"),
+            "spool_bytes": SPOOL_BYTES // 2,
             "rotate": f"{ROTATE_SECONDS:g}s",
-            "max_bytes": LANDING_BYTES // 2,
+        },
+        "delivery": {
+            "directory": str(made.folder / "delivery"),
+            "receivers": {"pager": {"alertmanager": {"url": f"http://{made.alertmanager}", "refresh": "5s"}}},
         },
     }
     (made.folder / "ackscope.yml").write_text(yaml.safe_dump(document))

@@ -3,6 +3,7 @@
 import random
 import socket
 import threading
+import time
 from contextlib import closing
 from itertools import islice
 
@@ -102,6 +103,23 @@ def test_a_silent_link_carries_nothing_until_it_is_open(echoed):
 
     link.turn(LinkState.OPEN)
     client.settimeout(5)
+
+    assert b"two" == client.recv(100)
+
+
+def test_a_lossy_link_carries_everything_in_order_and_some_of_it_later(echoed, monkeypatch):
+    """Each piece is lost twice here: it is sent again after 0.2 s, and once more after 0.2 s."""
+    link, client = echoed
+    dice = iter([0.0, 0.0, 1.0] + [1.0] * 20)
+    monkeypatch.setattr("lab.network_link.random.random", lambda: next(dice))
+    link.turn(LinkState.LOSSY)
+    began = time.monotonic()
+    client.sendall(b"one")
+
+    assert b"one" == client.recv(100)
+    assert time.monotonic() - began >= 0.4
+
+    client.sendall(b"two")
 
     assert b"two" == client.recv(100)
 

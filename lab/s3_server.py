@@ -1,0 +1,50 @@
+"""A real S3 server on loopback: moto, which has conditional puts. It keeps everything in memory."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import requests
+
+from ackscope.errors import MissingPart
+from lab.ports import free_ports
+
+BUCKET = "history"
+SECRET = "s3cr3t-of-the-test"  # noqa: S105  of a server on loopback that takes any
+_START_SECONDS = 60.0
+
+
+@contextmanager
+def s3_server(port: int = 0) -> Iterator[dict[str, str]]:
+    """Start the server with one bucket; yield the environment of its clients.
+
+    Raises:
+        MissingPart: it did not start.
+    """
+    port = port or free_ports(1)[0]
+    url = f"http://127.0.0.1:{port}"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        deadline = time.monotonic() + _START_SECONDS
+        while time.monotonic() < deadline and process.poll() is None:
+            with suppress(requests.RequestException):
+                if requests.put(f"{url}/{BUCKET}", timeout=10).ok:
+                    break
+            time.sleep(0.1)
+        else:
+            raise MissingPart("moto did not start: run make setup-test, or pip install 'moto[server]'")
+        yield {
+            "AWS_ENDPOINT_URL": url,
+            "AWS_ACCESS_KEY_ID": "key",
+            "AWS_SECRET_ACCESS_KEY": SECRET,
+            "AWS_REGION": "us-east-1",
+        }
+    finally:
+        process.kill()
+        process.wait()
