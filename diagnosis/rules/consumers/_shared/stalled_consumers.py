@@ -4,8 +4,7 @@ Used by stuck-consumer and sac-stuck. Similar cases are left out: a slow consume
 follows its own rate and the size of its batches), a requeue loop redelivers, a connection blocked by an alarm cannot
 acknowledge, an open transaction delays acknowledgements, and a standby of a single active consumer has nothing to
 acknowledge. `standstill` has the law; here it is applied to whole queues, to some consumers, and to readers of streams.
-`consumer_capacity` is not used: it is constant for quorum queues, and for classic queues it distinguishes slow from
-fast consumers, not stuck from slow ones.
+`consumer_capacity` is not used: it is constant for quorum queues, and does not tell stuck from slow for classic ones.
 """
 
 from collections.abc import Iterator
@@ -204,9 +203,9 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
     held_seconds = max(seen, _idle_for(view, idle))
     if full and never_acked:
         held_seconds = max(held_seconds, _full_for(view, stalled, links))
-    early, grew = held_seconds < need, ready - (stalled[0].value.messages_ready or 0)
+    early, growing = held_seconds < need, published > 0 or ready > (stalled[0].value.messages_ready or 0)
     # Weaker evidence is reported early only if nothing contradicts it: a backlog grows, and no pace is known.
-    certain = need == quick or _never_acked(queue) or (full and not usual and ready > 0 and (published > 0 or grew > 0))
+    certain = need == quick or _never_acked(queue) or (full and not usual and ready > 0 and growing)
     if early and (held_seconds < limits.early or not certain):
         return None
     return Stall(
@@ -220,7 +219,7 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
         consumers=len(links),
         standbys=sum(link.consumer.active is False for link in view.links(queue)),
         whole_queue=True,
-        growing=(ready > 0 or not full) and (published > 0 or grew > 0),
+        growing=(ready > 0 or not full) and growing,
         published=published,
         seen_seconds=seen,
         held_seconds=held_seconds,
