@@ -67,6 +67,7 @@ class Overview:
         node: the node that responded.
         disk_reads, disk_writes: messages of classic queues since the broker started.
         rates: messages per second as computed by the broker, by the API's name of the counter.
+        clock_offset: seconds by which the broker's clock is ahead of ours; 0 within 2 s.
     """
 
     cluster_name: str | None = None
@@ -88,6 +89,7 @@ class Overview:
     stats: MessageStats = field(default_factory=MessageStats)
     churn: Mapping[str, int] = field(default_factory=dict)
     rates: Mapping[str, float] = field(default_factory=dict)
+    clock_offset: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +100,7 @@ class Node:
         rabbitmq_version: version of this node; nodes may differ during an upgrade.
         memory_strategy: how it measures `mem_used`: rss, allocated, legacy.
         gc_num, gc_bytes_reclaimed, context_switches: counters of its Erlang VM since it started.
-        io_*: counters since it started, 3.x only. `*_avg_time` is seconds per operation; multiplied by the count, it is
-            the total time. Quorum queues and streams are not included.
+        io_*: counters since it started, 3.x only, without quorum queues and streams; `*_avg_time`: s per operation.
         churn: connections, channels and queues opened and closed at this node since it started, by the API's names.
         links: connections to the other running nodes.
         backlog: deleted objects that its statistics have not removed yet (`metrics_gc_queue_length`), total.
@@ -448,8 +449,7 @@ class Snapshot:
 
     Attributes:
         prometheus: how the Prometheus endpoints of the nodes were read; empty if they are not.
-        hidden_queues: number of queues that the overview counts but the list omits, because the user has no permission
-            on their virtual hosts; None if unknown.
+        hidden_queues: queues that the overview counts and the list omits, for lack of permissions; None if unknown.
     """
 
     cluster: str

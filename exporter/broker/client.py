@@ -10,6 +10,7 @@ import requests
 import urllib3
 
 from ackscope.errors import BadAnswer, Unreachable
+from exporter.broker.clock_offset import ClockOffset
 from exporter.broker.cost_model import AdaptiveTimeout, RttEstimator
 from exporter.broker.credentials import Credentials, credentials_from
 from exporter.broker.http_errors import map_status_error, map_transport_error, not_json_error
@@ -42,6 +43,7 @@ class ManagementClient:
         credentials: shared with other clients of the same settings; by default its own.
         rtt: round-trip estimate, shared with the same clients; by default its own.
         connections: connection pool, shared with the same clients; by default its own.
+        clock_offset: learns from every response, shared with the same clients; by default its own.
 
     Raises:
         UsageError: invalid address.
@@ -60,6 +62,7 @@ class ManagementClient:
         credentials: Credentials | None = None,
         rtt: RttEstimator | None = None,
         connections: DeadlineAdapter | None = None,
+        clock_offset: ClockOffset | None = None,
     ) -> None:
         self.address = settings.address(what)
         self.received = 0
@@ -68,6 +71,7 @@ class ManagementClient:
         self._timeout = settings.timeout
         self._adaptive_timeout = AdaptiveTimeout(settings.timeout)
         self._rtt = RttEstimator() if rtt is None else rtt
+        self._clock_offset = ClockOffset() if clock_offset is None else clock_offset
         self._credentials = credentials_from(settings, what) if credentials is None else credentials
         self._user = None if settings.bearer else self.address.username
         self._session = open_session(settings, what, connections)
@@ -195,6 +199,7 @@ class ManagementClient:
     def _send(
         self, path: str, params: Mapping[str, str | int] | None, authorization: str, timeout: float
     ) -> _RawResponse:
+        sent = time.time()
         with self._session.get(
             self._base + path,
             params=params,
@@ -203,6 +208,7 @@ class ManagementClient:
             allow_redirects=False,
             stream=True,
         ) as response:
+            self._clock_offset.record(response.headers, sent, time.time())
             # The buffer grows in place: joining chunks at the end would briefly need twice the memory.
             body = bytearray()
             for chunk in response.iter_content(65536):

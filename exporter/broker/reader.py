@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ackscope.clock import Clock, Instant
@@ -11,6 +12,7 @@ from ackscope.failures import FailurePhrase
 from ackscope.snapshot import Node, Overview
 from exporter.broker.amqp_sessions import AmqpSessions
 from exporter.broker.client import ManagementClient
+from exporter.broker.clock_offset import ClockOffset
 from exporter.broker.cost_model import RttEstimator
 from exporter.broker.credentials import Credentials, credentials_from
 from exporter.broker.endpoints.queues import QueueKey
@@ -96,7 +98,8 @@ class BrokerReader:
         # Shared, so that all connections use the same token.
         shared = credentials_from(settings, what) if credentials is None else credentials
         rtt, connections = RttEstimator(), connection_pool(len(FAMILIES))
-        self._clients = {name: ManagementClient(settings, what, shared, rtt, connections) for name in FAMILIES}
+        self._clock_offset = offset = ClockOffset()
+        self._clients = {name: ManagementClient(settings, what, shared, rtt, connections, offset) for name in FAMILIES}
         self.queues = QueueReader(self._clients["queues"], clock)
         self._health = HealthPoller()
         self.check_max_age = 0.0
@@ -210,8 +213,9 @@ class BrokerReader:
         began = self._clock.now()
         try:
             value, gaps = POLLED[family].decode(self.payload(family), self._version)
+            value = self._clock_offset.in_our_time(family, value)
             if isinstance(value, Overview):
-                self._overview = value
+                self._overview = value = replace(value, clock_offset=self._clock_offset.seconds)
                 self._version = version_of(value.rabbitmq_version) or self._version
             if family == "nodes":
                 self._nodes, self._node_records = tuple(node.name for node in value if node.running), value

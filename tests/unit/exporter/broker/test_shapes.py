@@ -1,5 +1,7 @@
 """Every recorded set, 3 versions x 8 states of a broker, is decoded without loss."""
 
+from dataclasses import replace
+
 import pytest
 
 from ackscope.clock import SystemClock
@@ -87,7 +89,11 @@ def test_every_set_is_read_over_http(version, shape):
         read = {family: reader.read(family).value for family in answered}
         reader.close()
 
-    assert {family: decoded(version, shape, family)[0] for family in answered} == read
+    expected = {family: decoded(version, shape, family)[0] for family in answered}
+    # Both are on this machine.
+    expected["overview"] = replace(expected["overview"], clock_offset=0.0)
+
+    assert expected == read
 
 
 def test_no_recording_contains_secrets_or_paths():
