@@ -39,6 +39,8 @@ class NodeThresholds(Settings):
     hung_for: Seconds = 8.0
     listener_for: Seconds = 8.0
     starts_for: Seconds = 60.0
+    clock_skew: Seconds = 5.0
+    clock_skew_large: Seconds = 300.0
 
     @classmethod
     def as_if_lasting(cls) -> Self:

@@ -72,6 +72,15 @@ _TOTALS: tuple[MetricReader[Overview], ...] = (
         lambda it: it.consumers,
     ),
     MetricReader(
+        gauge(
+            "ackscope_cluster_clock_offset_seconds",
+            "How far the clock of the node that answers is ahead of ours; 0 within 2 s.",
+            f"{_API} header Date",
+            "cluster",
+        ),
+        lambda it: it.clock_offset,
+    ),
+    MetricReader(
         gauge("ackscope_cluster_exchanges", "Exchanges.", f"{_API} object_totals.exchanges", "cluster"),
         lambda it: it.exchanges,
     ),
