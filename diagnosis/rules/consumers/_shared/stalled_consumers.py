@@ -11,7 +11,7 @@ fast consumers, not stuck from slow ones.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby, pairwise
+from itertools import groupby
 
 from ackscope.snapshot import Channel, Connection, Queue
 from diagnosis.contract import ConsumerPath, View
@@ -31,7 +31,7 @@ from diagnosis.rules.consumers._shared.standstill import (
     held,
     idle_since,
     most_held,
-    never_falls,
+    rose_step_by_step,
     unmoved,
     unsettled,
 )
@@ -215,7 +215,7 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
         prefetches=tuple(allowed),
         full=full,
         never_acked=never_acked,
-        gathered=full and _gathered(history, stalled),
+        gathered=full and rose_step_by_step(history, stalled),
         consumers=len(links),
         standbys=sum(link.consumer.active is False for link in view.links(queue)),
         whole_queue=True,
@@ -254,13 +254,6 @@ def _is_full(queue: Queue, links: tuple[ConsumerPath, ...], allowed: list[int]) 
 def _never_acked(queue: Queue) -> bool:
     """Return whether many messages were delivered since the queue was declared, and none was acknowledged."""
     return not queue.stats.ack and held(queue) >= 20
-
-
-def _gathered(history: Series[Queue], stalled: Series[Queue]) -> bool:
-    """Return whether the unacknowledged messages rose step by step while others were acknowledged, up to the stall."""
-    before = never_falls(history[: len(history) - len(stalled) + 1], held)
-    rises = sum(held(newer.value) > held(older.value) for older, newer in pairwise(before))
-    return rises >= 2 and delta(before, "ack") > 0
 
 
 def _amqp10(view: View, queue: Queue) -> Stall | None:
