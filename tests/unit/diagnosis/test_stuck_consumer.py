@@ -156,6 +156,32 @@ def test_one_stuck_consumer_among_working_ones_is_a_warning():
     assert "is partly stuck: 1 of its 2 consumers has 10 unacknowledged messages" in text(finding).summary
 
 
+@pytest.mark.parametrize("until", [40, 200])
+def test_the_pace_of_a_queue_is_that_of_the_consumers_that_are_not_stuck(until):
+    """The queue grows because one of two is stuck: one finding, and the other one is not blamed for its pace."""
+
+    def frame(t):
+        theirs, mine = stats(deliver=int(110 + 5 * t), ack=int(100 + 5 * t)), stats(deliver=45, ack=5)
+        both = stats(publish=int(150 + 9 * t), deliver=int(155 + 5 * t), ack=int(105 + 5 * t))
+        return {
+            "queues": (queue(consumers=2, messages_ready=int(4 * t), messages_unacked=50, stats=both),),
+            "consumers": (consumer(prefetch_count=40), consumer(tag="ctag2", channel_name="10.0.0.8:1 -> b (1)")),
+            "channels": (
+                channel(messages_unacked=40, idle_since=WALL, stats=mine),
+                channel("10.0.0.8:1 -> b (1)", messages_unacked=10, stats=theirs),
+            ),
+            "connections": (connection(),),
+        }
+
+    finding = only(look(film(frame, until=until)))
+
+    (slow,) = [each for each in finding.consequences if each.rule == "slow-consumer"]
+    assert "stuck-consumer" == finding.rule
+    assert (1, 10, 0.2, 2) == tuple(
+        slow.facts[key] for key in ("consumers", "prefetch_total", "seconds_per_message", "consumers_needed")
+    )
+
+
 def test_without_a_prefetch_limit_it_takes_a_minute():
     """Deliveries go on, all of them stay unacknowledged."""
 
