@@ -207,6 +207,27 @@ def test_a_prefetch_that_the_channel_shares_counts():
     assert [("stuck-consumer", "critical", "orders")] == found(look(film(frame, until=90)))
 
 
+def test_a_shared_prefetch_that_one_queue_uses_up_starves_the_others():
+    """The finding names them, and does not say that there is no limit."""
+
+    def frame(t):
+        picture = stuck(t, on={"prefetch_count": 0})
+        waiting = queue("thumbs", messages_ready=int(6 * t) + 1, stats=stats(publish=int(6 * t) + 1))
+        return {
+            **picture,
+            "queues": (*picture["queues"], waiting),
+            "consumers": (*picture["consumers"], consumer("thumbs", tag="ctag2", prefetch_count=0)),
+            "channels": (channel(messages_unacked=10, global_prefetch_count=10, idle_since=WALL),),
+        }
+
+    (finding,) = [each for each in look(film(frame, until=90)).findings if each.subject.name == "orders"]
+
+    assert (10, ["thumbs"], False) == tuple(
+        finding.facts[key] for key in ("shared_prefetch", "starved_queues", "unlimited")
+    )
+    assert "so queue 'thumbs' gets nothing either" in text(finding).cause
+
+
 def test_a_frozen_process_differs_from_a_handler_that_hangs():
     """It does not read its socket either."""
     window = film(lambda t: stuck(t, through={"send_pend": 140_000}), until=90)

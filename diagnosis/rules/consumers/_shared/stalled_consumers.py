@@ -19,6 +19,7 @@ from diagnosis.hold_time import QUORUM_MOST, prefetch
 from diagnosis.memo import per_view
 from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.consumers._shared.mqtt import is_mqtt, mqtt_at_standstill
+from diagnosis.rules.consumers._shared.objects import starved_queues
 from diagnosis.rules.consumers._shared.sessions import (
     BLOCKED,
     StuckConsumer,
@@ -67,6 +68,7 @@ class Stall:
             `unattributed_consumers`.
         held: messages that they hold at least; None if their channels or sessions tell it.
         settles_unknown: they hold more and more; they may settle fewer than they take, and not none.
+        shared_prefetch, starved: what all consumers of their channel may hold, and its other queues with messages.
         lag: messages from the stuck reader of a stream that is furthest behind to the end, if readers are judged by
             their offsets; else None.
     """
@@ -93,6 +95,8 @@ class Stall:
     held: int | None = None
     settles_unknown: bool = False
     lag: int | None = None
+    shared_prefetch: int = 0
+    starved: tuple[str, ...] = ()
 
     @property
     def one_at_a_time(self) -> bool:
@@ -207,7 +211,7 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
     early = held_seconds < need
     if early and (held_seconds < limits.early or (need > quick and not _never_acked(queue))):
         return None
-    grew = ready - (stalled[0].value.messages_ready or 0)
+    shared = max((full and link.channel and link.channel.global_prefetch_count) or 0 for link in links)
     return Stall(
         queue=queue,
         early=early,
@@ -219,12 +223,14 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
         consumers=len(links),
         standbys=sum(link.consumer.active is False for link in view.links(queue)),
         whole_queue=True,
-        growing=(ready > 0 or not full) and (published > 0 or grew > 0),
+        growing=(ready > 0 or not full) and (published > 0 or ready > (stalled[0].value.messages_ready or 0)),
         published=published,
         seen_seconds=seen,
         held_seconds=held_seconds,
         warning_after_seconds=need,
         since=stalled[0].at.wall if idle is None else min(idle, stalled[0].at.wall),
+        shared_prefetch=shared,
+        starved=starved_queues(view, queue, links) if shared else (),
     )
 
 
