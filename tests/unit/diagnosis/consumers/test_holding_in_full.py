@@ -202,7 +202,7 @@ def test_scheduled_tasks_that_use_up_a_prefetch_are_recognised():
     assert "scheduled tasks" in text(finding).cause
 
 
-@pytest.mark.parametrize(("rate", "prefetch"), [(22.0, 150), (60.0, 300), (9.0, 90)])
+@pytest.mark.parametrize(("rate", "prefetch"), [(22.0, 150), (60.0, 300), (9.0, 90), (4.0, 6)])
 @pytest.mark.parametrize("stops", [30.0, 33.7])
 def test_a_prefetch_that_fills_after_the_last_acknowledgement_did_not_fill_step_by_step(rate, prefetch, stops):
     """One delivery holds back the acknowledgement of those behind it; before that, what it held went up and down."""
