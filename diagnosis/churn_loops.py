@@ -194,7 +194,7 @@ def _closings(view: View) -> tuple[tuple[ChurnLoop, ...], ClusterCycles | None]:
     slowest = OWN_RATE if _probed(view) else 0.0
     cycles = closed - ended - own.closes * seconds
     if min(ended, began) >= FEWEST:
-        found += _connections(view, overviews, min(ended, began) / seconds)
+        found += _connections(view, overviews, _Turnover(ended, began, seconds))
     if cycles >= FEWEST:
         loops = _channels(view, overviews, cycles / seconds, seconds)
         sure = closed - ended >= slowest * seconds
@@ -239,8 +239,31 @@ def _closings(view: View) -> tuple[tuple[ChurnLoop, ...], ClusterCycles | None]:
     return tuple(sorted(whole, key=lambda each: (-each.rate, each.connection.name))), average
 
 
-def _connections(view: View, overviews: Series[Overview], rate: float) -> list[ChurnLoop]:
-    """Return loops of applications whose connections came and went between the readings."""
+@dataclass(frozen=True, slots=True)
+class _Turnover:
+    """Connections of the cluster that ended and began within some seconds, by its counters."""
+
+    ended: int
+    began: int
+    seconds: float
+
+    @property
+    def cycles(self) -> int:
+        """Connections that came and went."""
+        return max(0, min(self.ended, self.began))
+
+    @property
+    def rate(self) -> float:
+        """Connections that came and went per second."""
+        return self.cycles / self.seconds
+
+
+def _connections(view: View, overviews: Series[Overview], turnover: _Turnover) -> list[ChurnLoop]:
+    """Return loops of applications whose connections came and went between the readings.
+
+    A connection that is listed is one cycle of its own application. So the cycles of a loop are those of the cluster
+    without the listed connections of others.
+    """
     groups: dict[Identity, dict[str, Connection]] = {}
     lasting = _everywhere(view)
     own = {connection.name for connection in view.connections}
@@ -257,9 +280,19 @@ def _connections(view: View, overviews: Series[Overview], rate: float) -> list[C
         for key, known in groups.items()
         if len(known) >= 2 and len(known.keys() - latest_names) >= fewest and not _is_own(key)
     }
-    came = _brief(view, came, rate) if came else came
-    total = sum(len(known) for known in came.values())
-    spell = churn_streak(view, overviews, "connection_closed", rate)
+    earliest_names = {connection.name for connection in readings[0].value}
+
+    def without_others(came: dict[Identity, dict[str, Connection]]) -> _Turnover:
+        others = {name for key, known in groups.items() if key not in came for name in known}
+        ended = turnover.ended - len(others - latest_names)
+        return _Turnover(ended, turnover.began - len(others - earliest_names), turnover.seconds)
+
+    came = _brief(view, came, without_others(came).rate) if came else came
+    own_turnover = without_others(came)
+    if not came or own_turnover.cycles < FEWEST:
+        return []
+    rate, total = own_turnover.rate, sum(len(known) for known in came.values())
+    spell = churn_streak(view, overviews, "connection_closed", turnover.rate)
     return [
         ChurnLoop(
             connection=(latest := max(known.values(), key=lambda each: (each.connected_at or 0.0, each.name))),

@@ -12,6 +12,9 @@ All terms are counters and lengths of `/api/queues`:
 Messages that arrive without a publish (dead letters) lower `vanished` and `missing`, so all three are lower bounds.
 The counters come from channels and the lengths from the queue; each is refreshed every 5 s at its own time. `error`
 bounds what that delay can explain. When a queue is quiet it is 0, and the count is exact.
+
+The last counts of a channel that ends may be lost (`_SWEEP_SECONDS`). What its consumer took then looks vanished, and
+what it held looks discarded. `error` bounds this too, where the number of consumers shows that some ended.
 """
 
 import math
@@ -39,6 +42,16 @@ delay. Source: https://www.rabbitmq.com/docs/management#statistics-interval; see
 """
 _REFRESHED = 4.5
 """Seconds after which a statistic is refreshed again: 5 s, and polls are not exactly 5 s apart."""
+
+_DELIVERIES = ("deliver", "get", "deliver_no_ack", "get_no_ack")
+"""Counters of messages that were sent to a client."""
+
+_SWEEP_SECONDS = 120.0
+"""Seconds between two sweeps of the broker. One removes the counters of channels that have ended, and with them what
+was not collected yet: up to 5 s of deliveries and acknowledgements. Source: rabbit_core_metrics_gc; seen on 4.3.6.
+"""
+_LEAST_POLLED = 0.1
+"""Share of the published messages that clients polled, from which on a queue without a consumer is polled."""
 
 _NO_COUNTERS = MessageStats()
 
@@ -79,7 +92,9 @@ class Ledger:
         redelivered: deliveries of messages that had been delivered before.
         discarded: minimum of messages that consumers settled without an ack and that are not in the queue any more.
         vanished: minimum of messages that left the queue before any delivery.
-        discarded_error, vanished_error: what the delay between counters can explain; in both directions.
+        discarded_error, vanished_error: what the delay between counters can explain, in both directions, and what
+            channels that ended may have taken uncounted.
+        uncounted: the part of `vanished_error` that channels which ended may have taken.
         stored: increase of ready, unacknowledged and held messages.
     """
 
@@ -92,12 +107,18 @@ class Ledger:
     vanished: int
     discarded_error: int
     vanished_error: int
+    uncounted: int
     stored: int
 
     @property
     def proven_discarded(self) -> int:
         """Messages discarded after delivery, without those that the delay between counters can explain."""
         return max(0, self.discarded - self.discarded_error)
+
+    @property
+    def perhaps_uncounted(self) -> int:
+        """Messages gone before delivery that only channels which ended can explain."""
+        return max(0, self.vanished - self.vanished_error + self.uncounted)
 
     @property
     def proven_vanished(self) -> int:
@@ -172,6 +193,9 @@ def ledger(history: Series[Queue], in_flight: int | None = None, skew: float = S
     not_ready, not_counted = discarded - last.ready - held, min(discarded, missing)
     proven = max(0, not_ready - settling, not_counted - settling - moving)
     lost = max(0, not_ready, not_counted)
+    most = _most_delivered(history)
+    uncounted = _swept(history, lambda each: each.vanished, most)
+    unsettled = _swept(history, lambda each: each.discarded, max(each.unacked for each in known) or most)
     return Ledger(
         arrived=last.arrived - first.arrived,
         delivered=last.delivered - first.delivered,
@@ -180,10 +204,77 @@ def ledger(history: Series[Queue], in_flight: int | None = None, skew: float = S
         redelivered=delta(history, "redeliver"),
         discarded=lost,
         vanished=max(0, min(vanished - held, missing)),
-        discarded_error=min(lost, lost - proven + early_discarded),
-        vanished_error=early_vanished + moving,
+        discarded_error=min(lost, lost - proven + early_discarded + unsettled),
+        vanished_error=early_vanished + moving + uncounted,
+        uncounted=uncounted,
         stored=(last.ready + last.unacked + last.held) - (first.ready + first.unacked + first.held),
     )
+
+
+def _swept(history: Series[Queue], term: Callable[[Levels], int], most: int) -> int:
+    """Return by how much a term may have risen because counts of channels that ended were lost.
+
+    Args:
+        history: readings whose lengths are known.
+        term: the term of the ledger.
+        most: how much one sweep can account for.
+    """
+    ends = [place for place in range(1, len(history)) if _may_have_ended(history, place)]
+    rises: list[tuple[int, int]] = []
+    for place in ends:
+        # Length and counters are refreshed at other times, so it may be seen a reading earlier or later.
+        before, after = (
+            levels(history[max(place - 2, 0)].value),
+            levels(history[min(place + 1, len(history) - 1)].value),
+        )
+        if before is not None and after is not None:
+            rises.append((min(term(after) - term(before), most), place))
+    found: list[int] = []
+    total = 0
+    for rise, place in sorted(rises, reverse=True):
+        if rise > 0 and len(found) <= span(history) // _SWEEP_SECONDS and all(abs(place - it) > 2 for it in found):
+            found.append(place)
+            total += rise
+    return total
+
+
+def _may_have_ended(history: Series[Queue], place: int) -> bool:
+    """Return whether a client may have ended between two readings: a consumer left, or one came and went unseen."""
+    before, after = history[place - 1].value, history[place].value
+    if before.consumers or after.consumers:
+        return (before.consumers or 0) > (after.consumers or 0)
+    return served_by_visits(history)
+
+
+def served_by_visits(history: Series[Queue]) -> bool:
+    """Return whether clients come to a queue, take messages, and go: it is polled, or a consumer came."""
+    stats = history[-1].value.stats
+    polled = count(stats, "get", "get_no_ack")
+    if polled > 0 and polled >= _LEAST_POLLED * count(stats, "publish"):
+        return True
+    return any(_came(history, each) for each in range(1, len(history)))
+
+
+def _came(history: Series[Queue], place: int) -> bool:
+    """Return whether a consumer came between two readings, and perhaps went again.
+
+    What is counted after the first reading without a consumer may have been delivered before it.
+    """
+    absent = [not seen.value.consumers for seen in history[max(place - 2, 0) : place + 1]]
+    if absent[-2] and not absent[-1]:
+        return True
+    return len(absent) > 2 and all(absent) and delta(history[place - 1 : place + 1], *_DELIVERIES) > 0
+
+
+def _most_delivered(history: Series[Queue]) -> int:
+    """Return the most messages that clients took within the seconds before a sweep; by length if none was counted."""
+    counted = fell = 0
+    for older, newer in pairwise(history):
+        share = min(1.0, SKEW_SECONDS / newer.at.since(older.at))
+        left = (older.value.messages_ready or 0) + delta((older, newer), "publish") - (newer.value.messages_ready or 0)
+        counted = max(counted, math.ceil(share * delta((older, newer), *_DELIVERIES)))
+        fell = max(fell, left)
+    return counted or fell
 
 
 def settled_after(history: Series[Queue], seconds: float) -> int:

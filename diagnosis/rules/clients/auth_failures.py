@@ -6,7 +6,7 @@ Source: https://www.rabbitmq.com/docs/access-control, `/api/auth/attempts/<node>
 from collections.abc import Iterator
 
 from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, Subject, source
-from diagnosis.contract import RuleResult, View
+from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.rules.clients._shared.logins import AMQP, RefusedLogins, refused_logins
 
 NAME = "auth-failures"
@@ -53,3 +53,15 @@ def _finding(view: View, logins: RefusedLogins) -> Finding:
         certainty=Certainty.CERTAIN,
         seen_seconds=logins.seconds,
     )
+
+
+def _all(_view: View, _finding: Finding) -> tuple[str, ...]:
+    return ("",)
+
+
+def _unlisted(_view: View, finding: Finding) -> tuple[str, ...]:
+    return () if finding.subject.kind == "connection" else ("",)
+
+
+UNLISTED_CLIENTS = Relation(_all, _unlisted)
+"""The consequence names no client: one that the broker lists has logged in."""

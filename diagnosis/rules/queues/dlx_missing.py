@@ -31,7 +31,7 @@ from ackscope.findings import (
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.hold_time import may_hold
-from diagnosis.ledger import ledger, may_have_lost, may_settle_unseen
+from diagnosis.ledger import Ledger, ledger, may_have_lost, may_settle_unseen
 from diagnosis.memo import per_view
 from diagnosis.routes import Place, dead_letters_to, own_keys, targets
 from diagnosis.rules.publishers._shared.overflow import at_least_once, held_dead_letters, level, refuses_when_full
@@ -140,12 +140,19 @@ def _unrouted(view: View, queue: Queue, key: str | None, named: Series[Queue]) -
         missing = whole.missing + sum(_dead_letters(view, each, span(recent)) for each in sources)
         if refuses_when_full(queue) and any(level(seen.value) >= 1.0 for seen in recent):
             missing = min(missing, whole.rejected - delta(recent, "redeliver"))
+    over, dropped = span(recent), missing if missing > delay else 0
+    # A slow loss is proven over a longer time, for as long as the exchange has had the bindings of now.
+    longer = last(view.history(queue), min(span(named), _unrouted_for(view, (queue.vhost, exchange))))
+    found = None if keeps or may_settle_unseen(view, queue) else ledger(longer, may_hold(view, queue))
+    dead = 0 if found is None else _dead(queue, found)
+    if not dropped and dead >= view.limits(queue).queues.loss_least:
+        over, dropped = span(longer), dead
     return UnroutedQueue(
         queue=queue,
         key=key,
         own_keys=_shown(queue, own_keys(view, queue)) if any_key else (),
-        dropped=missing if missing > delay else 0,
-        seconds=span(recent),
+        dropped=dropped,
+        seconds=over,
         keeps=keeps,
         seen=span(named),
         since=named[0].at.iso(),
@@ -181,9 +188,7 @@ def _unmatched(view: View, queue: Queue, reached: frozenset[Place]) -> UnroutedQ
     found = ledger(history, may_hold(view, queue))
     if found is None:
         return None
-    # Without a setting by which messages leave undelivered, a purge may have removed them: those are no dead letters.
-    expires = any(queue.setting(name) is not None for name in _LOSE) and not refuses_when_full(queue)
-    dead = found.proven_discarded + (found.proven_vanished if expires else 0)
+    dead = _dead(queue, found)
     received = [_received(view, view.queue(*place), span(history)) for place in sorted(reached)]
     known = [number for number in received if number is not None]
     if dead < view.limits(queue).queues.loss_least or len(known) < len(received) or sum(known) > _ARRIVE * dead:
@@ -199,6 +204,31 @@ def _unmatched(view: View, queue: Queue, reached: frozenset[Place]) -> UnroutedQ
         since=history[0].at.iso(),
         bound=tuple(name for _, name in sorted(reached)),
     )
+
+
+def _dead(queue: Queue, found: Ledger) -> int:
+    """Return a minimum of the dead letters of a queue, by its balance."""
+    # Without a setting by which messages leave undelivered, a purge may have removed them: those are no dead letters.
+    expires = any(queue.setting(name) is not None for name in _LOSE) and not refuses_when_full(queue)
+    return found.proven_discarded + (found.proven_vanished if expires else 0)
+
+
+def _unrouted_for(view: View, exchange: ExchangeKey) -> float:
+    """Return for how many seconds at least an exchange has been as it is now: missing, or with the same bindings."""
+    exists = any(each.key == exchange for each in view.exchanges)
+    exchanges = stretch(
+        view.window.readings("exchanges"),
+        lambda older, _: any(each.key == exchange for each in older.value) == exists,
+    )
+    since = [exchanges[0].at] if exchanges else []
+    if exists:
+        own = {each for each in view.bindings or () if (each.vhost, each.source) == exchange}
+        bindings = stretch(
+            view.window.readings("bindings"),
+            lambda older, _: {e for e in older.value.listed or () if (e.vhost, e.source) == exchange} == own,
+        )
+        since += [bindings[0].at] if bindings else []
+    return min((view.now.since(each) for each in since), default=0.0)
 
 
 def _received(view: View, queue: Queue | None, seconds: float) -> int | None:

@@ -7,13 +7,12 @@ Source: https://www.rabbitmq.com/docs/management-cli; seen on 3.10, 4.0 and 4.3
 """
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 from ackscope.findings import Evidence, Finding, Severity, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
-from diagnosis.ledger import Ledger, ledger, levels, may_have_lost, may_settle_unseen
+from diagnosis.ledger import Ledger, ledger, levels, may_have_lost, may_settle_unseen, served_by_visits
 from diagnosis.routes import is_delay
 from diagnosis.rules.publishers._shared.overflow import has_length_limit, level
 from diagnosis.rules.queues._shared.queue import involved_queue, queue_subject
@@ -26,39 +25,54 @@ _DELIVERIES = ("deliver", "get", "deliver_no_ack", "get_no_ack")
 _LIMITS = ("max-length", "max-length-bytes", "overflow")
 _YOUNG = 0.9
 """Share of the messages that must be younger than the message TTL."""
+_BEFORE, _AFTER = 2, 3
+"""Readings before and after the first one of a purge within which its messages are balanced."""
+
+Purge = tuple[Series[Queue], Ledger]
+"""The two readings between which a queue was emptied at once, and the balance around them."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that lost all its ready messages between two readings."""
     for queue in view.queues:
-        found = purge(view, queue)
-        if found is not None:
-            yield _finding(view, queue, *found)
+        found = purges(view, queue)
+        if found:
+            yield _finding(view, queue, found)
 
 
-def purge(view: View, queue: Queue) -> tuple[Series[Queue], Ledger] | None:
-    """Return the two readings between which a queue was emptied at once, and the balance around them; None without."""
+def purges(view: View, queue: Queue) -> tuple[Purge, ...]:
+    """Return the times at which a queue was emptied at once, the latest first."""
     # What was published to a delay queue at once also expires at once.
     if not may_have_lost(queue) or may_settle_unseen(view, queue) or is_delay(view, queue):
-        return None
+        return ()
     # At a length limit new messages replace the old ones, which looks like a purge and a refill.
     full = level(queue) >= view.limits(queue).queues.full_share
     history = view.history(queue)
-    for pair in reversed(list(pairwise(history))):
-        if _stays_full(view, pair):
+    seen: list[Purge] = []
+    latest = len(history)
+    for place in range(len(history) - 2, -1, -1):
+        pair = history[place : place + 2]
+        # Beside a purge, the balance of its surroundings makes other readings look like one.
+        if _stays_full(view, pair) or (seen and (place + _AFTER > latest or not _fell_by_half(pair))):
             continue
         by_length = full or _is_full(view, pair[0].value)
         found = _fell(view, pair, history) if by_length else _emptied(pair, history)
         least = view.limits(queue).queues.loss_least
         if found is not None and _purged(pair) >= least and (by_length or found.proven_vanished >= least):
-            return None if _may_have_expired(queue, pair, history) else (pair, found)
-    return None
+            if _may_have_expired(queue, pair, history):
+                break
+            seen.append((pair, found))
+            latest = place
+    return tuple(seen)
+
+
+def _fell_by_half(pair: Series[Queue]) -> bool:
+    return 2 * (pair[1].value.messages_ready or 0) <= (pair[0].value.messages_ready or 0)
 
 
 def purged_from(view: View, queue: Queue) -> int:
-    """Return how many messages were purged from a queue at once; 0 without a purge."""
-    found = purge(view, queue)
-    return 0 if found is None else _purged(found[0])
+    """Return how many messages were purged from a queue, each time at once; 0 without a purge."""
+    return sum(_purged(pair) for pair, _ in purges(view, queue))
 
 
 def _may_have_expired(queue: Queue, pair: Series[Queue], history: Series[Queue]) -> bool:
@@ -103,13 +117,16 @@ def _emptied(pair: Series[Queue], history: Series[Queue]) -> Ledger | None:
     """Return the balance around a pair of readings in which all ready messages vanished; None otherwise.
 
     The readings beside the pair are included: the counters and the length of the queue are refreshed at other times. A
-    consumer that took all of it looks the same until its deliveries are counted.
+    consumer that took all of it looks the same until its deliveries are counted. Those of a client that came and went
+    may never be.
     """
     before, after = levels(pair[0].value), levels(pair[1].value)
     if before is None or after is None or before.ready == 0 or after.vanished <= before.vanished:
         return None
+    if not any(seen.value.consumers for seen in pair) and served_by_visits(history):
+        return None
     place = history.index(pair[0])
-    found = ledger(history[max(place - 2, 0) : place + 4])
+    found = ledger(history[max(place - _BEFORE, 0) : place + _AFTER + 1])
     if found is None or found.vanished < 0.9 * before.ready - found.vanished_error:
         return None
     # What is ready now came after the purge.
@@ -127,17 +144,28 @@ def _purged(pair: Series[Queue]) -> int:
     return (before.messages_ready or 0) - stayed - delta(pair, *_DELIVERIES)
 
 
-def _finding(view: View, queue: Queue, pair: Series[Queue], found: Ledger) -> Finding:
+def _at_most(pair: Series[Queue], around: Ledger) -> int:
+    """Return how many messages a purge can have taken, with those that arrived after the reading before it."""
+    stayed_or_left = _purged(pair)
+    return max(stayed_or_left, min(around.vanished, stayed_or_left + max(0, delta(pair, "publish"))))
+
+
+def _finding(view: View, queue: Queue, found_each: tuple[Purge, ...]) -> Finding:
+    (pair, found), first = found_each[0], found_each[-1][0]
     before, purged = pair[0].value, _purged(pair)
+    purged_in_all = sum(_at_most(each, around) for each, around in found_each)
     return Finding(
         rule=NAME,
         severity=Severity.WARNING,
         subject=queue_subject(queue),
-        since=pair[0].at.iso(),
-        accounted=purged,
+        since=first[0].at.iso(),
+        accounted=purged_in_all,
         facts={
             "queue": queue_facts(queue),
             "purged": purged,
+            "times": len(found_each),
+            "purged_in_all": purged_in_all if len(found_each) > 1 else purged,
+            "first_at": first[1].at.iso(),
             "error": found.vanished_error,
             "ready_before": before.messages_ready,
             "ready_after": pair[1].value.messages_ready,

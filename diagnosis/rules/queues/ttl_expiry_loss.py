@@ -31,7 +31,7 @@ from diagnosis.rules.queues._shared.queue import (
     queue_subject,
     queue_with_policy,
 )
-from diagnosis.rules.queues.queue_purged import purge
+from diagnosis.rules.queues.queue_purged import purges
 from diagnosis.series import count, delta, span, stretch
 from diagnosis.window import Series, Timestamped
 
@@ -77,8 +77,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 def _was_purged(view: View, queue: Queue, found: MessageBalance) -> bool:
     """Return whether all that was lost left at once, long before its TTL."""
-    purged = purge(view, queue)
-    return purged is not None and found.lost <= purged[1].vanished
+    purged = purges(view, queue)
+    return bool(purged) and found.lost <= sum(balance.vanished for _, balance in purged)
 
 
 def _may_expire(queue: Queue) -> bool:

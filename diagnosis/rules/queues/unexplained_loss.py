@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Inconclusive, Severity, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
+from diagnosis.facts import queue_names
 from diagnosis.ledger import Ledger, ledger, losing, may_have_lost, may_settle_unseen
 from diagnosis.routes import dead_letters_to
 from diagnosis.rules.publishers._shared.overflow import has_length_limit, level, refuses_when_full
@@ -28,6 +29,7 @@ NAME = "unexplained-loss"
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Balance every queue, and yield what does not balance."""
     unseen = 0
+    ended: list[Queue] = []
     for queue in view.queues:
         if not may_have_lost(queue) or queue.durable is False or is_private(queue):
             continue
@@ -41,10 +43,14 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         limits = view.limits(queue)
         proof = max(limits.queues.loss_least, limits.queues.loss_share * found.arrived)
         if found.proven_vanished < proof:
+            if found.uncounted and found.perhaps_uncounted >= proof:
+                ended.append(queue)
             continue
         run = losing(history, lambda each: each.vanished, found.vanished)
         if span(run) >= limits.early and not _refused(view, queue, run):
             yield _finding(view, queue, run, found)
+    if ended:
+        yield Inconclusive(rule=NAME, reason="ended_clients", facts={"queues": len(ended), "names": queue_names(ended)})
     if unseen:
         yield Inconclusive(rule=NAME, reason="other_protocol", facts={"queues": unseen}, permanent=True)
 

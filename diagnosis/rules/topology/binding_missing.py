@@ -28,6 +28,8 @@ from diagnosis.window import Series, Timestamped
 NAME = "binding-missing"
 
 _ALTERNATE = "alternate-exchange"
+_NAMED_BY_BROKER = "amq.gen-"
+"""Prefix of the queues that a client declares without a name; nobody can declare such a name again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,7 @@ def _finding(
             "exchange": exchange.name,
             "removed": [_binding_facts(binding) for binding in removed],
             "destination_exists": (first.vhost, first.destination) in queues or first.destination_type == "exchange",
+            "for_one_client": first.destination_type == "queue" and first.destination.startswith(_NAMED_BY_BROKER),
             "received": unrouted.received,
             "dropped": unrouted.dropped,
             "over_seconds": unrouted.seconds,

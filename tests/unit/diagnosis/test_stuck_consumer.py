@@ -156,6 +156,32 @@ def test_one_stuck_consumer_among_working_ones_is_a_warning():
     assert "is partly stuck: 1 of its 2 consumers has 10 unacknowledged messages" in text(finding).summary
 
 
+@pytest.mark.parametrize("until", [40, 200])
+def test_the_pace_of_a_queue_is_that_of_the_consumers_that_are_not_stuck(until):
+    """The queue grows because one of two is stuck: one finding, and the other one is not blamed for its pace."""
+
+    def frame(t):
+        theirs, mine = stats(deliver=int(110 + 5 * t), ack=int(100 + 5 * t)), stats(deliver=45, ack=5)
+        both = stats(publish=int(150 + 9 * t), deliver=int(155 + 5 * t), ack=int(105 + 5 * t))
+        return {
+            "queues": (queue(consumers=2, messages_ready=int(4 * t), messages_unacked=50, stats=both),),
+            "consumers": (consumer(prefetch_count=40), consumer(tag="ctag2", channel_name="10.0.0.8:1 -> b (1)")),
+            "channels": (
+                channel(messages_unacked=40, idle_since=WALL, stats=mine),
+                channel("10.0.0.8:1 -> b (1)", messages_unacked=10, stats=theirs),
+            ),
+            "connections": (connection(),),
+        }
+
+    finding = only(look(film(frame, until=until)))
+
+    (slow,) = [each for each in finding.consequences if each.rule == "slow-consumer"]
+    assert "stuck-consumer" == finding.rule
+    assert (1, 10, 0.2, 2) == tuple(
+        slow.facts[key] for key in ("consumers", "prefetch_total", "seconds_per_message", "consumers_needed")
+    )
+
+
 def test_without_a_prefetch_limit_it_takes_a_minute():
     """Deliveries go on, all of them stay unacknowledged."""
 
@@ -179,6 +205,27 @@ def test_a_prefetch_that_the_channel_shares_counts():
         return {**picture, "channels": (channel(messages_unacked=10, global_prefetch_count=10, idle_since=WALL),)}
 
     assert [("stuck-consumer", "critical", "orders")] == found(look(film(frame, until=90)))
+
+
+def test_a_shared_prefetch_that_one_queue_uses_up_starves_the_others():
+    """The finding names them, and does not say that there is no limit."""
+
+    def frame(t):
+        picture = stuck(t, on={"prefetch_count": 0})
+        waiting = queue("thumbs", messages_ready=int(6 * t) + 1, stats=stats(publish=int(6 * t) + 1))
+        return {
+            **picture,
+            "queues": (*picture["queues"], waiting),
+            "consumers": (*picture["consumers"], consumer("thumbs", tag="ctag2", prefetch_count=0)),
+            "channels": (channel(messages_unacked=10, global_prefetch_count=10, idle_since=WALL),),
+        }
+
+    (finding,) = [each for each in look(film(frame, until=90)).findings if each.subject.name == "orders"]
+
+    assert (10, ["thumbs"], False) == tuple(
+        finding.facts[key] for key in ("shared_prefetch", "starved_queues", "unlimited")
+    )
+    assert "so queue 'thumbs' gets nothing either" in text(finding).cause
 
 
 def test_a_frozen_process_differs_from_a_handler_that_hangs():

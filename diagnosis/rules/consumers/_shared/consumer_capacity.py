@@ -1,7 +1,7 @@
 """Finds queues that grow although their consumers work at capacity: they hold all they may, and acknowledge."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from ackscope.baselines import Band
@@ -13,6 +13,7 @@ from diagnosis.hold_time import HoldTime, RoundTrip, hold_time, may_hold, prefet
 from diagnosis.memo import per_view
 from diagnosis.rules.consumers._shared.objects import admits_only_one, client_names, involved_consumers, queue_subject
 from diagnosis.rules.consumers._shared.sessions import SETTLED_BY, counted_history, may_take, session_evidence
+from diagnosis.rules.consumers._shared.stalled_consumers import stalls
 from diagnosis.rules.consumers._shared.standstill import ready
 from diagnosis.rules.publishers._shared.native_balance import balance, with_returns
 from diagnosis.series import delta, last, rising, span
@@ -25,7 +26,7 @@ class SaturatedQueue:
     """A queue that grows while its consumers work at capacity.
 
     Attributes:
-        links: the active consumers.
+        links: the active consumers that acknowledge.
         prefetch_total: messages that they may hold in total.
         prefetch: the largest prefetch of them; 0 is no limit.
         work: what they held and acknowledged while the queue grew.
@@ -114,7 +115,11 @@ def _judge(view: View, queue: Queue, prefetch_total: int, history: Series[Queue]
     early = rising(history, limits.interval, ready)
     late = rising(history, max(limits.interval, limits.consumers.slow_for / 4), ready)
     growing = late if span(late) >= limits.consumers.slow_for else early
-    work = hold_time(growing)
+    work, stuck = hold_time(growing), _stuck(view, queue)
+    if work is not None and stuck:
+        held = {link.channel.name: link.channel.messages_unacked or 0 for link in stuck if link.channel}
+        work = replace(work, unacked=max(0.0, work.unacked - sum(held.values())))
+        prefetch_total -= sum(prefetch(view, link) or 0 for link in stuck)
     if work is None or span(growing) < limits.early or work.unacked < limits.consumers.slow_full * prefetch_total:
         return None
     delivered = delta(growing, "deliver")
@@ -130,7 +135,7 @@ def _judge(view: View, queue: Queue, prefetch_total: int, history: Series[Queue]
     links = tuple(
         link
         for link in view.links(queue)
-        if link.consumer.active is not False and link.consumer.ack_required is not False
+        if link.consumer.active is not False and link.consumer.ack_required is not False and link not in stuck
     )
     return SaturatedQueue(
         queue=queue,
@@ -146,6 +151,12 @@ def _judge(view: View, queue: Queue, prefetch_total: int, history: Series[Queue]
         compared=_compared(view, queue, work),
         baselines=queue_baselines(view, queue, "acked", "published", "ready"),
     )
+
+
+def _stuck(view: View, queue: Queue) -> tuple[ConsumerPath, ...]:
+    """Return the consumers that acknowledge nothing while others work: what they hold says nothing about the pace."""
+    partly = (stall for stall in stalls(view) if stall.queue.key == queue.key and not stall.whole_queue)
+    return tuple(link for stall in partly for link in stall.stuck)
 
 
 def _compared(view: View, queue: Queue, work: HoldTime) -> Facts | None:

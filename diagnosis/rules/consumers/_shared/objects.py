@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from ackscope.findings import Fact, Involved, Subject
 from ackscope.snapshot import Connection, Queue
-from diagnosis.contract import ConsumerPath
+from diagnosis.contract import ConsumerPath, View
 from diagnosis.facts import client_name, consumer_facts, queue_ref
 
 
@@ -64,3 +64,11 @@ def admits_only_one(queue: Queue, links: Iterable[ConsumerPath]) -> str | None:
     if queue.setting("single-active-consumer"):
         return "single_active"
     return "exclusive" if any(link.consumer.exclusive for link in links) else None
+
+
+def starved_queues(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> tuple[str, ...]:
+    """Return the other queues with messages ready that the channels of these consumers consume from."""
+    channels = {link.consumer.channel_name for link in links}
+    places = {(each.vhost, each.queue) for each in view.every_consumer if each.channel_name in channels} - {queue.key}
+    found = (view.queue(*place) for place in places)
+    return tuple(sorted(each.name for each in found if each is not None and each.messages_ready))

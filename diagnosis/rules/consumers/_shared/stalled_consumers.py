@@ -10,7 +10,7 @@ acknowledge. `standstill` has the law; here it is applied to whole queues, to so
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby, pairwise
+from itertools import groupby
 
 from ackscope.snapshot import Channel, Connection, Queue
 from diagnosis.contract import ConsumerPath, View
@@ -18,6 +18,7 @@ from diagnosis.hold_time import QUORUM_MOST, prefetch
 from diagnosis.memo import per_view
 from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.consumers._shared.mqtt import is_mqtt, mqtt_at_standstill
+from diagnosis.rules.consumers._shared.objects import starved_queues
 from diagnosis.rules.consumers._shared.sessions import (
     BLOCKED,
     StuckConsumer,
@@ -30,7 +31,7 @@ from diagnosis.rules.consumers._shared.standstill import (
     held,
     idle_since,
     most_held,
-    never_falls,
+    rose_step_by_step,
     unmoved,
     unsettled,
 )
@@ -66,6 +67,7 @@ class Stall:
             `unattributed_consumers`.
         held: messages that they hold at least; None if their channels or sessions tell it.
         settles_unknown: they hold more and more; they may settle fewer than they take, and not none.
+        shared_prefetch, starved: what all consumers of their channel may hold, and its other queues with messages.
         lag: messages from the stuck reader of a stream that is furthest behind to the end, if readers are judged by
             their offsets; else None.
     """
@@ -92,6 +94,8 @@ class Stall:
     held: int | None = None
     settles_unknown: bool = False
     lag: int | None = None
+    shared_prefetch: int = 0
+    starved: tuple[str, ...] = ()
 
     @property
     def one_at_a_time(self) -> bool:
@@ -208,6 +212,7 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
     certain = need == quick or _never_acked(queue) or (full and not usual and ready > 0 and growing)
     if early and (held_seconds < limits.early or not certain):
         return None
+    shared = max((full and link.channel and link.channel.global_prefetch_count) or 0 for link in links)
     return Stall(
         queue=queue,
         early=early,
@@ -215,7 +220,7 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
         prefetches=tuple(allowed),
         full=full,
         never_acked=never_acked,
-        gathered=full and _gathered(history, stalled),
+        gathered=full and rose_step_by_step(history, stalled),
         consumers=len(links),
         standbys=sum(link.consumer.active is False for link in view.links(queue)),
         whole_queue=True,
@@ -225,6 +230,8 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
         held_seconds=held_seconds,
         warning_after_seconds=need,
         since=stalled[0].at.wall if idle is None else min(idle, stalled[0].at.wall),
+        shared_prefetch=shared,
+        starved=starved_queues(view, queue, links) if shared else (),
     )
 
 
@@ -254,13 +261,6 @@ def _is_full(queue: Queue, links: tuple[ConsumerPath, ...], allowed: list[int]) 
 def _never_acked(queue: Queue) -> bool:
     """Return whether many messages were delivered since the queue was declared, and none was acknowledged."""
     return not queue.stats.ack and held(queue) >= 20
-
-
-def _gathered(history: Series[Queue], stalled: Series[Queue]) -> bool:
-    """Return whether the unacknowledged messages rose step by step while others were acknowledged, up to the stall."""
-    before = never_falls(history[: len(history) - len(stalled) + 1], held)
-    rises = sum(held(newer.value) > held(older.value) for older, newer in pairwise(before))
-    return rises >= 2 and delta(before, "ack") > 0
 
 
 def _amqp10(view: View, queue: Queue) -> Stall | None:

@@ -20,6 +20,8 @@ Holder = TypeVar("Holder", Queue, Channel)
 _SLACK = 0.1
 """Share by which two numbers of one object may differ, because the broker refreshes them at different moments."""
 _SLACK_MESSAGES = 2
+_STEPS = 3
+"""Least rises between readings that are a growth: what fills at once shows in two, because its counters are late."""
 
 
 def held(holder: Queue | Channel) -> int:
@@ -79,6 +81,21 @@ def never_falls(series: Series[Holder], size: Callable[[Holder], int]) -> Series
         start -= 1
         floor = min(floor, size(series[start].value))
     return series[start:]
+
+
+def rose_step_by_step(series: Series[Holder], stalled: Series[Holder]) -> bool:
+    """Return whether the unacknowledged messages rose step by step while others were acknowledged, up to the stall.
+
+    Consumers that stop at once fill up while nothing is acknowledged, or within the interval in which they stopped.
+    """
+    before = never_falls(series[: len(series) - len(stalled) + 1], held)
+    steps_up = [
+        held(newer.value) - held(older.value)
+        for older, newer in pairwise(before)
+        if held(newer.value) > held(older.value) and delta((older, newer), "ack") > 0
+    ]
+    gained = held(before[-1].value) - held(before[0].value) if before else 0
+    return len(steps_up) >= _STEPS and 2 * (sum(steps_up) - max(steps_up)) >= gained
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,23 @@ _LONG_SEEN = 60.0
 """Least seconds of observation for a topic exchange: its subscribers may wait for rare keys."""
 
 
-NOT_EXAMINED: Facts = {"losers": [], "shovels": [], "dead_ends": [], "answers": False, "alternate": None, "gone": []}
+_COUNTS_DIRECT_REPLIES = (4, 2)
+"""Version before which an answer to direct reply-to counts as dropped although its client gets it. Source:
+rabbitmq-server issue 6124; seen on 3.10.8, and not on 4.3.6.
+"""
+
+_ANSWERED = 0.5
+"""Least share of the answers that must be seen as packets: clients that came just now were read once."""
+
+NOT_EXAMINED: Facts = {
+    "losers": [],
+    "shovels": [],
+    "dead_ends": [],
+    "answers": False,
+    "direct_replies": False,
+    "alternate": None,
+    "gone": [],
+}
 """Facts of the page that come from the counters and bindings of an exchange, where these are not known."""
 
 
@@ -197,6 +213,31 @@ def _also_consume(view: View, loss: Loss) -> bool:
     return bool(losing) and all(view.queues_served(each.channel.name) for each in losing)
 
 
+def _may_be_direct_replies(view: View, loss: Loss) -> bool:
+    """Return whether the broker may count answers as dropped that it delivered: direct reply-to has no other counter.
+
+    All whose messages it may be consume on the same connection, so they may be servers. And clients that consume from
+    no queue are sent as many packets: those of their answers, or confirms.
+    """
+    if loss.lossy.exchange.name or loss.returned or loss.shovels or any(_fed_until_gone(view, loss.lossy)):
+        return False
+    if view.version is None or view.version >= _COUNTS_DIRECT_REPLIES:
+        return False
+    serving = {view.connection_of(each.channel_name or "") for each in view.every_consumer}
+    if not loss.publishers or not all(each.channel.connection_name in serving for each in loss.publishers):
+        return False
+    vhost = loss.lossy.exchange.vhost
+    others = (each.name for each in view.connections if each.vhost == vhost and each.name not in serving)
+    return sum(_packets_sent(view, name) for name in others) >= _ANSWERED * loss.lossy.rate
+
+
+def _packets_sent(view: View, connection: str) -> float:
+    """Return how many packets a second the broker sent to a connection, where it was read twice."""
+    history = view.connection_history(connection)
+    seconds = span(history)
+    return ((history[-1].value.send_cnt or 0) - (history[0].value.send_cnt or 0)) / seconds if seconds else 0.0
+
+
 def _alternate_facts(view: View, loss: Loss) -> dict[str, Fact]:
     """Return the alternate exchange as facts; `alternate_type` is None if it does not exist or is unknown."""
     vhost, name = loss.lossy.exchange.vhost, loss.alternate
@@ -243,6 +284,8 @@ def _shovels(view: View, lossy: LossyExchange, losers: Sequence[ActivePublisher]
 def _severity(view: View, worst: Severity, loss: Loss) -> Severity:
     """Return the severity by the exchange's earlier routing, its type, and the duration of the loss."""
     limits, lossy, seconds = view.thresholds.publishers, loss.lossy, loss.seconds
+    if _may_be_direct_replies(view, loss):
+        return Severity.INFO
     subscription = lossy.exchange.type in SUBSCRIPTION_TYPES
     if loss.shovels or loss.alternate is not None:
         return worst if seconds >= limits.unroutable_after and lossy.rate > limits.unroutable_rate else Severity.INFO
@@ -270,7 +313,8 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
     stopped = lossy.routing is Routing.STOPPED
     warning_after = loss.warning_after(view.thresholds.publishers)
     optional = exchange.type in SUBSCRIPTION_TYPES and not (stopped or lossy.routed_before or loss.meant)
-    early = severity is Severity.INFO and not optional and seconds < warning_after
+    direct, gone = _may_be_direct_replies(view, loss), [] if exchange.name else list(_fed_until_gone(view, lossy))
+    early = severity is Severity.INFO and not optional and not direct and seconds < warning_after
     interval = span(lossy.recent)
     return Finding(
         rule=rule,
@@ -286,7 +330,8 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
             "bindings": loss.bindings,
             "dead_ends": list(loss.dead_ends),
             "answers": not exchange.name and _also_consume(view, loss),
-            "gone": [] if exchange.name else list(_fed_until_gone(view, lossy)),
+            "direct_replies": direct,
+            "gone": gone,
             **_alternate_facts(view, loss),
             "losers": list(loss.losers),
             "shovels": list(loss.shovels),

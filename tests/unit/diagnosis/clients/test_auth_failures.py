@@ -1,6 +1,7 @@
 import pytest
 
 from ackscope.topology import AuthAttempts
+from tests.unit.diagnosis.clients.loops import reconnecting
 from tests.unit.diagnosis.pictures import NODE, film, found, look, only
 
 
@@ -58,3 +59,10 @@ def test_counters_are_not_compared_across_a_restart():
         return {"auth": refusing(40)["auth"]} if t < 20 else {"auth": refusing(0)["auth"]}
 
     assert [] == found(look(film(frame, until=40)))
+
+
+def test_a_client_that_is_listed_has_logged_in():
+    """That it reconnects has nothing to do with the logins of others that are refused."""
+    verdict = look(film(lambda t: {**reconnecting(t), **refusing(t)}, until=60))
+
+    assert ["auth-failures", "connection-churn"] == sorted(each.rule for each in verdict.findings)

@@ -401,3 +401,32 @@ def test_a_restarted_client_is_not_accused_of_connections_that_nobody_lists():
         return {**known, "connections": (known["connections"][0], *restarted(t))}
 
     assert () == loops_in(film(frame, until=240, every=20))
+
+
+def visiting(t, visits):
+    """Applications whose connections each live for some seconds and are followed by another one; all are listed."""
+    shown, turnover = [], 0
+    for number, (seconds, offset) in enumerate(visits):
+        done = int((t + offset) // seconds)
+        turnover += done
+        shown.append(
+            connection(
+                f"10.0.1.{number}:{50000 + done} -> 10.0.0.1:5672",
+                client_name=f"visitor-{number}",
+                user="guest",
+                peer_host=f"10.0.1.{number}",
+                peer_port=50000 + done,
+                connected_at=WALL + done * seconds - offset,
+            )
+        )
+    return {"overview": churning(t, channels=turnover, connections=turnover), "connections": tuple(shown)}
+
+
+@pytest.mark.parametrize("shift", range(12))
+def test_no_client_is_accused_of_the_connections_of_others_that_are_listed(shift):
+    """Twelve of them come and go; each one's own rate is what its connections show."""
+    visits = [(10.0 + 1.5 * number, (3.1 * number + shift) % 7) for number in range(12)]
+
+    for each in loops_in(film(lambda t: visiting(t, visits), until=75)):
+        number = int(each.client.removeprefix("visitor-"))
+        assert each.rate <= 2 / visits[number][0]

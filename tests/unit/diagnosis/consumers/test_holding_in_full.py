@@ -202,6 +202,34 @@ def test_scheduled_tasks_that_use_up_a_prefetch_are_recognised():
     assert "scheduled tasks" in text(finding).cause
 
 
+@pytest.mark.parametrize(("rate", "prefetch"), [(22.0, 150), (60.0, 300), (9.0, 90), (4.0, 6)])
+@pytest.mark.parametrize("stops", [30.0, 33.7])
+def test_a_prefetch_that_fills_after_the_last_acknowledgement_did_not_fill_step_by_step(rate, prefetch, stops):
+    """One delivery holds back the acknowledgement of those behind it; before that, what it held went up and down."""
+
+    def frame(t):
+        delivered = min(int(rate * t), int(rate * stops) // 10 * 10 + prefetch)
+        done = int(rate * min(t, stops)) // 10 * 10
+        counters = stats(publish=int(rate * t), deliver=delivered, ack=done)
+        return {
+            "queues": (
+                queue(
+                    "tiles",
+                    messages_ready=int(rate * t) - delivered,
+                    messages_unacked=delivered - done,
+                    stats=counters,
+                ),
+            ),
+            "consumers": (consumer("tiles", prefetch_count=prefetch),),
+            "channels": (channel(messages_unacked=delivered - done, prefetch_count=prefetch, stats=counters),),
+            "connections": (connection(),),
+        }
+
+    finding = only_stuck(look(film(frame, until=100)))
+
+    assert ("critical", False) == (finding.severity, finding.facts["gathered"])
+
+
 def batches(t, *, size=100, rate=5.0, stops=None):
     """A client without a limit that acknowledges a batch at once; it may hang."""
     delivered = int(rate * t)

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from ackscope.findings import ExchangeRef
-from ackscope.snapshot import Part
+from ackscope.snapshot import Overview, Part
 from ackscope.topology import Binding, Bindings, Link
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.pictures import WALL, consumer, film, look, queue, snapshot, stats, text
@@ -593,3 +593,33 @@ def test_what_a_server_publishes_to_no_queue_may_be_replies(serves):
 
     assert serves == ("reply_to" in finding.cause)
     assert serves != ("Publish again what was dropped" in steps)
+
+
+@pytest.mark.parametrize(
+    ("version", "sent", "severity"),
+    [("3.10.8", 10, "info"), ("4.1.0", 10, "info"), ("4.2.0", 10, "warning"), ("3.10.8", 0, "warning")],
+)
+def test_answers_to_direct_reply_to_count_as_dropped_before_4_2(version, sent, severity):
+    """The server consumes requests, and its client is sent as many packets although it consumes from no queue."""
+
+    def frame(t):
+        lost = int(10 * t)
+        requests = queue("requests", stats=stats(publish=lost, deliver=lost, ack=lost))
+        server = publisher(t, rate=10.0, before=0, counters={"drop_unroutable": lost})
+        consuming = consumer("requests", channel_name=server.name, connection_name=server.connection_name)
+        asking = replace(
+            shop(), name="10.0.0.9:5 -> 10.0.0.1:5672", client_name="web", vhost="/", send_cnt=sent * int(t)
+        )
+        return {
+            "overview": Overview(rabbitmq_version=version, statistics=True, rates_mode="basic"),
+            "queues": (requests,),
+            "channels": (replace(server, consumer_count=1),),
+            "consumers": (consuming,),
+            "connections": (shop(), asking),
+            "exchanges": (exchange("", received=2 * lost, routed=lost),),
+        }
+
+    finding = findings(look(film(frame, until=400)), DROPPED)[0]
+
+    assert severity == finding.severity
+    assert (severity == "info") == ("they arrive" in text(finding).summary)

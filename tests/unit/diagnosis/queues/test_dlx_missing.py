@@ -31,6 +31,28 @@ def test_a_route_that_is_missing_and_not_needed_yet_is_a_warning():
     assert [("warning", "gone")] == of(RULE, shot(65, **idle))
 
 
+@pytest.mark.parametrize("fault", ["missing", "unbound"])
+@pytest.mark.parametrize("rejected", [2.5, 3.0])
+def test_a_small_share_that_is_dropped_is_proven_over_a_longer_time(rejected, fault):
+    """The exchange, or its binding, is removed after 40 s: what was rejected before that arrived."""
+
+    def made(t):
+        there = t < 40 or fault == "unbound"
+        return frame(
+            flowing(t, published=15.0, acked=15.0 - rejected, rejected=rejected, arguments=NO_EXCHANGE),
+            queue("dead", messages_ready=int(rejected * min(t, 40)), consumers=0),
+            exchanges=(exchange("gone"),) if there else (),
+            bindings=(binding("gone", "dead"),) if t < 40 else (),
+        )
+
+    early, later = (look(film(made, until=until)) for until in (45, 110))
+
+    assert {"info", "warning"} >= {severity for severity, _ in of(RULE, early)}
+    finding = one(RULE, later)
+    assert "critical" == finding.severity
+    assert finding.facts["dropped"] <= rejected * finding.facts["dropped_over_seconds"] <= rejected * 70
+
+
 def test_the_finding_says_what_is_missing_and_how_to_create_it():
     """Queue, exchange and binding, as commands."""
     finding = one(RULE, shot(65))

@@ -1,5 +1,6 @@
 import pytest
 
+from ackscope.findings import Impact, Severity
 from tests.unit.diagnosis.pictures import film, look, queue, stats
 from tests.unit.diagnosis.queues.films import frame, of, one
 
@@ -32,6 +33,38 @@ def test_the_count_is_exact_in_a_queue_without_traffic():
 
     assert (300, 0, 300, 0) == tuple(finding.facts[key] for key in ("purged", "error", "ready_before", "ready_after"))
     assert finding.accounted == 300
+
+
+def emptied(t, *, every, publishes=14, takes=4):
+    """A queue that a job empties every so many seconds, and that its consumer is too slow for."""
+    age = t % every
+    done = int(takes * t)
+    counters = stats(publish=int(publishes * t), deliver=done, deliver_get=done, ack=done)
+    return queue("exports", messages_ready=int((publishes - takes) * age), consumers=1, stats=counters)
+
+
+@pytest.mark.parametrize("every", [22, 27, 33])
+def test_a_job_that_purges_again_and_again_accounts_for_all_it_took(every):
+    """Each purge is counted, so that the law has nothing left to report."""
+    result = look(film(lambda t: frame(emptied(t, every=every)), until=3 * every + 12))
+
+    finding = one(RULE, result)
+    assert 3 == finding.facts["times"]
+    assert 3 * 10 * every == pytest.approx(finding.accounted, rel=0.25)
+    assert [] == of("unexplained-loss", result)
+
+
+@pytest.mark.parametrize("until", [250, 400, 600])
+def test_what_a_job_purged_between_readings_that_are_far_apart_is_its_consequence(until):
+    """Older readings do not show each purge, and the law still counts what left."""
+    result = look(film(lambda t: frame(emptied(t, every=24)), until=until))
+
+    assert [RULE] == [each.rule for each in result.findings if each.severity is Severity.WARNING and is_loss(each)]
+
+
+def is_loss(finding):
+    """Whether a finding is about messages that were lost."""
+    return finding.impact is Impact.LOSS
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,18 @@ def test_a_queue_that_was_deleted_with_its_binding_is_reported_as_such():
     assert not finding.facts["destination_exists"]
 
 
+def test_a_queue_that_the_broker_named_is_not_declared_again():
+    """It was one client's; the client makes a new one."""
+    own = Binding(
+        vhost="/", source="shop", destination="amq.gen-J1", destination_type="queue", routing_key="amq.gen-J1"
+    )
+    (finding,) = missed(lambda t: unbound(t, lost=(own,), queues=("audit",)))
+
+    assert finding.facts["for_one_client"]
+    assert "Start the application" in text(finding).steps[0].text
+    assert not any("amq.gen-J1" in (step.command or "") for step in text(finding).steps)
+
+
 @pytest.mark.parametrize(
     "frame",
     [
