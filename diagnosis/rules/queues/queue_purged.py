@@ -12,7 +12,15 @@ from ackscope.findings import Evidence, Finding, Severity, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
-from diagnosis.ledger import Ledger, ledger, levels, may_have_lost, may_settle_unseen, served_by_visits
+from diagnosis.ledger import (
+    Ledger,
+    ledger,
+    levels,
+    may_have_lost,
+    may_settle_unseen,
+    served_by_visits,
+    taken_unseen,
+)
 from diagnosis.routes import is_delay
 from diagnosis.rules.publishers._shared.overflow import has_length_limit, level
 from diagnosis.rules.queues._shared.queue import involved_queue, queue_subject
@@ -56,7 +64,7 @@ def purges(view: View, queue: Queue) -> tuple[Purge, ...]:
         if _stays_full(view, pair) or (seen and (place + _AFTER > latest or not _fell_by_half(pair))):
             continue
         by_length = full or _is_full(view, pair[0].value)
-        found = _fell(view, pair, history) if by_length else _emptied(pair, history)
+        found = _fell(view, pair, history) if by_length else _emptied(view, pair, history)
         least = view.limits(queue).queues.loss_least
         if found is not None and _purged(pair) >= least and (by_length or found.proven_vanished >= least):
             if _may_have_expired(queue, pair, history):
@@ -113,7 +121,7 @@ def _fell(view: View, pair: Series[Queue], history: Series[Queue]) -> Ledger | N
     return ledger(around)
 
 
-def _emptied(pair: Series[Queue], history: Series[Queue]) -> Ledger | None:
+def _emptied(view: View, pair: Series[Queue], history: Series[Queue]) -> Ledger | None:
     """Return the balance around a pair of readings in which all ready messages vanished; None otherwise.
 
     The readings beside the pair are included: the counters and the length of the queue are refreshed at other times. A
@@ -123,10 +131,11 @@ def _emptied(pair: Series[Queue], history: Series[Queue]) -> Ledger | None:
     before, after = levels(pair[0].value), levels(pair[1].value)
     if before is None or after is None or before.ready == 0 or after.vanished <= before.vanished:
         return None
-    if not any(seen.value.consumers for seen in pair) and served_by_visits(history):
-        return None
     place = history.index(pair[0])
-    found = ledger(history[max(place - _BEFORE, 0) : place + _AFTER + 1])
+    unseen = taken_unseen(view, pair[1].value)
+    if unseen is None and not any(seen.value.consumers for seen in pair) and served_by_visits(history):
+        return None
+    found = ledger(history[max(place - _BEFORE, 0) : place + _AFTER + 1], taken=unseen)
     if found is None or found.vanished < 0.9 * before.ready - found.vanished_error:
         return None
     # What is ready now came after the purge.

@@ -1,7 +1,7 @@
 import pytest
 
 from ackscope.findings import Impact, Severity
-from tests.unit.diagnosis.pictures import film, look, queue, stats
+from tests.unit.diagnosis.pictures import channel, film, look, queue, stats
 from tests.unit.diagnosis.queues.films import frame, of, one
 
 RULE = "queue-purged"
@@ -141,6 +141,24 @@ def test_messages_that_were_delivered_meanwhile_were_not_purged():
 
     assert [] == of(RULE, result)
     assert ["a.b1"] == [name for _, name in of("unexplained-loss", result)]
+
+
+def test_a_queue_that_a_client_polls_all_the_time_is_purged():
+    """Counters are lost only of channels that end; this one is open, so what is gone was not taken unseen."""
+
+    def polled(t, polls):
+        done = max(0, min(200, int(20 * (t - 14))))
+        got = done // 2
+        counters = stats(**({"publish": done, "get": got, "ack": got} if done else {}))
+        held = channel(consumer_count=0, stats=stats(get=polls, ack=polls))
+        waits = queue("a.b1", consumers=0, messages_ready=0 if t > 36 else done - got, stats=counters)
+        return {**frame(waits), "channels": (held,)}
+
+    stays = look(film(lambda t: polled(t, polls=max(0, min(100, int(10 * (t - 14))))), until=60))
+    ended = look(film(lambda t: polled(t, polls=0), until=60, every=12))
+
+    assert [("warning", "a.b1")] == of(RULE, stays)
+    assert [] == of(RULE, ended)
 
 
 def test_a_delay_queue_whose_messages_expire_at_once_was_not_purged():
