@@ -66,7 +66,7 @@ def admits_only_one(queue: Queue, links: Iterable[ConsumerPath]) -> str | None:
     return "exclusive" if any(link.consumer.exclusive for link in links) else None
 
 
-def starved_queues(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> tuple[str, ...]:
+def waiting_on_channel(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> tuple[str, ...]:
     """Return the other queues with messages ready that the channels of these consumers consume from."""
     channels = {link.consumer.channel_name for link in links}
     places = {(each.vhost, each.queue) for each in view.every_consumer if each.channel_name in channels} - {queue.key}

@@ -18,7 +18,7 @@ from diagnosis.hold_time import QUORUM_MOST, prefetch
 from diagnosis.memo import per_view
 from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.consumers._shared.mqtt import is_mqtt, mqtt_at_standstill
-from diagnosis.rules.consumers._shared.objects import starved_queues
+from diagnosis.rules.consumers._shared.objects import waiting_on_channel
 from diagnosis.rules.consumers._shared.sessions import (
     BLOCKED,
     StuckConsumer,
@@ -231,7 +231,7 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
         warning_after_seconds=need,
         since=stalled[0].at.wall if idle is None else min(idle, stalled[0].at.wall),
         shared_prefetch=shared,
-        starved=starved_queues(view, queue, links) if shared else (),
+        starved=waiting_on_channel(view, queue, links) if shared else (),
     )
 
 
