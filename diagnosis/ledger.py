@@ -159,7 +159,7 @@ def may_have_lost(queue: Queue) -> bool:
 
 
 def ledger(
-    history: Series[Queue], in_flight: int | None = None, skew: float = SKEW_SECONDS, taken: int | None = None
+    history: Series[Queue], in_flight: int | None = None, skew: float = SKEW_SECONDS, most: int | None = None
 ) -> Ledger | None:
     """Return the balance of a queue over readings without a restart of its counters.
 
@@ -167,7 +167,7 @@ def ledger(
         history: readings, oldest first.
         in_flight: maximum number of messages that its consumers may hold; None if there is no limit.
         skew: maximum difference in age between two statistics of one answer, seconds.
-        taken: the most that channels which ended may have taken uncounted; by default from these readings.
+        most: the most that channels which ended may have taken uncounted; by default from these readings.
 
     Returns:
         The balance since the first reading from which on all lengths are known; None with fewer than two such readings.
@@ -196,7 +196,7 @@ def ledger(
     not_ready, not_counted = discarded - last.ready - held, min(discarded, missing)
     proven = max(0, not_ready - settling, not_counted - settling - moving)
     lost = max(0, not_ready, not_counted)
-    most = _most_delivered(history) if taken is None else taken
+    most = _most_delivered(history) if most is None else most
     uncounted = _swept(history, lambda each: each.vanished, most)
     unsettled = _swept(history, lambda each: each.discarded, max(each.unacked for each in known) or most)
     return Ledger(
@@ -258,7 +258,7 @@ def served_by_visits(history: Series[Queue]) -> bool:
     return any(_came(history, each) for each in range(1, len(history)))
 
 
-def taken_unseen(view: View, queue: Queue) -> int | None:
+def most_uncounted(view: View, queue: Queue) -> int | None:
     """Return 0 if no channel that took messages from a queue can have ended, else None: `ledger` then bounds it.
 
     Only counters of channels that end are lost. Those that poll are open if they polled as much as the queue counts.

@@ -18,8 +18,8 @@ from diagnosis.ledger import (
     levels,
     may_have_lost,
     may_settle_unseen,
+    most_uncounted,
     served_by_visits,
-    taken_unseen,
 )
 from diagnosis.routes import is_delay
 from diagnosis.rules.publishers._shared.overflow import has_length_limit, level
@@ -132,10 +132,10 @@ def _emptied(view: View, pair: Series[Queue], history: Series[Queue]) -> Ledger 
     if before is None or after is None or before.ready == 0 or after.vanished <= before.vanished:
         return None
     place = history.index(pair[0])
-    unseen = taken_unseen(view, pair[1].value)
+    unseen = most_uncounted(view, pair[1].value)
     if unseen is None and not any(seen.value.consumers for seen in pair) and served_by_visits(history):
         return None
-    found = ledger(history[max(place - _BEFORE, 0) : place + _AFTER + 1], taken=unseen)
+    found = ledger(history[max(place - _BEFORE, 0) : place + _AFTER + 1], most=unseen)
     if found is None or found.vanished < 0.9 * before.ready - found.vanished_error:
         return None
     # What is ready now came after the purge.

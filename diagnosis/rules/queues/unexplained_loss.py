@@ -11,7 +11,7 @@ from ackscope.findings import Certainty, Evidence, Fact, Finding, Inconclusive, 
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_names
-from diagnosis.ledger import Ledger, ledger, losing, may_have_lost, may_settle_unseen, taken_unseen
+from diagnosis.ledger import Ledger, ledger, losing, may_have_lost, may_settle_unseen, most_uncounted
 from diagnosis.routes import dead_letters_to
 from diagnosis.rules.publishers._shared.overflow import has_length_limit, level, refuses_when_full
 from diagnosis.rules.queues._shared.queue import (
@@ -37,7 +37,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             unseen += 1
             continue
         history = view.history(queue)
-        found = ledger(history, taken=taken_unseen(view, queue))
+        found = ledger(history, most=most_uncounted(view, queue))
         if found is None or _moved_on(view, queue):
             continue
         limits = view.limits(queue)
