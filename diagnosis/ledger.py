@@ -27,7 +27,7 @@ from ackscope.counters import MessageStats
 from ackscope.protocols import AMQP10, MQTT, native_protocol
 from ackscope.snapshot import Connection, Queue
 from diagnosis.memo import per_view
-from diagnosis.purpose import CONSUMED, MQTT_SESSIONS
+from diagnosis.purpose import CONSUMED, DELIVERED, MQTT_SESSIONS
 from diagnosis.series import count, delta, last, span, stretch
 from diagnosis.view import View, is_own
 from diagnosis.window import Series, Timestamped
@@ -42,9 +42,6 @@ delay. Source: https://www.rabbitmq.com/docs/management#statistics-interval; see
 """
 _REFRESHED = 4.5
 """Seconds after which a statistic is refreshed again: 5 s, and polls are not exactly 5 s apart."""
-
-_DELIVERIES = ("deliver", "get", "deliver_no_ack", "get_no_ack")
-"""Counters of messages that were sent to a client."""
 
 _SWEEP_SECONDS = 120.0
 """Seconds between two sweeps of the broker. One removes the counters of channels that have ended, and with them what
@@ -191,14 +188,15 @@ def ledger(
     if in_flight is not None and (first != _NEW or span(history) > 2 * SKEW_SECONDS):
         settling = min(settling, 2 * max(in_flight, *(each.unacked for each in known)))
     moving = _moved_within(skew, history, lambda each: each.held, "publish")
-    moving += _moved_within(skew, history, lambda each: each.ready, "deliver", "get", "deliver_no_ack", "get_no_ack")
+    moving += _moved_within(skew, history, lambda each: each.ready, *DELIVERED)
     # A requeued message is ready again. Either there are fewer ready messages, or it is missing in neither way.
     not_ready, not_counted = discarded - last.ready - held, min(discarded, missing)
     proven = max(0, not_ready - settling, not_counted - settling - moving)
     lost = max(0, not_ready, not_counted)
     most = _most_delivered(history) if most is None else most
-    uncounted = _swept(history, lambda each: each.vanished, most)
-    unsettled = _swept(history, lambda each: each.discarded, max(each.unacked for each in known) or most)
+    ends = _client_ends(history)
+    uncounted = _swept(history, ends, lambda each: each.vanished, most)
+    unsettled = _swept(history, ends, lambda each: each.discarded, max(each.unacked for each in known) or most)
     return Ledger(
         arrived=last.arrived - first.arrived,
         delivered=last.delivered - first.delivered,
@@ -214,15 +212,15 @@ def ledger(
     )
 
 
-def _swept(history: Series[Queue], term: Callable[[Levels], int], most: int) -> int:
+def _swept(history: Series[Queue], ends: list[int], term: Callable[[Levels], int], most: int) -> int:
     """Return by how much a term may have risen because counts of channels that ended were lost.
 
     Args:
         history: readings whose lengths are known.
+        ends: `_client_ends` of them.
         term: the term of the ledger.
         most: how much one sweep can account for.
     """
-    ends = [place for place in range(1, len(history)) if _may_have_ended(history, place)]
     rises: list[tuple[int, int]] = []
     for place in ends:
         # Length and counters are refreshed at other times, so it may be seen a reading earlier or later.
@@ -241,12 +239,15 @@ def _swept(history: Series[Queue], term: Callable[[Levels], int], most: int) -> 
     return total
 
 
-def _may_have_ended(history: Series[Queue], place: int) -> bool:
-    """Return whether a client may have ended between two readings: a consumer left, or one came and went unseen."""
-    before, after = history[place - 1].value, history[place].value
-    if before.consumers or after.consumers:
-        return (before.consumers or 0) > (after.consumers or 0)
-    return served_by_visits(history)
+def _client_ends(history: Series[Queue]) -> list[int]:
+    """Return the readings before which a client may have ended: a consumer left, or one came and went unseen."""
+    visited = served_by_visits(history)
+    consumers = [seen.value.consumers or 0 for seen in history]
+    return [
+        place
+        for place, (before, after) in enumerate(pairwise(consumers), start=1)
+        if (before > after if before or after else visited)
+    ]
 
 
 def served_by_visits(history: Series[Queue]) -> bool:
@@ -278,7 +279,7 @@ def _came(history: Series[Queue], place: int) -> bool:
     absent = [not seen.value.consumers for seen in history[max(place - 2, 0) : place + 1]]
     if absent[-2] and not absent[-1]:
         return True
-    return len(absent) > 2 and all(absent) and delta(history[place - 1 : place + 1], *_DELIVERIES) > 0
+    return len(absent) > 2 and all(absent) and delta(history[place - 1 : place + 1], *DELIVERED) > 0
 
 
 def _most_delivered(history: Series[Queue]) -> int:
@@ -287,7 +288,7 @@ def _most_delivered(history: Series[Queue]) -> int:
     for older, newer in pairwise(history):
         share = min(1.0, SKEW_SECONDS / newer.at.since(older.at))
         left = (older.value.messages_ready or 0) + delta((older, newer), "publish") - (newer.value.messages_ready or 0)
-        counted = max(counted, math.ceil(share * delta((older, newer), *_DELIVERIES)))
+        counted = max(counted, math.ceil(share * delta((older, newer), *DELIVERED)))
         fell = max(fell, left)
     return counted or fell
 

@@ -11,6 +11,9 @@ from diagnosis.series import count
 from diagnosis.view import View
 from diagnosis.window import Series
 
+DELIVERED = ("deliver", "get", "deliver_no_ack", "get_no_ack")
+"""Counters of messages that were sent to a client."""
+
 CONSUMED = ("ack", "deliver_no_ack", "get_no_ack")
 """Counters of messages that a client took from a queue for good."""
 

@@ -66,9 +66,9 @@ def _frozen(scene: ChaosScene, index: int) -> Iterator[None]:
 
 
 @contextmanager
-def _parted(scene: ChaosScene, index: int) -> Iterator[None]:
-    """A node refuses the others, and they it: with another cookie for each, they cannot connect."""
-    part = "[begin erlang:set_cookie(N, parted), erlang:disconnect_node(N) end || N <- nodes()]."
+def _partitioned(scene: ChaosScene, index: int) -> Iterator[None]:
+    """A network partition: a node and the others cannot connect, because it has another cookie for each of them."""
+    part = "[begin erlang:set_cookie(N, partitioned), erlang:disconnect_node(N) end || N <- nodes()]."
     join = "[erlang:set_cookie(N, erlang:get_cookie()) || N <- rabbit_nodes:list_members()]."
     scene.lab.ctl(index, "eval", part)
     try:
@@ -169,8 +169,8 @@ def disturbances() -> tuple[Disturbance, ...]:
         Disturbance("node stopped", _restarted_application),
         Disturbance("node frozen", lambda scene, dice: _frozen(scene, _another(dice))),
         Disturbance("polled node frozen", lambda scene, _: _frozen(scene, 0), _BOTH),
-        Disturbance("node parted", lambda scene, dice: _parted(scene, _another(dice))),
-        Disturbance("polled node parted", lambda scene, _: _parted(scene, 0)),
+        Disturbance("node partitioned", lambda scene, dice: _partitioned(scene, _another(dice))),
+        Disturbance("polled node partitioned", lambda scene, _: _partitioned(scene, 0)),
         Disturbance("memory alarm", _memory_alarm),
         *links,
         *parts,

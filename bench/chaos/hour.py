@@ -122,8 +122,9 @@ def _landed(running: ChaosScene) -> list[dict[str, Any]]:
         endpoint_override=where["AWS_ENDPOINT_URL"],
     )
     folder = f"{LANDING.removeprefix('s3://')}/probe_messages"
-    rows: list[dict[str, Any]] = ds.dataset(folder, filesystem=store, format="parquet").to_table().to_pylist()
-    return rows
+    found = store.get_file_info(fs.FileSelector(folder, allow_not_found=True, recursive=True))
+    files = [each.path for each in found if each.is_file]
+    return ds.dataset(files, filesystem=store).to_table().to_pylist() if files else []
 
 
 def _kind(name: str, found: list[float | None], watch: Watch) -> dict[str, Any]:

@@ -23,7 +23,6 @@ _CLOCK_ERROR = 1.0
 _REPORT_SECONDS = 5.0
 """Longest time from the confirm of a message to its count in /metrics."""
 
-_UPLOAD_LAG = "ackscope_landing_upload_lag_seconds"
 _OWN = (
     "ackscope_confirm",
     "ackscope_connection_block",
@@ -225,7 +224,7 @@ class Watch:
         self.violations.append(Violation(invariant, at, during, detail))
 
     def faulty(self, since: float = 0.0) -> list[str]:
-        """Return what does not work by a scrape after `since` (seconds since 1970): parts, polls, probes, uploads."""
+        """Return what does not work by a scrape after `since` (seconds since 1970): parts, polls, probes, sending."""
         found = [name for name in PARTS if not self.scene.answers(name)]
         scrape = self.latest.get(len(self.scene.lives) - 1)
         if scrape is None or scrape.at < since or time.time() - scrape.at > 3 * _EVERY:
@@ -236,7 +235,8 @@ class Watch:
         found += ["polls"] * (not polls or not all(polls))
         found += ["probes"] * (not probes or not all(probes))
         found += ["age of the overview"] * (not ages or max(ages) > 3 * POLL_SECONDS)
-        lag, waiting = (scrape.value(name) for name in (_UPLOAD_LAG, "ackscope_delivery_waiting_findings"))
+        lag = scrape.value("ackscope_landing_upload_lag_seconds")
+        waiting = scrape.value("ackscope_delivery_waiting_findings")
         found += ["uploads"] * (not lag or max(lag) > 3 * ROTATE_SECONDS)
         found += ["deliveries"] * (not waiting or max(waiting) > 0)
         return found

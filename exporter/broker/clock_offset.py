@@ -1,8 +1,8 @@
 """How far the clock of a broker is ahead of ours, from the `Date` of its responses (RFC 9110, 6.6.1).
 
 The broker reports when a channel became idle and when a connection was opened by its own clock. Compared with ours,
-these times are wrong by the difference: with a clock that is 15 minutes ahead, every pause of a consumer looks like 15
-minutes without an acknowledgement.
+these times are wrong by the difference: if ours is 15 minutes ahead, every pause of a consumer looks like 15 minutes
+without an acknowledgement.
 """
 
 import threading

@@ -84,8 +84,8 @@ class OtlpSender:
             self._thread.join(2.0)
 
     def apply(self, settings: OtlpSettings) -> None:
-        """Use other settings from now on."""
-        self._settings = settings
+        """Use other settings from now on; the certificates are read again."""
+        self._settings, self._exporter = settings, None
         self._wake.set()
 
     def send(self) -> bool:

@@ -3,10 +3,11 @@
 Source: https://www.rabbitmq.com/docs/access-control, `/api/auth/attempts/<node>` (https://www.rabbitmq.com/docs/management).
 """
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
 
 from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, Subject, source
 from diagnosis.contract import Relation, RuleResult, View
+from diagnosis.relations import ANYWHERE
 from diagnosis.rules.clients._shared.logins import AMQP, RefusedLogins, refused_logins
 
 NAME = "auth-failures"
@@ -55,13 +56,9 @@ def _finding(view: View, logins: RefusedLogins) -> Finding:
     )
 
 
-def _all(_view: View, _finding: Finding) -> tuple[str, ...]:
-    return ("",)
+def _unlisted(view: View, finding: Finding) -> Iterable[Hashable]:
+    return () if finding.subject.kind == "connection" else ANYWHERE.of_other(view, finding)
 
 
-def _unlisted(_view: View, finding: Finding) -> tuple[str, ...]:
-    return () if finding.subject.kind == "connection" else ("",)
-
-
-UNLISTED_CLIENTS = Relation(_all, _unlisted)
+UNLISTED_CLIENTS = Relation(ANYWHERE.of_cause, _unlisted)
 """The consequence names no client: one that the broker lists has logged in."""

@@ -33,6 +33,7 @@ from diagnosis.contract import RuleResult, View
 from diagnosis.hold_time import may_hold
 from diagnosis.ledger import Ledger, ledger, may_have_lost, may_settle_unseen
 from diagnosis.memo import per_view
+from diagnosis.purpose import DELIVERED
 from diagnosis.routes import Place, dead_letters_to, own_keys, targets
 from diagnosis.rules.publishers._shared.overflow import at_least_once, held_dead_letters, level, refuses_when_full
 from diagnosis.rules.queues._shared.dead_letter_route import exchange_types, new_route
@@ -238,7 +239,7 @@ def _received(view: View, queue: Queue | None, seconds: float) -> int | None:
     recent = last(view.history(queue), seconds)
     if not recent or None in (recent[0].value.messages_ready, queue.messages_ready):
         return None
-    delivered = delta(recent, "deliver", "get", "deliver_no_ack", "get_no_ack") - delta(recent, "redeliver")
+    delivered = delta(recent, *DELIVERED) - delta(recent, "redeliver")
     return max(0, delivered + (queue.messages_ready or 0) - (recent[0].value.messages_ready or 0))
 
 

@@ -21,6 +21,7 @@ from diagnosis.ledger import (
     most_uncounted,
     served_by_visits,
 )
+from diagnosis.purpose import DELIVERED
 from diagnosis.routes import is_delay
 from diagnosis.rules.publishers._shared.overflow import has_length_limit, level
 from diagnosis.rules.queues._shared.queue import involved_queue, queue_subject
@@ -29,7 +30,6 @@ from diagnosis.window import Series
 
 NAME = "queue-purged"
 
-_DELIVERIES = ("deliver", "get", "deliver_no_ack", "get_no_ack")
 _LIMITS = ("max-length", "max-length-bytes", "overflow")
 _YOUNG = 0.9
 """Share of the messages that must be younger than the message TTL."""
@@ -116,7 +116,7 @@ def _fell(view: View, pair: Series[Queue], history: Series[Queue]) -> Ledger | N
     place = history.index(pair[0])
     around = history[max(place - 1, 0) : place + 4]
     # Deliveries are counted some seconds after the length has fallen.
-    if around[-1] == pair[1] or delta(around, *_DELIVERIES) > (1 - _YOUNG) * (before.messages_ready or 0):
+    if around[-1] == pair[1] or delta(around, *DELIVERED) > (1 - _YOUNG) * (before.messages_ready or 0):
         return None
     return ledger(around)
 
@@ -150,7 +150,7 @@ def _purged(pair: Series[Queue]) -> int:
     """Return how many messages a purge between two readings took, by the length of the queue."""
     before, after = pair[0].value, pair[1].value
     stayed = max(0, (after.messages_ready or 0) - max(0, delta(pair, "publish")))
-    return (before.messages_ready or 0) - stayed - delta(pair, *_DELIVERIES)
+    return (before.messages_ready or 0) - stayed - delta(pair, *DELIVERED)
 
 
 def _at_most(pair: Series[Queue], around: Ledger) -> int:

@@ -284,8 +284,6 @@ def _shovels(view: View, lossy: LossyExchange, losers: Sequence[ActivePublisher]
 def _severity(view: View, worst: Severity, loss: Loss) -> Severity:
     """Return the severity by the exchange's earlier routing, its type, and the duration of the loss."""
     limits, lossy, seconds = view.thresholds.publishers, loss.lossy, loss.seconds
-    if _may_be_direct_replies(view, loss):
-        return Severity.INFO
     subscription = lossy.exchange.type in SUBSCRIPTION_TYPES
     if loss.shovels or loss.alternate is not None:
         return worst if seconds >= limits.unroutable_after and lossy.rate > limits.unroutable_rate else Severity.INFO
@@ -309,11 +307,11 @@ def _subject(lossy: LossyExchange) -> Subject:
 def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -> Finding:
     lossy = loss.lossy
     exchange, seconds = lossy.exchange, loss.seconds
-    severity = _severity(view, worst, loss)
+    direct = _may_be_direct_replies(view, loss)
+    severity = Severity.INFO if direct else _severity(view, worst, loss)
     stopped = lossy.routing is Routing.STOPPED
     warning_after = loss.warning_after(view.thresholds.publishers)
     optional = exchange.type in SUBSCRIPTION_TYPES and not (stopped or lossy.routed_before or loss.meant)
-    direct, gone = _may_be_direct_replies(view, loss), [] if exchange.name else list(_fed_until_gone(view, lossy))
     early = severity is Severity.INFO and not optional and not direct and seconds < warning_after
     interval = span(lossy.recent)
     return Finding(
@@ -331,7 +329,7 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
             "dead_ends": list(loss.dead_ends),
             "answers": not exchange.name and _also_consume(view, loss),
             "direct_replies": direct,
-            "gone": gone,
+            "gone": [] if exchange.name else list(_fed_until_gone(view, lossy)),
             **_alternate_facts(view, loss),
             "losers": list(loss.losers),
             "shovels": list(loss.shovels),

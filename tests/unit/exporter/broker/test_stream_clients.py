@@ -151,7 +151,7 @@ def test_without_the_plugin_nothing_is_requested(plugins, known):
 
 
 def test_without_a_request_a_reading_is_as_old_as_the_nodes():
-    """While the broker is unreachable nothing is known anew: not from the list of nodes, and not from the plugin."""
+    """While the broker is unreachable nothing new is known, neither from the list of nodes nor from the plugin."""
     routes = {
         "/api/overview": json({"rabbitmq_version": "4.3.6"}),
         "/api/nodes": json([{"name": "rabbit@a", "running": True, "enabled_plugins": []}]),
