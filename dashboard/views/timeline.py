@@ -1,11 +1,13 @@
 """The page "Timeline": findings as bars, change points and notes as marks, all in order of time, with export."""
 
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import streamlit as st
 
 from ackscope.clock import SystemClock
 from ackscope.findings import Severity
+from ackscope.triage import MAX_NAME
 from dashboard.charts import gantt_chart
 from dashboard.data import notes
 from dashboard.format import export, readable
@@ -19,6 +21,7 @@ from dashboard.ui import cache, elements
 from dashboard.ui.layout import PageContext
 
 _SHOWN, _BARS = 300, 60
+_PROBLEM = "note-problem-text"
 _MARKS = {
     timeline_entries.NOTE: "note",
     timeline_entries.BEGAN: "began",
@@ -132,17 +135,23 @@ def _write(context: PageContext, end: datetime) -> None:
     if path is None:
         st.caption("Notes are disabled. Start the dashboard with --notes FILE to store notes.")
         return
-    with st.form("note", clear_on_submit=True):
-        text = st.text_area("What did you observe or do?", max_chars=notes.MAX_CHARACTERS, key="note-text")
-        author = st.text_input("Your name", value=st.session_state.get("author-of-notes", ""), key="note-author")
-        sent = st.form_submit_button("Save note")
-    if sent:
-        now = SystemClock().now().wall
-        moment = end.timestamp() if now - end.timestamp() > 120 else now
-        note = notes.Note(cluster=context.cluster or "", at=moment, written=now, author=author.strip()[:80], text=text)
-        problem = notes.add(path, note)
-        if problem is not None:
-            elements.plain("note-problem", f"Not saved: {problem}.")
-            return
-        st.session_state["author-of-notes"] = note.author
-        st.rerun()
+    with st.form("note"):
+        st.text_area("What did you observe or do?", max_chars=notes.MAX_CHARACTERS, key="note-text")
+        author = st.session_state.get("author-of-notes", "")
+        st.text_input("Your name", value=author, max_chars=MAX_NAME, key="note-author")
+        st.form_submit_button("Save note", on_click=_save, args=(path, context.cluster or "", end))
+    problem = st.session_state.get(_PROBLEM)
+    if problem is not None:
+        elements.plain("note-problem", f"Not saved: {problem}.")
+
+
+def _save(path: Path, cluster: str, end: datetime) -> None:
+    """Store the note; the form keeps its text until that has worked."""
+    now = SystemClock().now().wall
+    moment = end.timestamp() if now - end.timestamp() > 120 else now
+    text, author = st.session_state["note-text"], st.session_state["note-author"].strip()
+    problem = notes.add(path, notes.Note(cluster=cluster, at=moment, written=now, author=author, text=text))
+    st.session_state[_PROBLEM] = problem
+    if problem is None:
+        st.session_state["author-of-notes"] = author
+        st.session_state["note-text"] = ""

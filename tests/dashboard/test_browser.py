@@ -1,4 +1,5 @@
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -9,6 +10,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from ackscope.reports import FindingReport
 from ackscope.tables import QUEUES_1M
+from ackscope.triage import Triage
 from dashboard.format.escape import visible
 from tests.dashboard import answers, rollup_files
 from tests.dashboard.answers import HOSTILE, Exporter
@@ -248,21 +250,37 @@ def test_twelve_findings_and_the_whole_of_one_are_on_the_first_screen(
 
 
 def test_a_choice_and_what_is_typed_survive_the_refresh(watched: Watched, many: Exporter, page: Page) -> None:
-    """The choice is in the address; an open form stays open and filled, and is sent with all that was typed."""
+    """The choice is in the address; an open form stays open and filled, and is sent with all that was typed.
+
+    Meanwhile a row goes and one comes, the curves disappear, and two lines appear above the form.
+    """
     page.goto(f"{watched.url}/?cluster=billing")
     settle(page)
-    rows(page).nth(7).click()
+    rows(page).filter(has_text="v2.007").click()
     page.wait_for_url("**finding=stuck-consumer-**")
     details = page.locator(".st-key-finding-details")
     details.get_by_text("v2.007").first.wait_for()
+    details.locator(".curves img").first.wait_for()
     details.get_by_role("button", name="Mute").click()
     page.get_by_label("Reason").fill("planned migration")
     page.get_by_label("Your name").fill("ann")
-    many.clusters = (many.clusters[0], answers.healthy("billing", findings=listed(13)[1:]), many.clusters[2])
-    page.get_by_text("v2.012").first.wait_for(timeout=60_000)
+    later = listed(13)[1:]
+    later[6] = replace(later[6], triage=Triage(owner="bob"))
+    many.clusters = (many.clusters[0], answers.healthy("billing", findings=later), many.clusters[2])
+    many.raw = {"/api/v1/probes": (503, b"")}
+    page.get_by_text("v2.012").first.wait_for()
+    page.get_by_text("Probe results unavailable").wait_for()
+    details.get_by_text("Owner: bob.").wait_for()
+    expect(details.locator(".curves img")).to_have_count(0)
 
     assert "planned migration" == page.get_by_label("Reason").input_value()
     assert details.get_by_text("v2.007").first.is_visible()
+
+    many.raw = {"/api/v1/findings": (503, b"")}
+    page.get_by_text("Exporter unreachable").first.wait_for()
+    page.wait_for_timeout(6_000)
+
+    assert "planned migration" == page.get_by_label("Reason").input_value()
 
     many.raw = {"/api/v1/triage": (500, b"disk full\n")}
     page.get_by_test_id("stFormSubmitButton").get_by_role("button", name="Mute").click()

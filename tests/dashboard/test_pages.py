@@ -224,3 +224,22 @@ def test_a_note_is_stored_on_the_server(visit: Open, exporter: Exporter, tmp_pat
     for text in ("restarted the worker", "Kim", "stuck-consumer"):
         assert text in said
     assert "Notes are disabled" in words(visit("timeline", exporter.url))
+
+
+def test_a_note_that_cannot_be_stored_stays_in_its_form(visit: Open, exporter: Exporter, tmp_path: Path) -> None:
+    """With the reason; it is sent again by the same button, and then the form is empty."""
+    folder = tmp_path / "full"
+    folder.write_text("not a folder")
+    page = visit("timeline", exporter.url, None, None, folder / "notes.jsonl")
+    page.text_area(key="note-text").input("restarted the worker")
+    page.button[-1].click().run()
+
+    assert "Not saved: " in words(page)
+    assert "restarted the worker" == page.text_area(key="note-text").value
+
+    folder.unlink()
+    page.button[-1].click().run()
+
+    assert "Not saved: " not in words(page)
+    assert "" == page.text_area(key="note-text").value
+    assert "restarted the worker" in (folder / "notes.jsonl").read_text()

@@ -53,8 +53,9 @@ def render(settings: PageSettings, state: ExporterState, found: ClusterFindings,
         if shown is None:
             st.caption("The finding of this link is not present (any more). Choose one in the list.")
         else:
+            # Forms stay during an outage of the exporter: what is typed in them is sent later.
             writable = state.findings.response is not None and state.findings.response.triage_writable
-            _details(settings, found, by_address, shown, now, writable=writable and state.findings.outage is None)
+            _details(settings, found, by_address, shown, now, writable=writable)
 
 
 def _shown(found: ClusterFindings, by_address: Mapping[str, FindingReport], now: float) -> _Shown | None:
@@ -95,24 +96,27 @@ def _details(
 ) -> None:
     finding, key = shown.finding, "chosen"
     context = CardContext(found.cluster, now)
-    finding_cards.title(key, finding, context)
     present = shown.address in by_address
-    if not present:
-        seen = readable.clock(shown.seen_at, now, layout.current_zone())
-        st.info(f"This finding has ended. It was last seen at {seen}.", icon=":material/history:")
-    parent = next((it for it in found.findings if it is not finding and finding in flat_reports((it,))), None)
-    if parent is not None:
-        elements.plain("parent", f"Consequence of {parent.rule}, {parent.subject}: fix that first.")
-    said = triage_controls.summary(finding.triage, now)
-    if said:
-        elements.plain("triage-said", said)
-    finding_cards.sentences(key, finding)
-    if present:
-        _curves(settings, found.cluster, finding, context)
-    finding_cards.steps(key, finding)
-    finding_cards.evidence(key, finding)
-    if present and writable:
-        triage_controls.render(settings, found.cluster, shown.address, finding)
+    # The number of elements above the forms never changes: a form that moves is closed, and what was typed is lost.
+    with st.container(key="finding-before-forms"):
+        finding_cards.title(key, finding, context)
+        if not present:
+            seen = readable.clock(shown.seen_at, now, layout.current_zone())
+            st.info(f"This finding has ended. It was last seen at {seen}.", icon=":material/history:")
+        parent = next((it for it in found.findings if it is not finding and finding in flat_reports((it,))), None)
+        if parent is not None:
+            elements.plain("parent", f"Consequence of {parent.rule}, {parent.subject}: fix that first.")
+        said = triage_controls.summary(finding.triage, now)
+        if said:
+            elements.plain("triage-said", said)
+        finding_cards.sentences(key, finding)
+        if present:
+            _curves(settings, found.cluster, finding, context)
+        finding_cards.steps(key, finding)
+        finding_cards.evidence(key, finding)
+    with st.container():
+        if present and writable:
+            triage_controls.render(settings, found.cluster, shown.address, finding)
     finding_cards.links(finding, context)
 
 

@@ -13,6 +13,7 @@ from dashboard.ui.layout import PageContext, known_clusters, range_heading
 from dashboard.views.now import banner, bundle_download, headline, incidents, recent_charts
 
 _STYLE = Path(__file__).with_name("now.css")
+_OLD_DETAILS = "<style>.st-key-details { opacity: 0.6; }</style>"
 
 
 def render(context: PageContext) -> None:
@@ -31,14 +32,20 @@ def _current(context: PageContext) -> None:
     now = SystemClock().now()
     if known_clusters(settings, state) != context.clusters:
         st.rerun()
-    banner.render(state, cluster, now)
+    # A container of its own: what appears and disappears in it does not move, and so close, an open form below.
+    with st.container():
+        banner.render(state, cluster, now)
+        if state.findings.outage is not None:
+            # Not another key for the details: a container with a new key closes an open form in it.
+            st.html(_OLD_DETAILS)
     if cluster is None:
         headline.title(headline.headline(None, headline.data_age(None, state.findings, now)))
         if state.findings.outage is None:
             st.caption("No cluster is monitored. Add one to the configuration of the exporter.")
         return
-    headline.render(state, cluster, cache.last_minute(settings.rollups, cluster), now)
-    with st.container(key="details" if state.findings.outage is None else "old-details"):
+    with st.container():
+        headline.render(state, cluster, cache.last_minute(settings.rollups, cluster), now)
+    with st.container(key="details"):
         _details(settings, state, cluster, now)
 
 
