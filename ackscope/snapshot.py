@@ -243,9 +243,9 @@ class Queue:
         if not self.settings_known:
             raise SettingsUnknown(name)
         argument, policy = self.arguments.get(f"x-{name}"), self.effective_policy.get(name)
-        if isinstance(argument, int) and isinstance(policy, int):
-            return min(argument, policy)
-        return policy if argument is None else argument
+        if argument is None:
+            return policy
+        return min(argument, policy) if isinstance(argument, int) and isinstance(policy, int) else argument
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ other.
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ackscope.clock import Instant
@@ -133,7 +133,9 @@ def _circle_of_several(view: View, queues: list[Queue], made: _Publishes) -> _Ci
     if not 1 < len(found) <= _MOST_QUEUES:
         return None
     circle = _circle(view, tuple(found), len(found), made)
-    return circle if circle is not None and _is_constant(_held(view, circle.queues, made)) else None
+    if circle is None:
+        return None
+    return circle if _is_constant(_held([_since(view, queue, made) for queue in circle.queues])) else None
 
 
 def _is_fed(view: View, queue: Queue, others: int, made: _Publishes) -> bool:
@@ -151,16 +153,17 @@ def _is_constant(held: list[int]) -> bool:
     return max(held) <= (1 + _CHANGE) * min(held) + _CHANGE_MESSAGES
 
 
-def _held(view: View, queues: tuple[Queue, ...], made: _Publishes) -> list[int]:
+def _held(histories: Sequence[Series[Queue]]) -> list[int]:
     """Return how many messages some queues held in total at each reading."""
-    histories = [[seen.value.messages or 0 for seen in _since(view, queue, made)] for queue in queues]
     length = min(map(len, histories))
-    return [sum(each) for each in zip(*(history[-length:] for history in histories), strict=True)]
+    readings = zip(*(history[-length:] for history in histories), strict=True)
+    return [sum(seen.value.messages or 0 for seen in each) for each in readings]
 
 
 def _since(view: View, queue: Queue, made: _Publishes) -> Series[Queue]:
     """Return the readings of a queue since the first reading of channels."""
-    return tuple(seen for seen in view.history(queue) if seen.at.mono >= made.start - view.thresholds.interval)
+    start = made.start - view.thresholds.interval
+    return tuple(seen for seen in view.history(queue) if seen.at.mono >= start)
 
 
 def _publishes(view: View) -> _Publishes | None:
@@ -206,18 +209,19 @@ def _circle(view: View, queues: tuple[Queue, ...], consumed: int, made: _Publish
         made: what all clients published.
     """
     queue, vhost = queues[0], queues[0].vhost
-    limits, history = view.limits(queue).consumers, _since(view, queues[0], made)
+    histories = [_since(view, each, made) for each in queues]
+    limits, history = view.limits(queue).consumers, histories[0]
     own = {_owner(view, link.consumer.connection_name) for each in queues for link in view.links(each)}
     if not own or None in own or len(history) < 2 or span(history) < view.thresholds.early:
         return None
     by_own = made.of(vhost, own)
     by_others = made.total.get(vhost, 0) - by_own
-    published = sum(delta(_since(view, each, made), "publish") for each in queues)
-    acked = sum(delta(_since(view, each, made), *CONSUMED) for each in queues)
+    published = sum(delta(each, "publish") for each in histories)
+    acked = sum(delta(each, *CONSUMED) for each in histories)
     # Both are refreshed every 5 s, each at its own time.
     unsure = view.limits(queue).queues.loss_skew * (published + by_others) / span(history)
     again = int(min(published - by_others - unsure, by_own))
-    held = _held(view, queues, made)
+    held = _held(histories)
     if min(held) == 0:
         # Messages that go round never leave the queues empty.
         return None
