@@ -23,13 +23,13 @@ from diagnosis.probe_traffic import probe_traffic
 from diagnosis.purpose import CONSUMED
 from diagnosis.routes import Place, dead_letters_to
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, process_facts, queue_subject
-from diagnosis.series import delta, span
+from diagnosis.series import delta, restarted, span
 from diagnosis.window import Series
 
 NAME = "republish-loop"
 
 _UNSEEN = 3
-"""Channels that may have been opened and closed between two readings, whose publishes are unknown."""
+"""Channels that may have been opened and closed between two readings, without asking what they published."""
 _SHARE = 0.7
 """Share of the acknowledged messages that are published to the queue again."""
 _MOST_QUEUES = 5
@@ -45,13 +45,17 @@ class _Publishes:
         by_owner: (virtual host, name of the client) -> messages; the name of the connection if the client has none.
         total: virtual host -> messages.
         start: time of the first reading (monotonic).
-        unseen: channels that were opened and are in no reading, without those of the probes.
+        unseen: the most messages that channels may have published which are in no reading, in all virtual hosts.
     """
 
     by_owner: dict[tuple[str | None, str | None], int]
     total: dict[str | None, int]
     start: float
     unseen: int
+
+    def others(self, vhost: str | None, owners: Iterable[str | None]) -> int:
+        """Return the most messages that all other clients may have published in a virtual host."""
+        return self.total.get(vhost, 0) - self.of(vhost, owners) + self.unseen
 
     def of(self, vhost: str | None, owners: Iterable[str | None]) -> int:
         """Return what some clients published in a virtual host."""
@@ -82,7 +86,7 @@ class _Circle:
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue with consumers that gets and acknowledges messages, then those that may feed each other."""
     made = per_view(view, _publishes)
-    if made is None or made.unseen > _UNSEEN:
+    if made is None:
         return
     rest: dict[str, list[Queue]] = defaultdict(list)
     for queue in view.queues:
@@ -125,7 +129,7 @@ def _circle_of_several(view: View, queues: list[Queue], made: _Publishes) -> _Ci
     found = sorted(queues, key=lambda queue: queue.name)
     while len(found) > 1:
         own = {_owner(view, link.consumer.connection_name) for queue in found for link in view.links(queue)}
-        others = made.total.get(found[0].vhost, 0) - made.of(found[0].vhost, own)
+        others = made.others(found[0].vhost, own)
         left = [queue for queue in found if _is_fed(view, queue, others, made)]
         if len(left) == len(found):
             break
@@ -185,13 +189,35 @@ def _publishes(view: View) -> _Publishes | None:
             by_owner[(channel.vhost, _owner(view, channel.connection_name))] += gained
             total[channel.vhost] += gained
     start = readings[0].at.mono
+    unseen = _unseen(view, readings, opened, sum(total.values()))
+    return None if unseen is None else _Publishes(by_owner, total, start, unseen)
+
+
+def _unseen(view: View, readings: Series[tuple[Channel, ...]], opened: int, published: int) -> int | None:
+    """Return the most messages that channels published which are in no reading; None if it is unknown.
+
+    The total of the cluster counts them: what no other channel published is theirs. Who uses this number must allow for
+    the delay between the counters.
+
+    Args:
+        view: the view that is being judged.
+        readings: those of channels.
+        opened: channels that were opened and are in a reading.
+        published: messages that the channels in the readings published.
+    """
     overviews: Series[Overview] = view.window.readings("overview")
-    inside = [seen.value for seen in overviews if seen.at.mono >= start - 1.0]
-    created = churn_increase(inside[0], inside[-1], "channel_created") if len(inside) > 1 else 0
+    inside = [seen for seen in overviews if seen.at.mono >= readings[0].at.mono - 1.0]
+    if len(inside) < 2:
+        return 0
+    first, latest = inside[0].value, inside[-1].value
     # The channels of our own probes come and go; what they publish is in queues of their own.
     probes = probe_traffic(view)
     own = math.ceil((probes.closes + probes.connects) * readings[-1].at.since(readings[0].at))
-    return _Publishes(by_owner, total, start, created - opened - own)
+    if churn_increase(first, latest, "channel_created") - opened - own <= _UNSEEN:
+        return 0
+    if first.stats.publish is None or latest.stats.publish is None or restarted(first.stats, latest.stats):
+        return None
+    return max(0, latest.stats.publish - first.stats.publish - published)
 
 
 def _owner(view: View, connection_name: str | None) -> str | None:
@@ -214,8 +240,7 @@ def _circle(view: View, queues: tuple[Queue, ...], consumed: int, made: _Publish
     own = {_owner(view, link.consumer.connection_name) for each in queues for link in view.links(each)}
     if not own or None in own or len(history) < 2 or span(history) < view.thresholds.early:
         return None
-    by_own = made.of(vhost, own)
-    by_others = made.total.get(vhost, 0) - by_own
+    by_own, by_others = made.of(vhost, own), made.others(vhost, own)
     published = sum(delta(each, "publish") for each in histories)
     acked = sum(delta(each, *CONSUMED) for each in histories)
     # Both are refreshed every 5 s, each at its own time.

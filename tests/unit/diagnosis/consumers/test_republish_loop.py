@@ -12,10 +12,11 @@ from tests.unit.diagnosis.pictures import WALL, channel, connection, consumer, f
 SHOP = "10.0.0.9:51000 -> 10.0.0.1:5672"
 
 
-def circling(*, again=20.0, comes=0.0, held=12, elsewhere=0.0, opened=0.0, own="jobs", dead=0.0):
+def circling(*, again=20.0, comes=0.0, held=12, elsewhere=0.0, opened=0.0, unseen=0.0, own="jobs", dead=0.0):
     """A consumer that publishes `again` messages a second to its queue, and others that publish `comes` to it.
 
-    `elsewhere`: messages a second that others publish to another queue; `dead`: dead letters a second that arrive.
+    `elsewhere`: messages a second that others publish to another queue; `dead`: dead letters a second that arrive;
+    `unseen`: messages a second that the `opened` channels publish, which end before they are in a reading.
     """
 
     def frame(t):
@@ -24,7 +25,7 @@ def circling(*, again=20.0, comes=0.0, held=12, elsewhere=0.0, opened=0.0, own="
         mine = stats(publish=int(again * t), deliver=acked, ack=acked)
         theirs = stats(publish=int((comes + elsewhere) * t))
         churn = {"channel_created": int(opened * t), "channel_closed": int(opened * t)}
-        total = stats(publish=round(1000 + 10 * t))
+        total = stats(publish=round(1000 + (again + comes + elsewhere + unseen) * t))
         return {
             "overview": Overview(
                 rabbitmq_version="4.3.6", statistics=True, rates_mode="basic", stats=total, churn=churn
@@ -49,8 +50,9 @@ def circling(*, again=20.0, comes=0.0, held=12, elsewhere=0.0, opened=0.0, own="
         {"comes": 0.5},
         {"again": 60.0, "comes": 5.0},
         {"elsewhere": 3.0, "again": 90.0},
+        {"opened": 4.0, "unseen": 1.0},
     ],
-    ids=["alone", "quick", "some come", "many come", "others publish elsewhere"],
+    ids=["alone", "quick", "some come", "many come", "others publish elsewhere", "channels too short to be seen"],
 )
 def test_a_consumer_that_publishes_its_messages_again_is_found(fields):
     """Nothing is redelivered, and all is acknowledged: the publishes of all others do not account for what arrives."""
@@ -75,12 +77,12 @@ def test_it_is_information_at_first():
         {"again": 0.0, "comes": 40.0},
         {"again": 1.0, "held": 2},
         {"held": 2000},
-        {"opened": 4.0},
+        {"opened": 4.0, "unseen": 20.0},
         {"elsewhere": 40.0},
         {"again": 0.0, "dead": 30.0},
     ],
     ids=[
-        "one more step each", "publishes of others", "a timer", "a long queue", "channels too short to be seen",
+        "one more step each", "publishes of others", "a timer", "a long queue", "channels too short to be seen publish",
         "others may publish to it", "dead letters",
     ],
 )  # fmt: skip
@@ -93,7 +95,7 @@ def test_the_channels_of_our_own_probes_are_not_those_of_others():
     """The redelivery probe closes one every five seconds, and opens another."""
     closes = ProbeStep(attempts=12, seconds=Quantiles(count=12, p50=0.01, p90=0.01, p99=0.01, max=0.01))
     probe = replace(trip(0.001), probe="redelivery", stream="classic", at=WALL + 70, steps={"channel-close": closes})
-    window = film(circling(opened=0.25), until=70)
+    window = film(circling(opened=0.25, unseen=20.0), until=70)
 
     assert "republish-loop" not in {rule for rule, _, _ in found(look(window))}
     assert "republish-loop" in {rule for rule, _, _ in found(look(window, outcomes=(probe,)))}
