@@ -4,10 +4,11 @@ import logging
 import os
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 
 import hypothesis
 import pytest
+
+from tests import spark_java
 
 # A loaded machine is slow at times, which says nothing about the code.
 hypothesis.settings.register_profile("no-deadline", deadline=None)
@@ -16,10 +17,8 @@ hypothesis.settings.load_profile("no-deadline")
 SECOND_TRIES = 3
 """More of them than this in one run, and the run has failed whatever they brought."""
 
-# Spark's jobs over little data end before Java's optimising compiler pays: without it they take a third less CPU.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
-# Spark interprets queries, which takes a third less CPU again. tests/spark/test_standalone.py compares both ways.
-os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parents[1] / "lab" / "demo" / "spark"))
+for name, value in spark_java.environment().items():
+    os.environ.setdefault(name, value)
 
 _REAL = ("integration", "spark", "browser")
 

@@ -38,7 +38,7 @@ def python(tmp_path, monkeypatch):
         shutil.copytree(ROOT / source, site / target, ignore=shutil.ignore_patterns("__pycache__"))
     (site / "others.pth").write_text(f"{Path(pyspark.__file__).parents[1]}\n")
     # As users have it: Spark compiles its queries.
-    for name in ("PYTHONPATH", "PYSPARK_PYTHON", "SPARK_CONF_DIR"):
+    for name in ("PYTHONPATH", "PYSPARK_PYTHON", "SPARK_CONF_DIR", "SPARK_SUBMIT_OPTS"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path / "venv/bin/python"
 

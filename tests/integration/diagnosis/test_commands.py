@@ -15,15 +15,30 @@ DISK_LIMIT = "set_disk_free_limit"
 """On a host with less free disk, this command raises an alarm that stops publishing."""
 
 
+OLDEST, BETWEEN, NEWEST = "3.10", "4.0", "4.3"
+
+
+def is_on_both_sides(command, version):
+    """Whether the same command is shown for the oldest and the newest version, and `version` is between them."""
+    sides = [tuple(map(int, side.split("."))) for side in (OLDEST, NEWEST)]
+    texts = {filled(command, Names(version=each)) for each in (*sides, version)}
+    return version not in sides and len(texts) == 1 and all(meant_for(command.step.when, side) for side in sides)
+
+
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("version", ["3.10", "4.0", "4.3"])
+@pytest.mark.parametrize("version", [OLDEST, BETWEEN, NEWEST])
 def test_every_command_of_the_catalogue_runs(version, tmp_path):
-    """Filled with the names of real objects, each ends with exit code 0, on each version for which it is shown."""
+    """Filled with the names of real objects, each ends with exit code 0, on each version for which it is shown.
+
+    What runs on the oldest and on the newest version is not run on the one between them.
+    """
     done, failures = set(), []
     with start_lab(version) as lab, Objects(lab) as objects:
         shell = Shell(lab.control(), tmp_path, objects.credentials)
         for command in catalogue_commands():
             if command.step.untested or not meant_for(command.step.when, objects.names.version):
+                continue
+            if is_on_both_sides(command, objects.names.version):
                 continue
             same = filled(command, replace(Names(), version=objects.names.version))
             if same in done:
