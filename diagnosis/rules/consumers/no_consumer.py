@@ -19,7 +19,7 @@ from diagnosis.routes import dead_letter_targets, is_delay
 from diagnosis.rules.clients._shared.connections import has_channels
 from diagnosis.rules.consumers._shared.comings import was_cancelled
 from diagnosis.rules.consumers._shared.objects import queue_subject
-from diagnosis.series import delta, last, piled_up_seconds, span, stretch
+from diagnosis.series import count, delta, last, piled_up_seconds, span, stretch
 from diagnosis.usual import queue_baselines
 from diagnosis.window import Series, Timestamped
 
@@ -249,6 +249,8 @@ def _finding(view: View, queue: Queue, unconsumed: Series[Queue], severity: Seve
             "may_be_delay": queue.setting("dead-letter-exchange") is not None and not was_consumed(queue),
             "had_consumer": len(unconsumed) < len(history) and bool(history[-len(unconsumed) - 1].value.consumers),
             "was_consumed": was_consumed(queue),
+            "polled": count(queue.stats, "get", "get_no_ack"),
+            "returned": min(count(queue.stats, "get"), queue.stats.redeliver or 0),
             "similar_queue": None if was_consumed(queue) else _similar_queue(view, queue),
             "without_consumer_seconds": seconds,
             "piled_up_seconds": piled_up if severity is Severity.WARNING and piled_up > seconds else None,

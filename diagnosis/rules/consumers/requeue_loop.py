@@ -2,13 +2,16 @@
 
 A consumer that reconnects after a restart causes redeliveries only once, so the share of redeliveries must be high in
 several consecutive intervals. A few messages that never succeed may circulate among others that do: there the mean
-number of redeliveries must be high for longer, on channels that stay open. Some applications requeue by design. Where
+number of redeliveries must be high for longer, on channels that stay open. Where some consumers return what others then
+acknowledge, nothing circulates, and a good part of the deliveries is for nothing: a channel was sent more than it
+acknowledged and holds. Some applications requeue by design. Where
 the baseline is known, a queue with more than three times as many redeliveries as usual at this hour is reported as
 information, although most of its messages get through. A shovel or federation link that requeues is
 link-target-refuses.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 from ackscope.baselines import Band
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Source, Suppressed, Unit, source
@@ -19,10 +22,12 @@ from diagnosis.rules.cluster._shared.link_flow import circulations
 from diagnosis.rules.consumers._shared.by_totals import RETURNED_BY, none_returned, sole_history
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.rules.consumers._shared.redelivery_rounds import (
+    PARTLY,
     REFRESH_SECONDS,
     deliveries,
     only_polled,
     redelivered_in_between,
+    redelivered_partly,
     redelivery_rounds,
 )
 from diagnosis.rules.consumers._shared.sessions import session_evidence, unreported
@@ -34,6 +39,21 @@ from diagnosis.usual import SOURCE, band_facts, is_more, of_queue
 from diagnosis.window import Series, Timestamped
 
 NAME = "requeue-loop"
+
+_GETS_THROUGH = 0.8
+"""Share of the messages delivered for the first time that must be acknowledged, so that nothing circulates."""
+_LEAST_SENT = 20
+"""Messages that a consumer must have been sent before its share of returned ones is judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Returning:
+    """A consumer that returns messages, and the messages that it was sent, returned and acknowledged recently."""
+
+    link: ConsumerPath
+    sent: int
+    returned: int
+    acked: int
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -62,6 +82,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(view, queue, early, early=True)
         elif mixed:
             yield _finding(view, queue, mixed, mixed=True)
+        elif returning := _returning(view, queue):
+            yield _returned_in_part(view, queue, returning)
         else:
             yield from _unusual(view, queue)
 
@@ -85,6 +107,62 @@ def _mixed(view: View, queue: Queue) -> Series[Queue]:
     lasting = [each for each in histories if begin is not None and each and each[0].at == begin]
     rate = sum(delta(each, "redeliver") / span(each) for each in lasting if span(each))
     return rounds if rate >= limits.consumers.requeue_share * delta(rounds, "redeliver") / span(rounds) else ()
+
+
+def _returning(view: View, queue: Queue) -> list[_Returning]:
+    """Return the consumers that returned a good part of what they were sent, most first; none where others explain it.
+
+    In the end each message is acknowledged, by another consumer or at another attempt. A channel belongs to a queue
+    only if it serves no other. A client that disconnects returns messages, too, but its channel is gone then.
+    """
+    rounds = redelivered_partly(view, view.history(queue), view.limits(queue).interval)
+    if (queue.consumers or 0) < 2 or span(rounds) < view.limits(queue).consumers.requeue_mixed_for:
+        return []
+    first_deliveries = deliveries(rounds[-1].value) - deliveries(rounds[0].value) - delta(rounds, "redeliver")
+    if delta(rounds, "ack") < _GETS_THROUGH * first_deliveries:
+        return []
+    found: list[_Returning] = []
+    for link in view.links(queue):
+        if link.channel is None or view.queues_served(link.channel.name) != 1:
+            continue
+        series = view.channel_history(link.channel.name)
+        sent, acked = delta(series, "deliver"), delta(series, "ack")
+        grown = (series[-1].value.messages_unacked or 0) - (series[0].value.messages_unacked or 0) if series else 0
+        if sent >= _LEAST_SENT and sent - acked - grown >= PARTLY * sent:
+            found.append(_Returning(link, sent, sent - acked - grown, acked))
+    recent = [seen for seen in view.history(queue) if seen.at.mono >= (view.channels_before or seen.at).mono]
+    by_others = delta(tuple(recent), "redeliver") - sum(each.returned for each in found)
+    is_known = by_others <= 0.5 * delta(tuple(recent), "redeliver")
+    if not is_known or (len(found) < 2 and all(each.acked for each in found)):
+        return []
+    return sorted(found, key=lambda each: -each.returned)
+
+
+def _returned_in_part(view: View, queue: Queue, returning: list[_Returning]) -> Finding:
+    """Return the finding about consumers that return what others acknowledge."""
+    rounds = redelivered_partly(view, view.history(queue), view.limits(queue).interval)
+    useless = [each for each in returning if not each.acked]
+    links = [each.link for each in useless or returning]
+    finding = _finding(view, queue, rounds, mixed=True)
+    return replace(
+        finding,
+        severity=Severity.WARNING if useless else Severity.INFO,
+        facts=dict(finding.facts) | {"clients": client_names(links), "returned": "all" if useless else "part"},
+        evidence=(
+            *(each for each in finding.evidence if each.key != "consumer"),
+            *(
+                Evidence(
+                    key="returned",
+                    value=each.returned,
+                    unit=Unit.MESSAGES,
+                    source=source("/api/channels", "message_stats.deliver", "message_stats.ack"),
+                    facts={"sent": each.sent, "returned_by": consumer_facts(each.link)},
+                )
+                for each in returning[:3]
+            ),
+        ),
+        involved=involved_consumers((queue,), links),
+    )
 
 
 def _returned(view: View) -> Iterator[Finding]:
@@ -165,6 +243,7 @@ def _finding(
             "ready": queue.messages_ready or 0,
             "unacked": queue.messages_unacked or 0,
             "mixed": mixed,
+            "returned": None,
             "mean": redelivered / max(1, acked + (queue.messages or 0)),
             "warning_after_seconds": limits.requeue_mixed_for if mixed else limits.requeue_for,
             "band_of": usual,

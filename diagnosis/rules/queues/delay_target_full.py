@@ -5,11 +5,13 @@ silently, and one with drop-head drops its oldest messages. What left the other 
 queue that only stores dead letters may keep the latest few by design, if it drops the oldest.
 """
 
+import math
 from collections.abc import Iterator
 
 from ackscope.findings import Certainty, Evidence, Finding, Severity, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
+from diagnosis.hold_time import may_hold
 from diagnosis.ledger import ledger, may_settle_unseen
 from diagnosis.memo import per_view
 from diagnosis.routes import Place, dead_letters_to, is_delay
@@ -70,20 +72,22 @@ def _lost(view: View, target: Queue, sources: list[Queue], run: Series[Queue]) -
     # What publishers lose here as well is reported by other rules.
     if whole is None or whole.published:
         return None
-    out, unsure = 0, skew(view, target, run)
+    out = proven = 0
     for queue in sources:
         part = _within(view.history(queue), run)
         if is_delay(view, queue):
-            left, error = max(0, gone(part)), skew(view, queue, part)
+            left = max(0, gone(part))
+            least = max(0, left - math.ceil(skew(view, queue, part)))
         else:
-            found = ledger(part, skew=view.limits(queue).queues.loss_skew)
+            found = ledger(part, may_hold(view, queue), skew=view.limits(queue).queues.loss_skew)
             if found is None:
                 continue
             left = found.discarded + found.vanished
-            error = found.discarded_error + found.vanished_error
-        out, unsure = out + left, unsure + error
-    lost = out - max(0, whole.rejected - whole.missing)
-    return (out, lost) if lost >= max(view.limits(target).queues.loss_least, unsure) else None
+            least = found.proven_discarded + found.proven_vanished
+        out, proven = out + left, proven + least
+    arrived = max(0, whole.rejected - whole.missing)
+    enough = max(view.limits(target).queues.loss_least, skew(view, target, run))
+    return (out, out - arrived) if proven - arrived >= enough else None
 
 
 def _severity(view: View, target: Queue, seconds: float, *, rejects: bool, drops_oldest: bool) -> Severity:

@@ -2,7 +2,8 @@
 
 The broker counts such messages nowhere, does not dead-letter them, and does not report who deleted the queue. What
 shows it is a queue that is not listed any more, or whose counters begin again while its node goes on. The number is
-that of the last reading, without what consumers may have settled until the next one.
+that of the last reading, without what consumers may have settled until the next one. Where the setting expires explains
+a deletion, it is queue-expired.
 Source: https://www.rabbitmq.com/docs/queues#temporary-queues; seen on 3.10, 4.0 and 4.3
 """
 
@@ -10,45 +11,19 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from ackscope.clock import Instant
 from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, Subject, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import queue_facts
-from diagnosis.ledger import levels, settled_after
-from diagnosis.purpose import CONSUMED
+from diagnosis.rules.queues._shared.deletions import Deletion, deletions_of, is_by_expiry, node_started
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, is_private, queue_refs, queue_subject
-from diagnosis.rules.queues.queue_expired import expired
-from diagnosis.series import count, restarted, stretch
-from diagnosis.window import Timestamped
 
 NAME = "queue-deleted"
 
-_STARTING = 30.0
-"""Seconds around the start of a node in which the list of queues and their counters prove nothing."""
-_ABSENT = 2
-"""Minimum readings in a row without the queue."""
 _EACH = 5
 """More queues of one virtual host than this that are deleted together are one finding."""
-_PACE_KNOWN = 15.0
-"""Seconds from the last reading of a queue to its absence, up to which the pace of its consumers still counts."""
 _TOGETHER = 15.0
 """Maximum seconds from one deletion to the next of those that belong together."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Deletion:
-    """One deletion of a queue.
-
-    Attributes:
-        before: the last reading of the queue.
-        after: the first reading without it, or with the new queue of its name.
-        lost: minimum of messages deleted with it.
-    """
-
-    before: Timestamped[Queue]
-    after: Instant
-    lost: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +35,7 @@ class _Deleted:
     """
 
     queue: Queue
-    deletions: tuple[_Deletion, ...]
+    deletions: tuple[Deletion, ...]
     again: bool
 
     @property
@@ -105,72 +80,17 @@ def _deleted(view: View, key: tuple[str, str]) -> _Deleted | None:
     presence = view.presence(key)
     deletions = tuple(
         each
-        for each in _deletions(presence)
-        if each.lost >= view.limits(each.before.value).queues.loss_least and not _node_started(view, each)
+        for each in deletions_of(presence)
+        if each.lost >= view.limits(each.before.value).queues.loss_least and not node_started(view, each)
     )
-    if not deletions:
+    if not deletions or is_by_expiry(view, deletions):
         return None
     queue, again = deletions[-1].before.value, presence[-1][1] is not None
     # A queue for replies goes with its client, and nobody waits for what is in it.
     for_one_client = queue.exclusive is True or queue.name.startswith("amq.gen")
-    if not again and (expired(view, queue) is not None or (for_one_client and len(deletions) == 1)):
+    if not again and for_one_client and len(deletions) == 1:
         return None
     return _Deleted(queue, deletions, again)
-
-
-def _deletions(presence: list[tuple[Instant, Queue | None]]) -> Iterator[_Deletion]:
-    """Yield the deletions that the readings of one queue show, oldest first."""
-    history: list[Timestamped[Queue]] = []
-    absent: list[Instant] = []
-    is_young = False
-    for at, queue in presence:
-        if queue is None:
-            absent.append(at)
-        elif queue.messages is not None:
-            # Without a length, the queue is new, or its node does not answer.
-            if history and restarted(history[-1].value.stats, queue.stats):
-                yield _deletion(history, absent[0] if absent else at, _recovered(queue), is_young=is_young)
-                history = []
-            if not history:
-                is_young = bool(absent)
-            history.append(Timestamped(at, queue))
-            absent = []
-    if history and len(absent) >= _ABSENT:
-        yield _deletion(history, absent[0], 0, is_young=is_young)
-
-
-def _recovered(queue: Queue) -> int:
-    """Return how many messages a queue has that were not published since its counters began.
-
-    They are those of the queue before, so only the counters began again: a leader moved, or statistics were reset.
-    """
-    return max(0, (queue.messages or 0) - count(queue.stats, "publish"))
-
-
-def _deletion(history: list[Timestamped[Queue]], after: Instant, recovered: int, *, is_young: bool) -> _Deletion:
-    """Return the deletion after some readings of a queue; it is young if an earlier reading was without it."""
-    before = history[-1]
-    known = stretch(tuple(history), lambda _, newer: levels(newer.value) is not None)
-    away = after.since(before.at)
-    settled = settled_after(known, away)
-    # Older readings are further apart: the one left of a short life tells no pace, or the last one is too old.
-    brief = is_young and len(known) == 1 and count(before.value.stats, *CONSUMED) > 0
-    if brief or (settled and away > _PACE_KNOWN):
-        settled = before.value.messages or 0
-    return _Deletion(before, after, max(0, (before.value.messages or 0) - settled - recovered))
-
-
-def _node_started(view: View, deletion: _Deletion) -> bool:
-    """Return whether a node started around a deletion, or its own is down: then queues and counters are not listed."""
-    queue = deletion.before.value
-    own = view.node(queue.leader or queue.node)
-    if own is not None and not own.running:
-        return True
-    return any(
-        node.running
-        and (node.uptime_seconds is None or view.now.mono - node.uptime_seconds > deletion.before.at.mono - _STARTING)
-        for node in view.nodes
-    )
 
 
 def _severity(deleted: list[_Deleted]) -> Severity:

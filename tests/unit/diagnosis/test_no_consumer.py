@@ -166,6 +166,15 @@ def test_a_person_who_looks_at_a_few_messages_is_no_consumer():
     assert [("no-consumer", "orders", "delay_queue")] == suppressed(result)
 
 
+def test_what_clients_polled_and_did_not_acknowledge_is_said():
+    """A job polls with basic.get and ends before it acknowledges: "nobody polls it" would be false."""
+    polled = {"counters": lambda _: {"get": 60, "redeliver": 30}}
+    cause = text(only(look(film(lonely(**polled), until=200)))).cause
+
+    assert "Clients polled 60 messages with basic.get before, and 30 of them came back unacknowledged" in cause
+    assert "nobody polls" not in cause
+
+
 def test_a_queue_of_dead_letters_that_lost_its_consumer_is_judged():
     """Somebody processed them."""
 

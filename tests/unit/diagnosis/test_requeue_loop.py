@@ -135,3 +135,67 @@ def test_the_cause_says_what_this_version_does_with_such_messages(kind, version,
     finding = only(look(film(lambda t: loop(t, type=kind), until=40)))
 
     assert words in render(finding, Cluster(version=version)).cause
+
+
+def two(t, *, rate=10.0, first=1.0, second=0.0, gone=0.0, peers=("10.0.0.7", "10.0.0.8")):
+    """Two consumers of one queue, each of which acknowledges a share of what it is sent and requeues the rest.
+
+    `gone`: messages a second that come back from channels that ended.
+    """
+    names = [f"{peer}:50001 -> 10.0.0.1:5672" for peer in peers]
+    # What comes back is sent again, to either of them, until it is acknowledged.
+    sent = rate / (first + second) * t
+    done = [int(sent * first), int(sent * second)]
+    redelivered = int(2 * sent) - sum(done) + int(gone * t)
+    counters = {"deliver": int(2 * sent) + int(gone * t), "ack": sum(done), "redeliver": redelivered}
+    total = stats(publish=5 + sum(done), deliver_get=counters["deliver"], **counters)
+    return {
+        "queues": (queue("mail", messages_ready=2, messages_unacked=2, consumers=2, stats=total),),
+        "consumers": tuple(consumer("mail", channel_name=f"{name} (1)", connection_name=name) for name in names),
+        "channels": tuple(
+            channel(
+                f"{name} (1)",
+                connection_name=name,
+                messages_unacked=1,
+                stats=stats(deliver=int(sent), ack=acked, redeliver=redelivered // 2),
+            )
+            for name, acked in zip(names, done, strict=True)
+        ),
+        "connections": tuple(
+            connection(name, client_name=f"pod-{number}") for number, name in enumerate(names, start=1)
+        ),
+    }
+
+
+@pytest.mark.parametrize("rate", [2.0, 10.0, 300.0])
+def test_a_consumer_that_returns_what_another_one_acknowledges_is_named(rate):
+    """Half of the deliveries are for nothing, and the queue is empty: nothing else shows it."""
+    finding = only(look(film(lambda t: two(t, rate=rate), until=90)))
+
+    assert ("requeue-loop", "warning", "mail") == (finding.rule, finding.severity, finding.subject.name)
+    assert (["pod-2"], ("pod-2",)) == (finding.facts["clients"], finding.involved.clients)
+    assert ["redelivered", "acked", "depth", "returned"] == [each.key for each in finding.evidence]
+    assert "'pod-2' requeues everything that it gets from queue 'mail'" in render(finding, Cluster()).summary
+
+
+def test_consumers_that_each_return_a_part_are_information():
+    """Two applications that share a queue by mistake."""
+    finding = only(look(film(lambda t: two(t, first=0.5, second=0.5), until=90)))
+
+    assert ("info", ["pod-1", "pod-2"]) == (finding.severity, sorted(finding.facts["clients"]))
+    assert "Two applications that share a queue" in render(finding, Cluster()).cause
+
+
+@pytest.mark.parametrize(
+    ("fields", "until"),
+    [
+        ({"first": 0.9, "second": 0.8}, 90),
+        ({"rate": 0.4}, 90),
+        ({"first": 1.0, "second": 1.0, "gone": 20.0}, 90),
+        ({}, 40),
+    ],
+    ids=["few come back", "rarely", "consumers that die", "a moment"],
+)
+def test_other_redeliveries_are_not_ascribed_to_consumers(fields, until):
+    """Each differs in one thing only."""
+    assert "requeue-loop" not in {rule for rule, _, _ in found(look(film(lambda t: two(t, **fields), until=until)))}

@@ -11,6 +11,9 @@ from diagnosis.contract import View
 from diagnosis.series import count, delta, span, steps
 from diagnosis.window import Series, Timestamped
 
+PARTLY = 0.3
+"""Share of the deliveries that come back from which on consumers waste a good part of their work."""
+
 REFRESH_SECONDS = 4.0
 """The broker refreshes its statistics every 5 s."""
 
@@ -37,6 +40,17 @@ def redelivered_in_between(view: View, history: Series[Queue], seconds: float) -
         and redelivered >= limits.consumers.requeue_mean * (acked + held)
     )
     return found if enough and newest.consumers else ()
+
+
+def redelivered_partly(view: View, history: Series[Queue], seconds: float) -> Series[Queue]:
+    """Return the latest readings, at least `seconds` apart, between each of which a good part was redelivered."""
+
+    def partly(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
+        redelivered, least = delta((older, newer), "redeliver"), view.limits(newer.value).consumers.requeue_rate
+        enough = redelivered > least * newer.at.since(older.at)
+        return enough and redelivered >= PARTLY * _delivered(older, newer)
+
+    return _latest(history, seconds, partly)
 
 
 def _latest(

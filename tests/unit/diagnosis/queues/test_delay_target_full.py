@@ -94,6 +94,15 @@ def test_what_consumers_reject_is_lost_in_a_full_queue():
     assert "purge would delete them" in str(text(finding).steps).replace("\n", " ")
 
 
+@pytest.mark.parametrize(("published", "rejected"), [(20.0, 3.0), (200.0, 30.0), (5.0, 1.0)])
+def test_few_dead_letters_among_many_messages_are_found(published, rejected):
+    """The error of a balance counts once, not for each of its terms."""
+    window = film(lambda t: rejecting(t, published=published, rejected=rejected), until=120)
+    finding = one(RULE, look(window))
+
+    assert 0.8 * rejected * 100 <= finding.facts["lost"] <= 1.2 * rejected * 120
+
+
 def test_a_store_of_the_latest_dead_letters_may_be_on_purpose():
     """It drops the oldest, and nobody consumes it."""
     verdict = look(film(lambda t: rejecting(t, arguments={"x-max-length": 40}), until=90))

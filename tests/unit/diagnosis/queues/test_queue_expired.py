@@ -1,6 +1,7 @@
 import pytest
 
-from tests.unit.diagnosis.pictures import film, look, queue
+from ackscope.snapshot import Node
+from tests.unit.diagnosis.pictures import film, look, queue, stats, text
 from tests.unit.diagnosis.queues.films import frame, of, one
 
 RULE = "queue-expired"
@@ -44,3 +45,41 @@ def test_small_losses_are_information(fields):
 def test_other_deletions_are_not_reported(fields):
     """A client deleted these, or nothing is lost."""
     assert [] == of(RULE, shot(40, **fields))
+
+
+def retried(t, *, life=10, every=20, expires=8_000, node=3600.0, **fields):
+    """A wait queue that a worker declares every 20 s, with six messages each time; it is gone after 10 s."""
+    age = t % every
+    messages = 6 if age else 2
+    arguments = {"x-expires": expires, "x-message-ttl": 15_000}
+    waiting = queue(
+        "retry", messages_ready=messages, consumers=0, stats=stats(publish=messages), arguments=arguments, **fields
+    )
+    picture = frame(*([waiting] if age < life else []), queue("orders"))
+    return {**picture, "nodes": (Node(name="rabbit@one", running=True, uptime_seconds=node + t),)}
+
+
+def test_a_queue_that_expires_and_is_declared_again_is_one_finding():
+    """Its messages wait for longer than it lives, so all of them are lost; nobody deleted it."""
+    for until in (66, 76):
+        verdict = look(film(retried, until=until, every=2))
+        facts = one(RULE, verdict).facts
+
+        assert [("warning", "retry")] == of(RULE, verdict)
+        assert [] == of("queue-deleted", verdict)
+        assert facts["times"] >= 2
+        assert 6 * facts["times"] == facts["messages"]
+        assert "15 s, which is longer" in text(one(RULE, verdict)).cause
+
+
+def test_a_queue_that_is_deleted_before_it_can_expire_was_deleted_by_somebody():
+    """It is declared shortly before."""
+    verdict = look(film(lambda t: retried(t, expires=60_000), until=66, every=2))
+
+    assert [] == of(RULE, verdict)
+    assert [("warning", "retry")] == of("queue-deleted", verdict)
+
+
+def test_counters_that_begin_again_with_a_node_are_no_deletion():
+    """The node has run for a few seconds only."""
+    assert [] == of(RULE, look(film(lambda t: retried(t, node=-60.0), until=66, every=2)))
