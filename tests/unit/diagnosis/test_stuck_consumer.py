@@ -237,3 +237,30 @@ def test_a_frozen_process_differs_from_a_handler_that_hangs():
     assert finding.facts["socket_unread"]
     assert 140_000 == evidence(finding, "unsent").value
     assert "the whole process is frozen" in text(finding).cause
+
+
+def test_a_consumer_that_holds_nothing_is_not_stuck():
+    """One with a higher priority takes everything and hangs; the other one would work and gets nothing."""
+    other = "10.0.0.8:50002 -> 10.0.0.1:5672"
+
+    def frame(t):
+        took, done = int(12 * t), int(12 * min(t, 60))
+        counters = stats(publish=took, deliver=took, deliver_get=took, ack=done)
+        return {
+            "queues": (queue(messages_unacked=took - done, consumers=2, stats=counters),),
+            "consumers": (
+                consumer(prefetch_count=2000),
+                consumer(channel_name=f"{other} (1)", connection_name=other, prefetch_count=50),
+            ),
+            "channels": (
+                channel(messages_unacked=took - done, stats=stats(deliver=took, ack=done)),
+                channel(f"{other} (1)", connection_name=other, messages_unacked=0, stats=stats(deliver=0)),
+            ),
+            "connections": (connection(), connection(other, client_name="second-site")),
+        }
+
+    finding = next(each for each in look(film(frame, until=150)).findings if each.rule == "stuck-consumer")
+
+    assert ("billing",) == finding.involved.clients
+    assert "1 of its 2 consumers has" in text(finding).summary
+    assert 1 == sum(each.key == "consumer" for each in finding.evidence)

@@ -213,11 +213,15 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
     if early and (held_seconds < limits.early or not certain):
         return None
     shared = max((full and link.channel and link.channel.global_prefetch_count) or 0 for link in links)
+    # A consumer that holds nothing gets nothing: one with a higher priority takes it all, or there is no more.
+    stuck = [
+        (link, most) for link, most in zip(links, allowed, strict=True) if link.channel is None or held(link.channel)
+    ]
     return Stall(
         queue=queue,
         early=early,
-        stuck=links,
-        prefetches=tuple(allowed),
+        stuck=tuple(link for link, _ in stuck),
+        prefetches=tuple(most for _, most in stuck),
         full=full,
         never_acked=never_acked,
         gathered=full and rose_step_by_step(history, stalled),
