@@ -312,8 +312,9 @@ def _brief(
 ) -> dict[Identity, dict[str, Connection]]:
     """Return the groups whose connections are brief enough for their share of the cluster's rate.
 
-    A client that reconnects once in 30 s, as in a deployment, is not the one that others' loops make look busy. The
-    clocks of the nodes may differ from ours, so ages are compared with the smallest age that was seen.
+    A client that reconnects once in 30 s, as in a deployment, is not the one that others' loops make look busy. Nor is
+    a client whose connections were all open at once: none of them succeeds another. The clocks of the nodes may differ
+    from ours, so ages are compared with the smallest age that was seen.
     """
     keys = {name: key for key, known in groups.items() for name in known}
     ages: dict[str, float] = {}
@@ -329,6 +330,8 @@ def _brief(
     found = {}
     for key, known in groups.items():
         lives = [ages.get(name, youngest) - youngest for name in known]
+        if len(known) == at_once[key]:
+            continue
         if statistics.median(lives) * rate * len(known) / total <= _TOO_LONG * at_once[key]:
             found[key] = known
     return found

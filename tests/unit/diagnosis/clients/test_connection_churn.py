@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.diagnosis.clients.loops import churning, looping, reconnecting, steady, turns
-from tests.unit.diagnosis.pictures import film, found, look, only, queue, stats, text
+from tests.unit.diagnosis.pictures import WALL, connection, film, found, look, only, queue, stats, text
 
 
 def unseen(t, rate=2.0):
@@ -56,6 +56,24 @@ def test_connections_that_are_never_listed_are_a_finding_about_the_cluster():
     assert ("cluster", "shop", "info") == (finding.subject.kind, finding.subject.name, finding.severity)
     assert finding.facts["client"] is None
     assert "granted access to vhost" in text(finding).steps[0].command
+
+
+@pytest.mark.parametrize(("number", "rate", "kinds"), [(2, 0.75, []), (5, 0.75, []), (2, 2.0, ["cluster"])])
+def test_a_client_that_ends_once_is_not_named(number, rate, kinds):
+    """It has several connections that end in order; the loop is that of a client that is never listed."""
+
+    def frame(t):
+        made = unseen(t, rate=rate)
+        job = [
+            connection(f"10.0.0.8:{51000 + each} -> 10.0.0.1:5672", client_name="nightly-sync", connected_at=WALL - 30)
+            for each in range(number)
+        ]
+        return {**made, "connections": (*made["connections"], *(job if t < 45 else ()))}
+
+    findings = look(film(frame, until=60)).findings
+
+    assert kinds == [each.subject.kind for each in findings]
+    assert not any(each.facts["client"] or each.involved.clients for each in findings)
 
 
 def test_the_same_application_is_the_same_subject_in_each_snapshot():
