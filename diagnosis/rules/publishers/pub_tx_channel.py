@@ -1,10 +1,12 @@
 """pub-tx-channel (A09): transactions: slow in normal use, and a stall if one stays open.
 
 Acknowledgements in an open transaction do not count yet: the queue counts its messages as unacknowledged while the
-channel counts none. Source: https://www.rabbitmq.com/docs/semantics#tx, https://www.rabbitmq.com/docs/confirms
+channel counts none. A consumer that commits after more messages than its prefetch allows never gets to the commit.
+Source: https://www.rabbitmq.com/docs/semantics#tx, https://www.rabbitmq.com/docs/confirms
 """
 
 from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import replace
 
 from ackscope.findings import Certainty, Evidence, Finding, Severity, Subject, Unit, source
 from ackscope.snapshot import Channel
@@ -20,6 +22,7 @@ from diagnosis.rules.publishers._shared.publishers import (
     listed,
     publishers,
 )
+from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
 from diagnosis.series import span, stretch
 from diagnosis.window import Series, Timestamped
 
@@ -66,11 +69,20 @@ def _open_transaction(view: View, channel: Channel) -> Iterator[Finding]:
     acks, publishes = channel.acks_uncommitted or 0, channel.messages_uncommitted or 0
     warning_after = view.thresholds.publishers.transaction_open
     late = seconds >= warning_after
+    served = [
+        (queue, consumer.prefetch_count or 0)
+        for consumer in view.every_consumer
+        if consumer.channel_name == channel.name and (queue := view.queue(consumer.vhost, consumer.queue)) is not None
+    ]
+    allowed = sum(most for _, most in served)
+    # It gets no more messages until it commits, and others wait.
+    stands_still = 0 not in {most for _, most in served} and 0 < allowed <= acks
+    waiting = [queue for queue, _ in served if queue.messages_ready and queue.consumers == 1]
     connection = view.connection(channel.connection_name)
     name = channel.connection_name or channel.name
     yield Finding(
         rule=NAME,
-        severity=Severity.WARNING if late else Severity.INFO,
+        severity=(Severity.CRITICAL if stands_still and waiting else Severity.WARNING) if late else Severity.INFO,
         subject=Subject(kind="connection", name=name, vhost=channel.vhost, node=channel.node),
         since=history[0].at.iso(),
         facts={
@@ -81,6 +93,9 @@ def _open_transaction(view: View, channel: Channel) -> Iterator[Finding]:
             "acks_uncommitted": acks,
             "publishes_uncommitted": publishes,
             "open_seconds": seconds,
+            "prefetch": allowed if stands_still else None,
+            "queues": [queue.name for queue, _ in served[:MAX_NAMED]],
+            "ready": sum(queue.messages_ready or 0 for queue, _ in served),
             "warning_after_seconds": warning_after,
         },
         evidence=(
@@ -92,7 +107,9 @@ def _open_transaction(view: View, channel: Channel) -> Iterator[Finding]:
                 ),
             ),
         ),
-        involved=involved_connections([connection], [channel.name]),
+        involved=replace(
+            involved_connections([connection], [channel.name]), queues=queue_refs(queue for queue, _ in served)
+        ),
         certainty=Certainty.CERTAIN if late else Certainty.EARLY,
         seen_seconds=seconds,
     )

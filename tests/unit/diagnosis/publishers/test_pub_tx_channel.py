@@ -1,6 +1,6 @@
 import pytest
 
-from tests.unit.diagnosis.pictures import WALL, channel, connection, film, look, queue, stats
+from tests.unit.diagnosis.pictures import WALL, channel, connection, consumer, film, look, queue, stats, text
 from tests.unit.diagnosis.publishers.films import busy_queue, findings, of, publisher, shop
 
 RULE = "pub-tx-channel"
@@ -94,3 +94,24 @@ def test_absent_figures_are_not_an_open_transaction():
     change = {"acks_uncommitted": None, "messages_uncommitted": None}
 
     assert [] == of(look(film(lambda t: left_open(t, **change), until=BEGAN + 120)), RULE)
+
+
+@pytest.mark.parametrize(
+    ("most", "ready", "others", "severity"),
+    [(5, 400, 0, "critical"), (20, 400, 0, "warning"), (5, 0, 0, "warning"), (5, 400, 1, "warning")],
+    ids=["uses up its prefetch", "could take more", "nothing waits", "others go on"],
+)
+def test_a_consumer_that_commits_after_more_than_its_prefetch_stands_still(most, ready, others, severity):
+    """It waits for the next message, and the broker for the commit."""
+
+    def frame(t):
+        picture = left_open(t, publishes=0)
+        held = queue(messages_ready=ready, messages_unacked=5 if t >= BEGAN else 0, consumers=1 + others)
+        return {**picture, "queues": (held,), "consumers": (consumer(prefetch_count=most),)}
+
+    finding = next(
+        each for each in findings(look(film(frame, until=BEGAN + 70)), RULE) if each.facts["open_transaction"]
+    )
+
+    assert (severity, ("orders",)) == (finding.severity, tuple(each.name for each in finding.involved.queues))
+    assert (most == 5) == ("its prefetch of 5 is used up" in text(finding).summary)
