@@ -11,7 +11,7 @@ link-target-refuses.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ackscope.baselines import Band
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Source, Suppressed, Unit, source
@@ -31,6 +31,7 @@ from diagnosis.rules.consumers._shared.redelivery_rounds import (
     redelivery_rounds,
 )
 from diagnosis.rules.consumers._shared.sessions import session_evidence, unreported
+from diagnosis.rules.consumers._shared.settlements import ConsumerBalance, settlements
 from diagnosis.rules.consumers._shared.unattributed_consumers import unattributed
 from diagnosis.rules.publishers._shared.native_balance import BALANCED, arrivals_unknown, balance, with_returns
 from diagnosis.series import delta, span, steps
@@ -42,18 +43,6 @@ NAME = "requeue-loop"
 
 _GETS_THROUGH = 0.8
 """Share of the messages delivered for the first time that must be acknowledged, so that nothing circulates."""
-_LEAST_SENT = 20
-"""Messages that a consumer must have been sent before its share of returned ones is judged."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Returning:
-    """A consumer that returns messages, and the messages that it was sent, returned and acknowledged recently."""
-
-    link: ConsumerPath
-    sent: int
-    returned: int
-    acked: int
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -109,11 +98,11 @@ def _mixed(view: View, queue: Queue) -> Series[Queue]:
     return rounds if rate >= limits.consumers.requeue_share * delta(rounds, "redeliver") / span(rounds) else ()
 
 
-def _returning(view: View, queue: Queue) -> list[_Returning]:
+def _returning(view: View, queue: Queue) -> list[ConsumerBalance]:
     """Return the consumers that returned a good part of what they were sent, most first; none where others explain it.
 
-    In the end each message is acknowledged, by another consumer or at another attempt. A channel belongs to a queue
-    only if it serves no other. A client that disconnects returns messages, too, but its channel is gone then.
+    In the end each message is acknowledged, by another consumer or at another attempt. A client that disconnects
+    returns messages, too, but its channel is gone then.
     """
     rounds = redelivered_partly(view, view.history(queue), view.limits(queue).interval)
     if (queue.consumers or 0) < 2 or span(rounds) < view.limits(queue).consumers.requeue_mixed_for:
@@ -121,24 +110,16 @@ def _returning(view: View, queue: Queue) -> list[_Returning]:
     first_deliveries = deliveries(rounds[-1].value) - deliveries(rounds[0].value) - delta(rounds, "redeliver")
     if delta(rounds, "ack") < _GETS_THROUGH * first_deliveries:
         return []
-    found: list[_Returning] = []
-    for link in view.links(queue):
-        if link.channel is None or view.queues_served(link.channel.name) != 1:
-            continue
-        series = view.channel_history(link.channel.name)
-        sent, acked = delta(series, "deliver"), delta(series, "ack")
-        grown = (series[-1].value.messages_unacked or 0) - (series[0].value.messages_unacked or 0) if series else 0
-        if sent >= _LEAST_SENT and sent - acked - grown >= PARTLY * sent:
-            found.append(_Returning(link, sent, sent - acked - grown, acked))
+    found = [each for each in settlements(view, queue) if each.unacknowledged >= PARTLY * each.sent]
     recent = [seen for seen in view.history(queue) if seen.at.mono >= (view.channels_before or seen.at).mono]
-    by_others = delta(tuple(recent), "redeliver") - sum(each.returned for each in found)
+    by_others = delta(tuple(recent), "redeliver") - sum(each.unacknowledged for each in found)
     is_known = by_others <= 0.5 * delta(tuple(recent), "redeliver")
     if not is_known or (len(found) < 2 and all(each.acked for each in found)):
         return []
-    return sorted(found, key=lambda each: -each.returned)
+    return sorted(found, key=lambda each: -each.unacknowledged)
 
 
-def _returned_in_part(view: View, queue: Queue, returning: list[_Returning]) -> Finding:
+def _returned_in_part(view: View, queue: Queue, returning: list[ConsumerBalance]) -> Finding:
     """Return the finding about consumers that return what others acknowledge."""
     rounds = redelivered_partly(view, view.history(queue), view.limits(queue).interval)
     useless = [each for each in returning if not each.acked]
@@ -153,7 +134,7 @@ def _returned_in_part(view: View, queue: Queue, returning: list[_Returning]) -> 
             *(
                 Evidence(
                     key="returned",
-                    value=each.returned,
+                    value=each.unacknowledged,
                     unit=Unit.MESSAGES,
                     source=source("/api/channels", "message_stats.deliver", "message_stats.ack"),
                     facts={"sent": each.sent, "returned_by": consumer_facts(each.link)},
@@ -244,6 +225,7 @@ def _finding(
             "unacked": queue.messages_unacked or 0,
             "mixed": mixed,
             "returned": None,
+            "polled": only_polled(rounds),
             "mean": redelivered / max(1, acked + (queue.messages or 0)),
             "warning_after_seconds": limits.requeue_mixed_for if mixed else limits.requeue_for,
             "band_of": usual,

@@ -11,6 +11,8 @@ from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
 from diagnosis.memo import per_view
 from diagnosis.routes import Place, dead_letters_to, is_delay
+from diagnosis.rules.consumers._shared.objects import client_names
+from diagnosis.rules.consumers._shared.settlements import never_acknowledging
 from diagnosis.rules.queues._shared.message_balance import balance, latest_run
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, certainty, involved_queue, queue_refs, queue_subject
 from diagnosis.series import delta, last, span
@@ -82,6 +84,7 @@ def _finding(view: View, queue: Queue, run: Series[Queue], sources: list[Queue])
     long_and_many = seconds >= limits.dead_letters_for and arrived >= limits.dead_letters_least
     severity = Severity.WARNING if long_and_many else Severity.INFO
     reasons = [reason for each in sources if (reason := _reason(view, each, seconds)) is not None]
+    rejecting = [link for each in sources for link in never_acknowledging(view, each)]
     return Finding(
         rule=NAME,
         severity=severity,
@@ -95,6 +98,8 @@ def _finding(view: View, queue: Queue, run: Series[Queue], sources: list[Queue])
             "source_count": len(sources),
             "sources": [each.name for each in sources[:MAX_NAMED]],
             "reasons": reasons[:3],
+            "rejecting": client_names(rejecting),
+            "rejected": not reasons or any(str(each["reason"]).startswith("rejected") for each in reasons),
             "warning_after_seconds": limits.dead_letters_for,
         },
         certainty=certainty(severity, seconds, limits.dead_letters_for),
@@ -117,7 +122,7 @@ def _finding(view: View, queue: Queue, run: Series[Queue], sources: list[Queue])
                 source=source("/api/queues", "arguments", "effective_policy_definition") + source("/api/bindings"),
             ),
         ),
-        involved=involved_queue(queue, others=queue_refs(sources)),
+        involved=involved_queue(queue, rejecting, queue_refs(sources)),
     )
 
 

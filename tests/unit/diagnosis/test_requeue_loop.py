@@ -167,6 +167,22 @@ def two(t, *, rate=10.0, first=1.0, second=0.0, gone=0.0, peers=("10.0.0.7", "10
     }
 
 
+def test_a_job_that_polls_and_fails_is_described_as_one():
+    """It fetches thirty messages every ten seconds, and ends before it acknowledges them; nobody consumes."""
+
+    def frame(t):
+        fetched = 30 * int(t / 10)
+        counters = stats(publish=100, get=fetched, deliver_get=fetched, redeliver=max(0, fetched - 30))
+        return {"queues": (queue("exports", messages_ready=100, consumers=0, stats=counters),)}
+
+    finding = next(each for each in look(film(frame, until=95)).findings if each.rule == "requeue-loop")
+    report = render(finding, Cluster())
+
+    assert "fetched with basic.get, returned and redelivered" in report.summary
+    assert "ends before it acknowledges" in report.cause
+    assert not any("list_consumers" in (step.command or "") for step in report.steps)
+
+
 @pytest.mark.parametrize("rate", [2.0, 10.0, 300.0])
 def test_a_consumer_that_returns_what_another_one_acknowledges_is_named(rate):
     """Half of the deliveries are for nothing, and the queue is empty: nothing else shows it."""

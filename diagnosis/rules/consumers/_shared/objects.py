@@ -66,6 +66,14 @@ def admits_only_one(queue: Queue, links: Iterable[ConsumerPath]) -> str | None:
     return "exclusive" if any(link.consumer.exclusive for link in links) else None
 
 
+def may_hold_messages(link: ConsumerPath) -> bool:
+    """Return whether the channel of a consumer holds messages, or is unknown.
+
+    One that holds nothing gets nothing: a consumer with a higher priority takes everything, or there is no more.
+    """
+    return link.channel is None or bool(link.channel.messages_unacked)
+
+
 def waiting_on_channel(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> tuple[str, ...]:
     """Return the other queues with messages ready that the channels of these consumers consume from."""
     channels = {link.consumer.channel_name for link in links}

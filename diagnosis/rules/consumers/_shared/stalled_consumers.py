@@ -18,7 +18,7 @@ from diagnosis.hold_time import QUORUM_MOST, prefetch
 from diagnosis.memo import per_view
 from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.consumers._shared.mqtt import is_mqtt, mqtt_at_standstill
-from diagnosis.rules.consumers._shared.objects import waiting_on_channel
+from diagnosis.rules.consumers._shared.objects import may_hold_messages, waiting_on_channel
 from diagnosis.rules.consumers._shared.sessions import (
     BLOCKED,
     StuckConsumer,
@@ -213,15 +213,11 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
     if early and (held_seconds < limits.early or not certain):
         return None
     shared = max((full and link.channel and link.channel.global_prefetch_count) or 0 for link in links)
-    # A consumer that holds nothing gets nothing: one with a higher priority takes it all, or there is no more.
-    stuck = [
-        (link, most) for link, most in zip(links, allowed, strict=True) if link.channel is None or held(link.channel)
-    ]
     return Stall(
         queue=queue,
         early=early,
-        stuck=tuple(link for link, _ in stuck),
-        prefetches=tuple(most for _, most in stuck),
+        stuck=tuple(filter(may_hold_messages, links)),
+        prefetches=tuple(most for link, most in zip(links, allowed, strict=True) if may_hold_messages(link)),
         full=full,
         never_acked=never_acked,
         gathered=full and rose_step_by_step(history, stalled),

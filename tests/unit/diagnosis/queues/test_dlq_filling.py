@@ -1,7 +1,7 @@
 import pytest
 
 from diagnosis.thresholds import Thresholds
-from tests.unit.diagnosis.pictures import film, look, queue, stats, text
+from tests.unit.diagnosis.pictures import channel, connection, consumer, film, look, queue, stats, text
 from tests.unit.diagnosis.queues.films import flowing, frame, of, one
 
 RULE = "dlq-filling"
@@ -92,3 +92,34 @@ def test_slow_growth_is_found_after_five_minutes():
 def test_a_few_in_five_minutes_are_not_reported():
     """One a minute."""
     assert [] == of(RULE, shot(400, rate=0.015))
+
+
+def shared(t, *, acked=0.0):
+    """Two consumers of the source: one acknowledges, the other rejects what it is sent, apart from `acked` a second."""
+    names = ["10.0.0.7:50001 -> 10.0.0.1:5672", "10.0.0.8:50001 -> 10.0.0.1:5672"]
+    sent, done = int(4 * t), (int(4 * t), int(acked * t))
+    return {
+        **picture(t, rate=4.0 - acked, source={"acked": 4.0 + acked, "rejected": 4.0 - acked, "consumers": 2}),
+        "consumers": tuple(consumer("work", channel_name=f"{name} (1)", connection_name=name) for name in names),
+        "channels": tuple(
+            channel(f"{name} (1)", connection_name=name, messages_unacked=0, stats=stats(deliver=sent, ack=acks))
+            for name, acks in zip(names, done, strict=True)
+        ),
+        "connections": (connection(names[0], client_name="v2"), connection(names[1], client_name="v1")),
+    }
+
+
+@pytest.mark.parametrize(("acked", "named"), [(0.0, ["v1"]), (3.0, [])], ids=["rejects all", "rejects some"])
+def test_a_consumer_that_rejects_all_is_named_if_others_acknowledge(acked, named):
+    """An old version that runs beside the new one: the messages are good."""
+    finding = one(RULE, look(film(lambda t: shared(t, acked=acked), until=60)))
+
+    assert named == finding.facts["rejecting"] == list(finding.involved.clients)
+    assert bool(named) == ("'v1' acknowledged none" in text(finding).cause)
+
+
+def test_where_a_limit_drops_messages_nobody_is_asked_for_what_consumers_reject():
+    """They reject nothing."""
+    full = {"rejected": 0.0, "ready": 10, "arguments": {**INTO, "x-max-length": 10}}
+
+    assert "reject" not in str([step.text for step in text(one(RULE, shot(40, source=full))).steps])
