@@ -24,9 +24,9 @@ test: setup-test ## install what is missing and run every test, three at once; J
 	@$(MAKE) --no-print-directory -j2 lint .tools/spark-classes.jsa
 	@$(PYTEST) --ignore tests/ship --second-try $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist loadfile --no-loadscope-reorder)
 
-# Spark starts twice as fast with it; a failure shows in the tests.
+# Small Spark jobs need half of the CPU time with it. Tests also run without it, so that a failure is reported and ignored.
 .tools/spark-classes.jsa: requirements.lock | setup-test
-	@.venv/bin/python -m tests.spark_java
+	-@.venv/bin/python -m tests.spark_java
 
 lint: setup-test ## style, types
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy
