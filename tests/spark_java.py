@@ -12,7 +12,10 @@ from contextlib import nullcontext
 from pathlib import Path
 from threading import Timer
 
-_TOOLS = Path(__file__).parents[1] / ".tools"
+from pipeline.spark_settings import configured
+
+_ROOT = Path(__file__).parents[1]
+_TOOLS, _DEMO_SETTINGS = _ROOT / ".tools", _ROOT / "lab" / "demo" / "spark"
 CLASS_ARCHIVE = _TOOLS / "spark-classes.jsa"
 
 _STREAM_SECONDS = 8.0
@@ -21,9 +24,6 @@ _STREAM_SECONDS = 8.0
 _OPTIONS = (
     # Spark's jobs over little data end before Java's optimising compiler pays: without it they take a third less CPU.
     "-XX:TieredStopAtLevel=1",
-    # Spark interprets queries, which takes a third less CPU again. tests/spark/test_standalone.py compares both ways.
-    "-Dspark.sql.codegen.wholeStage=false",
-    "-Dspark.sql.codegen.factoryMode=NO_CODEGEN",
     "-Xlog:cds=off",
     "-Xlog:cds+dynamic=off",
 )
@@ -35,9 +35,12 @@ def environment(archive: str = f"-XX:SharedArchiveFile={CLASS_ARCHIVE}") -> dict
     Args:
         archive: the option of Java that says what to do with the class archive.
     """
-    # The folder of settings is on the class path, where an archive allows no folder with files. This one does not
-    # exist.
-    return {"SPARK_SUBMIT_OPTS": " ".join((*_OPTIONS, archive)), "SPARK_CONF_DIR": str(_TOOLS / "no-spark-conf")}
+    # Spark interprets queries, as in the demo, which takes a third less CPU. tests/spark/test_standalone.py compares
+    # both ways. The folder of settings is on the class path, where an archive allows no folder with files. So the
+    # settings are options, and the folder does not exist.
+    settings = (f"-D{name}={value}" for name, value in configured({"SPARK_CONF_DIR": str(_DEMO_SETTINGS)}).items())
+    options = " ".join((*_OPTIONS, *settings, archive))
+    return {"SPARK_SUBMIT_OPTS": options, "SPARK_CONF_DIR": str(_TOOLS / "no-spark-conf")}
 
 
 def _write_archive() -> None:

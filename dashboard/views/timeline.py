@@ -149,7 +149,7 @@ def _save(path: Path, cluster: str, end: datetime) -> None:
     """Store the note; the form keeps its text until that has worked."""
     now = SystemClock().now().wall
     moment = end.timestamp() if now - end.timestamp() > 120 else now
-    text, author = st.session_state["note-text"], st.session_state["note-author"].strip()
+    text, author = st.session_state["note-text"], st.session_state["note-author"].strip()[:MAX_NAME]
     problem = notes.add(path, notes.Note(cluster=cluster, at=moment, written=now, author=author, text=text))
     st.session_state[_PROBLEM] = problem
     if problem is None:

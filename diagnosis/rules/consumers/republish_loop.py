@@ -64,12 +64,13 @@ class _Publishes:
 
 @dataclass(frozen=True, slots=True)
 class _Circle:
-    """Queues whose consumers publish to them: messages over a time, and the most that they held.
+    """Queues whose consumers publish to them: messages over a time.
 
     Attributes:
         queues: the consumed ones first.
         consumed: how many of them are judged by their acknowledgements; dead letters of the others lead back.
         since: time of the first reading.
+        held: messages of all of them at each reading.
     """
 
     queues: tuple[Queue, ...]
@@ -80,7 +81,12 @@ class _Circle:
     by_others: int
     again: int
     acked: int
-    most: int
+    held: list[int]
+
+    @property
+    def most(self) -> int:
+        """The most messages that the queues held in total."""
+        return max(self.held)
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -137,9 +143,7 @@ def _circle_of_several(view: View, queues: list[Queue], made: _Publishes) -> _Ci
     if not 1 < len(found) <= _MOST_QUEUES:
         return None
     circle = _circle(view, tuple(found), len(found), made)
-    if circle is None:
-        return None
-    return circle if _is_constant(_held([_since(view, queue, made) for queue in circle.queues])) else None
+    return circle if circle is not None and _is_constant(circle.held) else None
 
 
 def _is_fed(view: View, queue: Queue, others: int, made: _Publishes) -> bool:
@@ -250,15 +254,14 @@ def _circle(view: View, queues: tuple[Queue, ...], consumed: int, made: _Publish
     if min(held) == 0:
         # Messages that go round never leave the queues empty.
         return None
-    most = max(held)
     # Where they wait between two rounds, the rounds are seen in the queue alone, which is remembered for longer.
     delayed = len(queues) > consumed
     watched = delta(view.history(queue), *CONSUMED) if delayed else acked
-    turns = watched >= limits.republish_rounds * consumed * max(1, most)
+    turns = watched >= limits.republish_rounds * consumed * max(1, *held)
     quick = acked >= limits.republish_rate * span(history)
     if not quick or not turns or again < _SHARE * (acked - unsure):
         return None
-    return _Circle(queues, consumed, history[0].at, span(history), published, by_others, again, acked, most)
+    return _Circle(queues, consumed, history[0].at, span(history), published, by_others, again, acked, held)
 
 
 def _finding(view: View, found: _Circle) -> Finding:

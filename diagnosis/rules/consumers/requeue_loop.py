@@ -2,12 +2,11 @@
 
 A consumer that reconnects after a restart causes redeliveries only once, so the share of redeliveries must be high in
 several consecutive intervals. A few messages that never succeed may circulate among others that do: there the mean
-number of redeliveries must be high for longer, on channels that stay open. Where some consumers return what others then
-acknowledge, nothing circulates, and a good part of the deliveries is for nothing: a channel was sent more than it
-acknowledged and holds. Some applications requeue by design. Where
-the baseline is known, a queue with more than three times as many redeliveries as usual at this hour is reported as
-information, although most of its messages get through. A shovel or federation link that requeues is
-link-target-refuses.
+number of redeliveries must be high for longer, on channels that stay open. Where some consumers requeue what others
+then acknowledge, nothing circulates, and a good part of the deliveries is for nothing: a channel was sent more than it
+acknowledged and holds. Some applications requeue by design. Where the baseline is known, a queue with more than three
+times as many redeliveries as usual at this hour is reported as information, although most of its messages get through.
+A shovel or federation link that requeues is link-target-refuses.
 """
 
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from diagnosis.contract import ConsumerPath, RuleResult, View
 from diagnosis.facts import consumer_facts, queue_facts
 from diagnosis.rules.cluster._shared.link_flow import circulations
 from diagnosis.rules.consumers._shared.by_totals import RETURNED_BY, none_returned, sole_history
+from diagnosis.rules.consumers._shared.consumer_balances import consumer_balances
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.rules.consumers._shared.redelivery_rounds import (
     PARTLY,
@@ -31,7 +31,6 @@ from diagnosis.rules.consumers._shared.redelivery_rounds import (
     redelivery_rounds,
 )
 from diagnosis.rules.consumers._shared.sessions import session_evidence, unreported
-from diagnosis.rules.consumers._shared.settlements import ConsumerBalance, settlements
 from diagnosis.rules.consumers._shared.unattributed_consumers import unattributed
 from diagnosis.rules.publishers._shared.native_balance import BALANCED, arrivals_unknown, balance, with_returns
 from diagnosis.series import delta, span, steps
@@ -41,7 +40,7 @@ from diagnosis.window import Series, Timestamped
 
 NAME = "requeue-loop"
 
-_GETS_THROUGH = 0.8
+_ACKED_SHARE = 0.8
 """Share of the messages delivered for the first time that must be acknowledged, so that nothing circulates."""
 
 
@@ -71,8 +70,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _finding(view, queue, early, early=True)
         elif mixed:
             yield _finding(view, queue, mixed, mixed=True)
-        elif returning := _returning(view, queue):
-            yield _returned_in_part(view, queue, returning)
+        elif partly := _partly_requeued(view, queue):
+            yield partly
         else:
             yield from _unusual(view, queue)
 
@@ -98,32 +97,30 @@ def _mixed(view: View, queue: Queue) -> Series[Queue]:
     return rounds if rate >= limits.consumers.requeue_share * delta(rounds, "redeliver") / span(rounds) else ()
 
 
-def _returning(view: View, queue: Queue) -> list[ConsumerBalance]:
-    """Return the consumers that returned a good part of what they were sent, most first; none where others explain it.
+def _partly_requeued(view: View, queue: Queue) -> Finding | None:
+    """Return the finding about consumers that requeue a good part of what they were sent; None where others explain it.
 
     In the end each message is acknowledged, by another consumer or at another attempt. A client that disconnects
     returns messages, too, but its channel is gone then.
     """
-    rounds = redelivered_partly(view, view.history(queue), view.limits(queue).interval)
-    if (queue.consumers or 0) < 2 or span(rounds) < view.limits(queue).consumers.requeue_mixed_for:
-        return []
+    if (queue.consumers or 0) < 2:
+        return None
+    history, limits = view.history(queue), view.limits(queue)
+    rounds = redelivered_partly(view, history, limits.interval)
+    if span(rounds) < limits.consumers.requeue_mixed_for:
+        return None
     first_deliveries = deliveries(rounds[-1].value) - deliveries(rounds[0].value) - delta(rounds, "redeliver")
-    if delta(rounds, "ack") < _GETS_THROUGH * first_deliveries:
-        return []
-    found = [each for each in settlements(view, queue) if each.unacknowledged >= PARTLY * each.sent]
-    recent = [seen for seen in view.history(queue) if seen.at.mono >= (view.channels_before or seen.at).mono]
-    by_others = delta(tuple(recent), "redeliver") - sum(each.unacknowledged for each in found)
-    is_known = by_others <= 0.5 * delta(tuple(recent), "redeliver")
-    if not is_known or (len(found) < 2 and all(each.acked for each in found)):
-        return []
-    return sorted(found, key=lambda each: -each.unacknowledged)
-
-
-def _returned_in_part(view: View, queue: Queue, returning: list[ConsumerBalance]) -> Finding:
-    """Return the finding about consumers that return what others acknowledge."""
-    rounds = redelivered_partly(view, view.history(queue), view.limits(queue).interval)
-    useless = [each for each in returning if not each.acked]
-    links = [each.link for each in useless or returning]
+    if delta(rounds, "ack") < _ACKED_SHARE * first_deliveries:
+        return None
+    found = [each for each in consumer_balances(view, queue) if each.rejected >= PARTLY * each.sent]
+    found.sort(key=lambda each: -each.rejected)
+    recent = tuple(seen for seen in history if seen.at.mono >= (view.channels_before or seen.at).mono)
+    if sum(each.rejected for each in found) < 0.5 * delta(recent, "redeliver"):
+        return None
+    useless = [each for each in found if not each.acked]
+    if not useless and len(found) < 2:
+        return None
+    links = [each.link for each in useless or found]
     finding = _finding(view, queue, rounds, mixed=True)
     return replace(
         finding,
@@ -134,12 +131,12 @@ def _returned_in_part(view: View, queue: Queue, returning: list[ConsumerBalance]
             *(
                 Evidence(
                     key="returned",
-                    value=each.unacknowledged,
+                    value=each.rejected,
                     unit=Unit.MESSAGES,
                     source=source("/api/channels", "message_stats.deliver", "message_stats.ack"),
                     facts={"sent": each.sent, "returned_by": consumer_facts(each.link)},
                 )
-                for each in returning[:3]
+                for each in found[:3]
             ),
         ),
         involved=involved_consumers((queue,), links),

@@ -13,6 +13,7 @@ from ackscope.snapshot import Channel
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import client_name
 from diagnosis.rules.clients._shared.connections import involved_connections
+from diagnosis.rules.consumers._shared.holders import consumers_of
 from diagnosis.rules.publishers._shared.publishers import (
     ActivePublisher,
     by_vhost,
@@ -71,8 +72,8 @@ def _open_transaction(view: View, channel: Channel) -> Iterator[Finding]:
     late = seconds >= warning_after
     served = [
         (queue, consumer.prefetch_count or 0)
-        for consumer in view.every_consumer
-        if consumer.channel_name == channel.name and (queue := view.queue(consumer.vhost, consumer.queue)) is not None
+        for consumer in next(iter(consumers_of(view, channel)[-1:]), ())
+        if (queue := view.queue(consumer.vhost, consumer.queue)) is not None
     ]
     allowed = sum(most for _, most in served)
     # It gets no more messages until it commits, and others wait.

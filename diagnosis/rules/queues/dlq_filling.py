@@ -11,8 +11,8 @@ from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
 from diagnosis.memo import per_view
 from diagnosis.routes import Place, dead_letters_to, is_delay
+from diagnosis.rules.consumers._shared.consumer_balances import never_acknowledging
 from diagnosis.rules.consumers._shared.objects import client_names
-from diagnosis.rules.consumers._shared.settlements import never_acknowledging
 from diagnosis.rules.queues._shared.message_balance import balance, latest_run
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, certainty, involved_queue, queue_refs, queue_subject
 from diagnosis.series import delta, last, span

@@ -26,9 +26,7 @@ NAME = "queue-expired"
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that was deleted within the window, also if it was declared again since."""
-    own = view.thresholds.own_prefixes
-    gone = {queue.key for queue in view.gone_queues() if not queue.name.startswith(own)}
-    for key in sorted(gone.union(view.interrupted_queues(1))):
+    for key in view.interrupted_queues(1):
         presence = view.presence(key)
         again = presence[-1][1] is not None
         # The counters of a queue that is listed also begin again when its node starts.

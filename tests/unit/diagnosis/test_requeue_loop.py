@@ -138,7 +138,7 @@ def test_the_cause_says_what_this_version_does_with_such_messages(kind, version,
 
 
 def two(t, *, rate=10.0, first=1.0, second=0.0, gone=0.0, peers=("10.0.0.7", "10.0.0.8")):
-    """Two consumers of one queue, each of which acknowledges a share of what it is sent and requeues the rest.
+    """Two consumers of one queue: each acknowledges a share of what it is sent, and requeues the rest.
 
     `gone`: messages a second that come back from channels that ended.
     """

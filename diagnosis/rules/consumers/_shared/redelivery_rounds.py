@@ -43,7 +43,7 @@ def redelivered_in_between(view: View, history: Series[Queue], seconds: float) -
 
 
 def redelivered_partly(view: View, history: Series[Queue], seconds: float) -> Series[Queue]:
-    """Return the latest readings, at least `seconds` apart, between each of which a good part was redelivered."""
+    """Return the latest readings, at least `seconds` apart, with many redeliveries between each pair; else empty."""
 
     def partly(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
         redelivered, least = delta((older, newer), "redeliver"), view.limits(newer.value).consumers.requeue_rate

@@ -21,16 +21,16 @@ class ConsumerBalance:
     Attributes:
         sent: messages that it was sent, also again.
         acked: messages that it acknowledged.
-        unacknowledged: messages that it settled otherwise: rejected or requeued.
+        rejected: messages that it settled otherwise: rejected, with or without requeue.
     """
 
     link: ConsumerPath
     sent: int
     acked: int
-    unacknowledged: int
+    rejected: int
 
 
-def settlements(view: View, queue: Queue) -> list[ConsumerBalance]:
+def consumer_balances(view: View, queue: Queue) -> list[ConsumerBalance]:
     """Return what the consumers of a queue did whose channels serve no other queue, in the order of the consumers."""
     found: list[ConsumerBalance] = []
     for link in view.links(queue):
@@ -40,13 +40,14 @@ def settlements(view: View, queue: Queue) -> list[ConsumerBalance]:
         sent, acked = delta(series, "deliver"), delta(series, "ack")
         grown = held(series[-1].value) - held(series[0].value)
         if sent >= _LEAST_SENT:
-            found.append(ConsumerBalance(link, sent, acked, max(0, sent - acked - grown)))
+            # Also what it held at the first reading may have been rejected since.
+            found.append(ConsumerBalance(link, sent, acked, min(sent, max(0, sent - acked - grown))))
     return found
 
 
 def never_acknowledging(view: View, queue: Queue) -> list[ConsumerPath]:
     """Return the consumers that settled messages and acknowledged none, if others of the queue acknowledge."""
-    known = settlements(view, queue)
+    known = consumer_balances(view, queue)
     if not any(each.acked for each in known):
         return []
-    return [each.link for each in known if not each.acked and each.unacknowledged]
+    return [each.link for each in known if not each.acked and each.rejected]
