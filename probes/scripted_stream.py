@@ -31,7 +31,7 @@ class TimedStep(NamedTuple):
 
 
 class ScriptedPair(Protocol):
-    """What a script needs of its connections, whatever protocol they speak."""
+    """Connections of a script: the same interface for every protocol."""
 
     product: str
 

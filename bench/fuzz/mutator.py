@@ -90,7 +90,8 @@ class Mutator:
         written = pieces[0]
         for piece in pieces[1:]:
             number, _, rest = piece.partition('"')
-            # As a key it stays text, or few documents with one would be JSON; and a later change may have damaged it.
+            # A mark that is a key stays text, because raw bytes as a key are rarely valid JSON.
+            # A later mutation may have damaged the number of a mark.
             known = number.isdecimal() and int(number) < len(self._raw) and not rest.startswith(":")
             written += (self._raw[int(number)] if known else f'"{_MARK}{number}"') + rest
         self._raw = []

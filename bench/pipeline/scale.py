@@ -44,7 +44,7 @@ _BUSY = 0.5
 
 @dataclass(frozen=True, slots=True)
 class ScalePlan:
-    """What a number of clusters needs; bytes and files are per day unless stated otherwise.
+    """Resources that a number of clusters needs; bytes and files are per day unless stated otherwise.
 
     Attributes:
         small: landing as written, one file per table every `ROTATE` seconds.

@@ -146,7 +146,7 @@ class Thresholds(Settings):
 
     @classmethod
     def as_if_lasting(cls) -> Self:
-        """For two readings 6 to 10 s apart, as if what they show had lasted for long.
+        """Thresholds for two readings 6 to 10 s apart that assume that what they show has lasted for a long time.
 
         Used to find out what an early finding would become (`diagnosis/brief.py`).
         """

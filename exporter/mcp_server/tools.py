@@ -244,7 +244,7 @@ class ToolBox:
 
 
 def _first_sentences(answer: Any) -> Any:
-    """The beginning of an answer: its sentences, or why there is none."""
+    """Return the first two sentences of an answer, or the reason why it has none."""
     if not isinstance(answer, dict):
         return None
     if "told" in answer:

@@ -90,7 +90,7 @@ class OtlpSender:
 
     def send(self) -> bool:
         """Send once; whether the collector accepted everything."""
-        # Imported only if used: an extra.
+        # Imported here, because the package is optional (extra `otlp`).
         from opentelemetry.sdk.metrics.export import MetricExportResult  # noqa: PLC0415  see above
 
         from exporter.otlp.convert import convert  # noqa: PLC0415  see above

@@ -23,7 +23,7 @@ from exporter.web.tls import FollowingContext
 log = get_logger(__name__)
 
 _AT_A_TIME = 8
-"""Connections that are accepted between two turns of the loop: each is read before others can take its place."""
+"""Connections accepted in one turn of the event loop, so that each is read before newer ones are accepted."""
 _STOP_SECONDS = 1
 
 

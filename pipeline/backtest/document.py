@@ -26,9 +26,9 @@ class RuleReplay:
     """Whether the verdicts of a rule can be replayed.
 
     Attributes:
-        replay: `EXACT`: it read only what is recorded. `APPROXIMATE`: it also read what is not, which was absent.
-            `NOT_REPLAYABLE`: it needs what is not recorded, so that it found nothing means nothing.
-        lacks: what it needs or read, and the history does not have, such as `connections` or `queues.arguments`.
+        replay: `EXACT`: all that it read is recorded. `APPROXIMATE`: it also read fields that are not recorded.
+            `NOT_REPLAYABLE`: it needs fields that are not recorded, so a replay without findings proves nothing.
+        lacks: fields that the rule reads and the history does not have, such as `connections` or `queues.arguments`.
         recorded: recorded episodes.
         agreed: those that the replay with the thresholds in force has, too.
         unrecorded: episodes of that replay that were not recorded.
