@@ -6,11 +6,15 @@ here it is replaced again. In a bad-ack-loop the connection stays open.
 
 An application that crashes on a message and is started again with growing pauses is seen in the queue alone: several
 times it delivers after it had no consumer, mostly messages that it delivered before, and nothing is acknowledged.
+
+A client that reconnects at once after each batch is rarely listed, and the queue makes progress, although a good
+part of its deliveries comes back. What no lasting consumer returned was returned by consumers that ended.
 """
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import inf
 
 from ackscope.clock import Instant
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Involved, Severity, Unit, source
@@ -20,11 +24,19 @@ from diagnosis.churn_loops import FEWEST, ChurnLoop, churn_loops
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import client_name, queue_facts, queue_ref
 from diagnosis.memo import per_view
+from diagnosis.rules.cluster._shared.link_flow import circulations
 from diagnosis.rules.consumers._shared.channel_loops import MIN_PER_CYCLE, loop_evidence
 from diagnosis.rules.consumers._shared.comings import LASTING, comings, recent_clients
 from diagnosis.rules.consumers._shared.consequences import connection_names
+from diagnosis.rules.consumers._shared.consumer_balances import consumer_balances
 from diagnosis.rules.consumers._shared.objects import queue_subject
-from diagnosis.rules.consumers._shared.redelivery_rounds import REFRESH_SECONDS, only_polled, redelivery_rounds
+from diagnosis.rules.consumers._shared.redelivery_rounds import (
+    REFRESH_SECONDS,
+    deliveries,
+    only_polled,
+    redelivered_partly,
+    redelivery_rounds,
+)
 from diagnosis.rules.consumers.bad_ack_loop import bad_ack_connections
 from diagnosis.series import delta, span, stretch
 from diagnosis.window import Series
@@ -95,7 +107,12 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             seen = _consumer_turnover(queue, readings)
             if circulates and not seen.consumers:
                 seen = replace(seen, seconds=span(rounds), since=rounds[0].at)
+            reported.add(queue.key)
             yield _finding(view, seen, loop)
+    for queue in view.queues:
+        rounds = () if queue.key in reported else _returned_by_ended(view, queue)
+        if rounds:
+            yield _returns(view, _consumer_turnover(queue, readings), rounds)
 
 
 def _fruitless(view: View, queue: Queue) -> Series[Queue]:
@@ -146,6 +163,66 @@ def _crashes(view: View, seen: ConsumerTurnover, fruitless: Series[Queue]) -> Fi
     )
 
 
+def _returned_by_ended(view: View, queue: Queue) -> Series[Queue]:
+    """Return the readings in which consumers that ended returned a good part of what was delivered; else empty."""
+    if queue.type == "stream" or not queue.stats.redeliver or not view.moved(queue, "redeliver"):
+        return ()
+    limits = view.limits(queue)
+    rounds = redelivered_partly(view, view.history(queue), limits.interval)
+    if span(rounds) < limits.consumers.requeue_mixed_for or not _was_read(view, queue, rounds[0].at):
+        return ()
+    polled = 2 * delta(rounds, "get") >= delta(rounds, "redeliver") or queue.vhost in per_view(view, _polled)
+    if polled or queue.key in circulations(view) or not _has_churn(view):
+        return ()
+    rate = delta(rounds, "redeliver") / span(rounds)
+    return rounds if 2 * _returned_by_lasting(view, queue) < rate else ()
+
+
+def _returned_by_lasting(view: View, queue: Queue) -> float:
+    """Return the messages per second that consumers returned whose channels last; infinite if it is not known."""
+    lasting = [
+        link.channel.name
+        for link in view.links(queue)
+        if link.channel is not None and len(view.channel_history(link.channel.name)) > 1
+    ]
+    if any(link.session for link in view.links(queue)) or any(view.queues_served(name) != 1 for name in lasting):
+        return inf
+    found = consumer_balances(view, queue)
+    return sum(each.rejected / span(view.channel_history(each.link.consumer.channel_name or "")) for each in found)
+
+
+def _returns(view: View, seen: ConsumerTurnover, rounds: Series[Queue]) -> Finding:
+    """Return the finding about consumers that end before they acknowledge all that they were sent."""
+    queue, seconds = seen.queue, span(rounds)
+    redelivered, late = delta(rounds, "redeliver"), seconds >= view.limits(queue).consumers.flapping_for
+    delivered = deliveries(rounds[-1].value) - deliveries(rounds[0].value)
+    return Finding(
+        rule=NAME,
+        severity=Severity.WARNING if late else Severity.INFO,
+        subject=queue_subject(queue),
+        since=rounds[0].at.iso(),
+        facts=_facts(view, seen, _latest_clients(view, queue))
+        | {"watched_seconds": seconds, "redelivered": redelivered, "delivered": delivered},
+        evidence=(
+            Evidence(
+                key="returned",
+                value=redelivered,
+                unit=Unit.MESSAGES,
+                source=source("/api/queues", "message_stats.redeliver", "message_stats.deliver_get"),
+            ),
+            Evidence(
+                key="acked",
+                value=delta(rounds, "ack"),
+                unit=Unit.MESSAGES,
+                source=source("/api/queues", "message_stats.ack"),
+            ),
+        ),
+        involved=Involved(queues=(queue_ref(queue),)),
+        certainty=Certainty.LIKELY if late else Certainty.EARLY,
+        seen_seconds=seconds,
+    )
+
+
 def _latest_clients(view: View, queue: Queue) -> list[str]:
     loops = [each for each in churn_loops(view) if each.whole and each.alone and each.connection.vhost == queue.vhost]
     return recent_clients(view, queue) or [each.client for each in loops[:1]]
@@ -165,6 +242,7 @@ def _facts(view: View, seen: ConsumerTurnover, clients: list[str]) -> dict[str, 
         "comparisons": seen.comparisons,
         "watched_seconds": seen.seconds,
         "redelivered": delta(view.history(queue), "redeliver"),
+        "delivered": None,
         "warning_after_seconds": view.limits(queue).consumers.flapping_for,
     }
 
@@ -219,16 +297,24 @@ def _loop_of(view: View, seen: ConsumerTurnover) -> ChurnLoop | None:
     return next((each for each in churn_loops(view) if each.client in names), None)
 
 
+_UNLISTED = ""
+"""Stands for clients that no list has, in the queue's finding as in that of the cluster's connections."""
+
+
 def _clients(view: View, finding: Finding) -> Iterable[Hashable]:
-    """Names of the clients that recently consumed from the queue of a finding."""
+    """Return the names of the clients that recently consumed from the queue of a finding."""
     key = (finding.subject.vhost, finding.subject.name)
     readings: Series[tuple[Consumer, ...]] = view.window.readings("consumers")
     recent = {each.connection_name for seen in readings for each in seen.value if (each.vhost, each.queue) == key}
     known = (each for seen in view.window.readings("connections") for each in seen.value if each.name in recent)
-    return {name for each in known for name in (each.name, client_name(each))}
+    return {name for each in known for name in (each.name, client_name(each))} or {_UNLISTED}
 
 
-CLIENTS_OF_FLAPPING_CONSUMERS = Relation(_clients, connection_names)
+def _churning(view: View, finding: Finding) -> Iterable[Hashable]:
+    return {_UNLISTED} if finding.subject.kind == "cluster" else connection_names(view, finding)
+
+
+CLIENTS_OF_FLAPPING_CONSUMERS = Relation(_clients, _churning)
 """The cause is a queue; the effect is about a client whose consumers of it connect and disconnect."""
 
 
