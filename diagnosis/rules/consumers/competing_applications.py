@@ -8,11 +8,12 @@ Source: https://www.rabbitmq.com/docs/queues#consumers
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
 
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, source
 from ackscope.snapshot import Queue
-from diagnosis.contract import ConsumerPath, RuleResult, View
+from diagnosis.contract import ConsumerPath, Relation, RuleResult, View
+from diagnosis.rules.cluster._shared.link_flow import is_here, link_sources, link_targets
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.series import count
 
@@ -50,6 +51,21 @@ def _applications(view: View, queue: Queue) -> dict[_Application, list[ConsumerP
             return {}
         found[connection.user, connection.client_product].append(path)
     return found
+
+
+def _targets_of_shovels(view: View, finding: Finding) -> Iterable[Hashable]:
+    """Yield the queues to which shovels bring the messages that they take from the queue of the finding."""
+    place = (finding.subject.vhost, finding.subject.name)
+    links = [each.link for each in link_sources(view) if each.queue.key == place]
+    return [target for link in links if link is not None and is_here(link) for target in link_targets(view, link)]
+
+
+def _queue(_view: View, finding: Finding) -> Iterable[Hashable]:
+    return ((finding.subject.vhost, finding.subject.name),) if finding.subject.kind == "queue" else ()
+
+
+TARGETS_OF_SHOVELS = Relation(_targets_of_shovels, _queue)
+"""The cause is a queue from which a shovel takes messages; the consequence is about the target of the shovel."""
 
 
 def _delivered(path: ConsumerPath) -> int:

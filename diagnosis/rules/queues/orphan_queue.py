@@ -13,6 +13,7 @@ from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_ref
 from diagnosis.memo import per_view
 from diagnosis.routes import Place, dead_letter_targets, is_delay
+from diagnosis.rules.consumers._shared.arrivals import filling_clients, filling_shovels, passed_on
 from diagnosis.rules.queues._shared.queue import certainty, is_private, queue_subject, queue_with_policy
 from diagnosis.series import count, delta, span, stretch
 from diagnosis.window import Series, Timestamped
@@ -48,7 +49,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if siblings and seconds >= limits.early:
             severity = Severity.WARNING if seconds >= limits.queues.orphan_for else Severity.INFO
             yield _finding(view, queue, run, siblings, severity)
-        elif seconds >= limits.queues.orphan_alone:
+        elif seconds >= limits.queues.orphan_alone and not _filled_on_purpose(view, queue):
             yield _finding(view, queue, run, (), Severity.WARNING)
 
 
@@ -63,6 +64,11 @@ def _never_read(queue: Queue) -> bool:
         # A queue limited by length or age may be there for people to look at.
         and all(queue.setting(name) is None for name in ("max-length", "max-length-bytes", "message-ttl", "expires"))
     )
+
+
+def _filled_on_purpose(view: View, queue: Queue) -> bool:
+    """Return whether a shovel fills a queue, or a client with all that it takes from others: see no-consumer."""
+    return bool(filling_shovels(view, queue)) or passed_on(view, queue, filling_clients(view, queue)) is not None
 
 
 def _without_consumers(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
