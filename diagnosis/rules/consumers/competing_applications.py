@@ -98,7 +98,7 @@ def _finding(
         facts={
             "queue": {"name": queue.name, "vhost": queue.vhost},
             "applications": applications,
-            "shovels": [
+            "shovel_moves": [
                 {
                     "name": link.name,
                     "vhost": link.vhost or "/",

@@ -354,7 +354,7 @@ def _finding(view: View, queue: Queue, unconsumed: Series[Queue], severity: Seve
             "polled": count(queue.stats, "get", "get_no_ack"),
             "returned": min(count(queue.stats, "get"), queue.stats.redeliver or 0),
             "publishers": [each.facts() for each in publishers],
-            "shovels": shovels,
+            "shovel_moves": shovels,
             "dead_letter_sources": dead_letter_sources,
             "passed_on": through.facts() if through else None,
             "similar_queue": similar.name if similar else None,

@@ -237,7 +237,7 @@ def test_a_shovel_that_fills_a_queue_is_named_and_joined_with_its_source():
 )
 def test_a_shovel_to_another_place_does_not_fill_it(fields):
     """The name of the queue alone is no proof."""
-    assert [] == lonely(moved(**fields), "refunds.tmp").facts["shovels"]
+    assert [] == lonely(moved(**fields), "refunds.tmp").facts["shovel_moves"]
 
 
 def test_a_queue_that_gets_expired_messages_names_the_delay_queue():
