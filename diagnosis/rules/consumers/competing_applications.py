@@ -14,6 +14,7 @@ from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, sour
 from ackscope.snapshot import Queue
 from ackscope.topology import Link
 from diagnosis.contract import ConsumerPath, Relation, RuleResult, View
+from diagnosis.relations import INVOLVED_QUEUES
 from diagnosis.rules.cluster._shared.link_flow import is_here, link_sources, link_targets
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.series import count
@@ -65,11 +66,7 @@ def _targets_of_shovels(view: View, finding: Finding) -> Iterable[Hashable]:
     return [target for link in _shovels(view, place) for target in link_targets(view, link)]
 
 
-def _queue(_view: View, finding: Finding) -> Iterable[Hashable]:
-    return ((finding.subject.vhost, finding.subject.name),) if finding.subject.kind == "queue" else ()
-
-
-TARGETS_OF_SHOVELS = Relation(_targets_of_shovels, _queue)
+TARGETS_OF_SHOVELS = Relation(_targets_of_shovels, INVOLVED_QUEUES.of_other)
 """The cause is a queue from which a shovel takes messages; the consequence is about the target of the shovel."""
 
 

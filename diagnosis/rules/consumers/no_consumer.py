@@ -17,12 +17,14 @@ from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import client_name, queue_facts, queue_ref
 from diagnosis.memo import per_view
 from diagnosis.purpose import dead_letters_received, had_consumer, left_unconsumed, mqtt_client, was_consumed
+from diagnosis.relations import SAME_CONNECTION
 from diagnosis.routes import dead_letter_targets, dead_lettering_into, is_delay
 from diagnosis.rules.clients._shared.connections import has_channels
 from diagnosis.rules.clients._shared.loops import lost_queues
 from diagnosis.rules.consumers._shared.arrivals import filling_clients, filling_shovels, passed_on
 from diagnosis.rules.consumers._shared.comings import was_cancelled
 from diagnosis.rules.consumers._shared.objects import client_names, queue_subject
+from diagnosis.rules.queues._shared.message_balance import balance
 from diagnosis.series import count, delta, last, piled_up_seconds, span, stretch
 from diagnosis.usual import queue_baselines
 from diagnosis.window import Series, Timestamped
@@ -258,13 +260,22 @@ def _idle_connections(view: View, queue: Queue, since: float) -> list[Connection
 
 
 def _dead_letter_sources(view: View, queue: Queue, unconsumed: Series[Queue]) -> list[str]:
-    """Return the queues that dead-letter into a queue, if it gained more messages than were published to it."""
+    """Return the queues that dead-letter into a queue that gained more messages than were published to it.
+
+    Messages must have left them otherwise than to a consumer: clients of MQTT and AMQP 1.0 are not counted, either.
+    """
     published = delta(unconsumed, "publish")
     limits = view.limits(queue).queues
     unsure = limits.loss_least + limits.loss_skew * published / max(1.0, span(unconsumed))
     if _ready(unconsumed[-1]) - _ready(unconsumed[0]) - published < unsure:
         return []
-    return [name for _, name in dead_lettering_into(view, queue)]
+    sources = (each for place in dead_lettering_into(view, queue) if (each := view.queue(*place)) is not None)
+    return [each.name for each in sources if _lost(view, each, span(unconsumed)) >= limits.loss_least]
+
+
+def _lost(view: View, queue: Queue, seconds: float) -> int:
+    recent = balance(last(view.history(queue), seconds))
+    return recent.missing if recent else 0
 
 
 def _clients_of_deleted(_view: View, finding: Finding) -> Iterable[Hashable]:
@@ -272,11 +283,7 @@ def _clients_of_deleted(_view: View, finding: Finding) -> Iterable[Hashable]:
     return tuple(loops) if isinstance(loops, list) else ()
 
 
-def _connection(_view: View, finding: Finding) -> Iterable[Hashable]:
-    return (finding.subject.name,) if finding.subject.kind == "connection" else ()
-
-
-CLIENTS_OF_DELETED_QUEUE = Relation(_clients_of_deleted, _connection)
+CLIENTS_OF_DELETED_QUEUE = Relation(_clients_of_deleted, SAME_CONNECTION.of_other)
 """The cause is a queue that replaced a deleted one; the consequence is about a client that still asks for that."""
 
 

@@ -138,8 +138,9 @@ def _counted(view: View, queue: Queue) -> Iterator[FillingClient]:
             continue
         if published - others <= unsure(others):
             others -= sum(_filled_by_others(view, queue, place, made) for place in places)
-        least = min(published - max(0, others), number)
-        if least > unsure(others):
+        least = published - max(0, others)
+        # More than it published came from somewhere else.
+        if unsure(others) < least <= number + unsure(others):
             yield FillingClient(name=name, share=least / published, consumes=tuple(sorted(places)))
 
 
