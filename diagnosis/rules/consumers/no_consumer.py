@@ -392,7 +392,7 @@ def _finding(view: View, queue: Queue, unconsumed: Series[Queue], severity: Seve
                 dict.fromkeys(
                     [
                         *([absent] if absent else []),
-                        *([through.client] if through else []),
+                        *(through.clients if through else ()),
                         *(similar.clients if similar else []),
                         *(each.client_name for each in (*idle, *connections) if each and each.client_name),
                     ]

@@ -34,37 +34,37 @@ _ROUND = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FillingClient:
-    """A client that publishes to a queue.
+class FillingClients:
+    """A client that publishes to a queue, or several that consume from the same other queues, such as instances.
 
     Attributes:
         share: of the messages that came by publishes; None if the broker does not count them (AMQP 1.0).
-        consumes: the queues of the virtual host that it consumes from.
+        consumes: the queues of the virtual host that they consume from.
     """
 
-    name: str
+    names: tuple[str, ...]
     share: float | None
     consumes: tuple[Place, ...]
 
     def facts(self) -> dict[str, Fact]:
-        """Return `{"client", "share", "consumes"}`."""
-        return {"client": self.name, "share": self.share, "consumes": [name for _, name in self.consumes]}
+        """Return `{"clients", "share", "consumes"}`."""
+        return {"clients": list(self.names), "share": self.share, "consumes": [name for _, name in self.consumes]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassedOn:
-    """A client that publishes to one queue nearly all that it acknowledges from others."""
+    """Messages that clients acknowledge from some queues, while they publish about as many to another one."""
 
-    client: str
+    clients: tuple[str, ...]
     queues: tuple[str, ...]
     acked: int
     published: int
     seconds: float
 
     def facts(self) -> dict[str, Fact]:
-        """Return `{"client", "queues", "acked", "published", "over_seconds"}`."""
+        """Return `{"clients", "queues", "acked", "published", "over_seconds"}`."""
         return {
-            "client": self.client,
+            "clients": list(self.clients),
             "queues": list(self.queues),
             "acked": self.acked,
             "published": self.published,
@@ -87,14 +87,14 @@ def filling_shovels(view: View, queue: Queue) -> list[Fact]:
     ]
 
 
-def filling_clients(view: View, queue: Queue) -> tuple[FillingClient, ...]:
+def filling_clients(view: View, queue: Queue) -> tuple[FillingClients, ...]:
     """Return the clients that are proven to publish to a queue, the largest first; shovels have settings instead."""
     found = [*_counted(view, queue), *_by_address(view, queue)]
-    return tuple(sorted(found, key=lambda each: (-(each.share or 0), each.name)))
+    return tuple(sorted(found, key=lambda each: (-(each.share or 0), each.names)))
 
 
-def passed_on(view: View, queue: Queue, clients: tuple[FillingClient, ...]) -> PassedOn | None:
-    """Return the client that fills a queue with nearly all that it acknowledges from others; None without one.
+def passed_on(view: View, queue: Queue, clients: tuple[FillingClients, ...]) -> PassedOn | None:
+    """Return what the clients that fill a queue acknowledge from others, if that is about as much; else None.
 
     An error queue looks like that if every message fails, and so does the next queue of a pipeline.
     """
@@ -102,7 +102,7 @@ def passed_on(view: View, queue: Queue, clients: tuple[FillingClient, ...]) -> P
     if first is None or first.share is None or first.share < _ALL or not first.consumes:
         return None
     sources = [each for place in first.consumes if (each := view.queue(*place)) is not None]
-    if len(sources) < len(first.consumes) or any(_others_consume(view, each, first.name) for each in sources):
+    if len(sources) < len(first.consumes) or any(_others_consume(view, each, first.names) for each in sources):
         return None
 
     def acked(pair: Series[Queue]) -> int:
@@ -113,10 +113,10 @@ def passed_on(view: View, queue: Queue, clients: tuple[FillingClient, ...]) -> P
     if span(run) < _LONG or not _ALL * settled <= published <= settled / _ALL:
         return None
     names = tuple(sorted(each.name for each in sources))
-    return PassedOn(client=first.name, queues=names, acked=settled, published=published, seconds=span(run))
+    return PassedOn(clients=first.names, queues=names, acked=settled, published=published, seconds=span(run))
 
 
-def _counted(view: View, queue: Queue) -> Iterator[FillingClient]:
+def _counted(view: View, queue: Queue) -> Iterator[FillingClients]:
     made = client_publishes(view)
     if made is None:
         return
@@ -125,11 +125,8 @@ def _counted(view: View, queue: Queue) -> Iterator[FillingClient]:
     if published < limits.queues.loss_least or span(history) < limits.early:
         return
     known = made.total.get(queue.vhost, 0) + made.unseen - _moved_elsewhere(view, queue, made)
-    for (vhost, name), number in made.by_owner.items():
-        if vhost != queue.vhost or name is None or name.startswith(SHOVEL):
-            continue
+    for (names, places), number in _publishers(view, queue, made).items():
         others = known - number
-        places = _consumed(view, vhost, name) - {queue.key}
 
         def unsure(others: int) -> float:
             return limits.queues.loss_skew * (published + max(0, others)) / span(history)
@@ -139,12 +136,30 @@ def _counted(view: View, queue: Queue) -> Iterator[FillingClient]:
         if published - others <= unsure(others):
             others -= sum(_filled_by_others(view, queue, place, made) for place in places)
         least = published - max(0, others)
-        # More than it published came from somewhere else.
+        # More than they published came from somewhere else.
         if unsure(others) < least <= number + unsure(others):
-            yield FillingClient(name=name, share=least / published, consumes=tuple(sorted(places)))
+            yield FillingClients(names=names, share=least / published, consumes=places)
 
 
-def _by_address(view: View, queue: Queue) -> Iterator[FillingClient]:
+def _publishers(
+    view: View, queue: Queue, made: ClientPublishes
+) -> dict[tuple[tuple[str, ...], tuple[Place, ...]], int]:
+    """Return how much clients published in the virtual host of a queue, those that consume from the same ones as one.
+
+    Returns:
+        Their names and the other queues that they consume from -> messages.
+    """
+    groups: dict[str | tuple[Place, ...], list[str]] = defaultdict(list)
+    for vhost, name in sorted(key for key in made.by_owner if key[0] == queue.vhost and key[1] is not None):
+        if name is not None and not name.startswith(SHOVEL):
+            groups[_consumed(view, vhost, name, queue) or name].append(name)
+    return {
+        (tuple(names), _consumed(view, queue.vhost, names[0], queue)): made.of(queue.vhost, names)
+        for names in groups.values()
+    }
+
+
+def _by_address(view: View, queue: Queue) -> Iterator[FillingClients]:
     """Yield the AMQP 1.0 clients with a link to this queue on which messages came."""
     found = {
         each.client: (each.connection.vhost or "/")
@@ -152,19 +167,19 @@ def _by_address(view: View, queue: Queue) -> Iterator[FillingClient]:
         if delta(each.history, "publish") > 0 and queue.key in (each.reached(view) or ())
     }
     for name, vhost in found.items():
-        yield FillingClient(name=name, share=None, consumes=tuple(sorted(_consumed(view, vhost, name) - {queue.key})))
+        yield FillingClients(names=(name,), share=None, consumes=_consumed(view, vhost, name, queue))
 
 
 def _meanwhile(view: View, queue: Queue, made: ClientPublishes) -> Series[Queue]:
     return tuple(seen for seen in view.history(queue) if seen.at.mono >= made.start - _ROUND)
 
 
-def _consumed(view: View, vhost: str, name: str) -> set[Place]:
-    return per_view(view, _consumed_by_client).get((vhost, name), set())
+def _consumed(view: View, vhost: str | None, name: str, but: Queue) -> tuple[Place, ...]:
+    return tuple(sorted(per_view(view, _consumed_by_client).get((vhost, name), set()) - {but.key}))
 
 
-def _consumed_by_client(view: View) -> dict[tuple[str, str], set[Place]]:
-    found: dict[tuple[str, str], set[Place]] = defaultdict(set)
+def _consumed_by_client(view: View) -> dict[tuple[str | None, str], set[Place]]:
+    found: dict[tuple[str | None, str], set[Place]] = defaultdict(set)
     for each in view.every_consumer:
         name = owner(view, each.connection_name)
         if name is not None:
@@ -207,8 +222,8 @@ def _may_copy(view: View, queue: Queue, other: Queue) -> bool:
     return False
 
 
-def _others_consume(view: View, queue: Queue, name: str) -> bool:
-    return any(owner(view, link.consumer.connection_name) != name for link in view.links(queue))
+def _others_consume(view: View, queue: Queue, names: tuple[str, ...]) -> bool:
+    return any(owner(view, link.consumer.connection_name) not in names for link in view.links(queue))
 
 
 def _acked(view: View, queue: Queue, pair: Series[Queue]) -> int:

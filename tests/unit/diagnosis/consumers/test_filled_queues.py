@@ -83,9 +83,9 @@ def test_a_client_that_publishes_all_that_it_acknowledges_is_named(fields):
     """An error queue and the next step of a pipeline look the same, and the cause says so."""
     finding = lonely(look(film(stage(**fields), until=200)), fields.get("errors", "orders_error"))
 
-    assert ("worker", ["orders"]) == tuple(finding.facts["passed_on"][key] for key in ("client", "queues"))
+    assert (["worker"], ["orders"]) == tuple(finding.facts["passed_on"][key] for key in ("clients", "queues"))
     assert "Nearly all that 'worker' takes from queue 'orders' it publishes to this queue" in text(finding).cause
-    assert "client 'worker', nearly all of what is published, which consumes from 'orders'" in full_text(finding)
+    assert "'worker', nearly all of what is published, consuming from 'orders'" in full_text(finding)
     assert "worker" in finding.involved.clients
     assert not any("purge" in (step.command or "") for step in text(finding).steps)
 
@@ -98,6 +98,21 @@ def test_a_client_that_publishes_all_that_it_acknowledges_is_named(fields):
 def test_without_proof_no_client_is_said_to_pass_on_all(fields):
     """It may be somebody else, or it may be a part of its work."""
     assert lonely(look(film(stage(**fields), until=200)), "orders_error").facts["passed_on"] is None
+
+
+def test_instances_of_one_application_count_together():
+    """Each has a name of its own, and all consume from the same queue."""
+
+    def frame(t):
+        names = ("worker-1", "worker-2", "worker-3")
+        clients = [client(name, place, 4 * t, 4 * t + 9) for place, name in enumerate(names, 1)]
+        queues = (growing("orders_error", 12 * t), busy("orders", 12 * t + 9, consumers=3))
+        return scene([client("shop", 7, 12 * t + 9), *clients], queues, [("orders", place) for place in (1, 2, 3)])
+
+    finding = lonely(look(film(frame, until=120)), "orders_error")
+
+    assert ["worker-1", "worker-2", "worker-3"] == finding.facts["passed_on"]["clients"]
+    assert "'worker-1', 'worker-2', 'worker-3' take from queue 'orders' they publish" in text(finding).cause
 
 
 def test_a_burst_of_failures_is_not_said_to_be_all():
@@ -143,7 +158,7 @@ def test_a_copy_of_the_same_messages_is_not_from_the_consumer(copies, named):
     """What one exchange copies to both queues says nothing about the consumer of one of them."""
     finding = lonely(look(film(copying(copies=copies), until=60)), "audit")
 
-    assert named == [each["client"] for each in finding.facts["publishers"]]
+    assert named == [name for each in finding.facts["publishers"] for name in each["clients"]]
 
 
 @pytest.mark.parametrize(
@@ -165,7 +180,7 @@ def test_publishers_are_named_with_their_shares(rates, named):
     finding = lonely(look(film(frame, until=60)), "inbox")
 
     publishers = finding.facts["publishers"]
-    assert named == [(each["client"], round(each["share"], 1)) for each in publishers]
+    assert named == [(*each["clients"], round(each["share"], 1)) for each in publishers]
     assert bool(named) is any(each.key == "filled_by" for each in finding.evidence)
 
 
