@@ -33,6 +33,10 @@ _ROUND = 1.0
 """Seconds between the readings of queues and channels in one round."""
 
 
+_Clients = tuple[tuple[str, ...], tuple[Place, ...]]
+"""Names of clients, and the queues that they consume from."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FillingClients:
     """A client that publishes to a queue, or several that consume from the same other queues, such as instances.
@@ -125,7 +129,7 @@ def _counted(view: View, queue: Queue) -> Iterator[FillingClients]:
     if published < limits.queues.loss_least or span(history) < limits.early:
         return
     known = made.total.get(queue.vhost, 0) + made.unseen - _moved_elsewhere(view, queue, made)
-    for (names, places), number in _publishers(view, queue, made).items():
+    for (names, places), number in per_view(view, _publishers)[queue.vhost].items():
         others = known - number
 
         def unsure(others: int) -> float:
@@ -141,22 +145,18 @@ def _counted(view: View, queue: Queue) -> Iterator[FillingClients]:
             yield FillingClients(names=names, share=least / published, consumes=places)
 
 
-def _publishers(
-    view: View, queue: Queue, made: ClientPublishes
-) -> dict[tuple[tuple[str, ...], tuple[Place, ...]], int]:
-    """Return how much clients published in the virtual host of a queue, those that consume from the same ones as one.
-
-    Returns:
-        Their names and the other queues that they consume from -> messages.
-    """
-    groups: dict[str | tuple[Place, ...], list[str]] = defaultdict(list)
-    for vhost, name in sorted(key for key in made.by_owner if key[0] == queue.vhost and key[1] is not None):
+def _publishers(view: View) -> dict[str | None, dict[_Clients, int]]:
+    """Return how much clients published, by virtual host; those that consume from the same queues count as one."""
+    made = client_publishes(view)
+    groups: dict[tuple[str | None, str | tuple[Place, ...]], list[str]] = defaultdict(list)
+    for vhost, name in made.by_owner if made else ():
         if name is not None and not name.startswith(SHOVEL):
-            groups[_consumed(view, vhost, name, queue) or name].append(name)
-    return {
-        (tuple(names), _consumed(view, queue.vhost, names[0], queue)): made.of(queue.vhost, names)
-        for names in groups.values()
-    }
+            groups[vhost, _consumed(view, vhost, name) or name].append(name)
+    found: dict[str | None, dict[_Clients, int]] = defaultdict(dict)
+    for (vhost, _), names in groups.items():
+        clients = tuple(sorted(names)), _consumed(view, vhost, names[0])
+        found[vhost][clients] = made.of(vhost, names) if made else 0
+    return found
 
 
 def _by_address(view: View, queue: Queue) -> Iterator[FillingClients]:
@@ -167,15 +167,15 @@ def _by_address(view: View, queue: Queue) -> Iterator[FillingClients]:
         if delta(each.history, "publish") > 0 and queue.key in (each.reached(view) or ())
     }
     for name, vhost in found.items():
-        yield FillingClients(names=(name,), share=None, consumes=_consumed(view, vhost, name, queue))
+        yield FillingClients(names=(name,), share=None, consumes=_consumed(view, vhost, name))
 
 
 def _meanwhile(view: View, queue: Queue, made: ClientPublishes) -> Series[Queue]:
     return tuple(seen for seen in view.history(queue) if seen.at.mono >= made.start - _ROUND)
 
 
-def _consumed(view: View, vhost: str | None, name: str, but: Queue) -> tuple[Place, ...]:
-    return tuple(sorted(per_view(view, _consumed_by_client).get((vhost, name), set()) - {but.key}))
+def _consumed(view: View, vhost: str | None, name: str) -> tuple[Place, ...]:
+    return tuple(sorted(per_view(view, _consumed_by_client).get((vhost, name), ())))
 
 
 def _consumed_by_client(view: View) -> dict[tuple[str | None, str], set[Place]]:
