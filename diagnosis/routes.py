@@ -56,6 +56,11 @@ def dead_letters_to(view: View, queue: Queue) -> frozenset[Place] | None:
     return frozenset[Place]().union(*(each for each in reached if each is not None))
 
 
+def dead_lettering_into(view: View, queue: Queue) -> tuple[Place, ...]:
+    """Return the other queues that dead-letter into a queue, also by expiry, sorted."""
+    return per_view(view, _Routes).dead_lettering_into(queue.key)
+
+
 def own_keys(view: View, queue: Queue) -> tuple[str, ...]:
     """Return the routing keys that the messages of a queue can have, sorted; () if they can have any or are unknown.
 
@@ -132,6 +137,9 @@ class _Routes:
             for place in dead_letters_to(self._view, queue) or ():
                 found[place].append(queue.key)
         return found
+
+    def dead_lettering_into(self, place: Place) -> tuple[Place, ...]:
+        return tuple(sorted(set(self._sources.get(place, ())) - {place}))
 
     def targets(self, vhost: str, exchange: str, key: str | None) -> frozenset[Place] | None:
         asked = (vhost, exchange, key)

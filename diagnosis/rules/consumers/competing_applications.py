@@ -8,11 +8,14 @@ Source: https://www.rabbitmq.com/docs/queues#consumers
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
 
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, source
 from ackscope.snapshot import Queue
-from diagnosis.contract import ConsumerPath, RuleResult, View
+from ackscope.topology import Link
+from diagnosis.contract import ConsumerPath, Relation, RuleResult, View
+from diagnosis.relations import INVOLVED_QUEUES
+from diagnosis.rules.cluster._shared.link_flow import is_here, link_sources, link_targets
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.series import count
 
@@ -35,7 +38,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         delivered = {who: sum(_delivered(path) for path in paths) for who, paths in groups.items()}
         total = sum(delivered.values())
         if min(delivered.values()) >= max(_LEAST, _LEAST_SHARE * total):
-            yield _finding(queue, groups, delivered)
+            yield _finding(view, queue, groups, delivered)
 
 
 def _applications(view: View, queue: Queue) -> dict[_Application, list[ConsumerPath]]:
@@ -52,12 +55,27 @@ def _applications(view: View, queue: Queue) -> dict[_Application, list[ConsumerP
     return found
 
 
+def _shovels(view: View, place: tuple[str | None, str]) -> list[Link]:
+    """Return the shovels that move messages from a queue to others of this cluster."""
+    links = [each.link for each in link_sources(view) if each.queue.key == place]
+    return [link for link in links if link is not None and is_here(link) and link_targets(view, link)]
+
+
+def _targets_of_shovels(view: View, finding: Finding) -> Iterable[Hashable]:
+    place = (finding.subject.vhost, finding.subject.name)
+    return [target for link in _shovels(view, place) for target in link_targets(view, link)]
+
+
+TARGETS_OF_SHOVELS = Relation(_targets_of_shovels, INVOLVED_QUEUES.of_other)
+"""The cause is a queue from which a shovel takes messages; the consequence is about the target of the shovel."""
+
+
 def _delivered(path: ConsumerPath) -> int:
     return count(path.channel.stats, "deliver", "deliver_no_ack") if path.channel else 0
 
 
 def _finding(
-    queue: Queue, groups: dict[_Application, list[ConsumerPath]], delivered: dict[_Application, int]
+    view: View, queue: Queue, groups: dict[_Application, list[ConsumerPath]], delivered: dict[_Application, int]
 ) -> Finding:
     total = sum(delivered.values())
     applications: list[Fact] = [
@@ -77,6 +95,15 @@ def _finding(
         facts={
             "queue": {"name": queue.name, "vhost": queue.vhost},
             "applications": applications,
+            "shovel_moves": [
+                {
+                    "name": link.name,
+                    "vhost": link.vhost or "/",
+                    "dynamic": link.type != "static",
+                    "targets": sorted(name for _, name in link_targets(view, link)),
+                }
+                for link in _shovels(view, queue.key)
+            ],
             "same_user": len({user for user, _ in groups}) == 1,
         },
         evidence=(

@@ -6,19 +6,25 @@ closes the channels of its consumers: a channel that consumed before, is open an
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass
 from difflib import get_close_matches
 
 from ackscope.findings import Certainty, Evidence, Facts, Finding, Involved, Severity, Suppressed, Unit, source
 from ackscope.snapshot import Channel, Connection, Queue
-from diagnosis.contract import RuleResult, View
+from diagnosis.churn_loops import ChurnLoop, churn_loops
+from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import client_name, queue_facts, queue_ref
 from diagnosis.memo import per_view
 from diagnosis.purpose import dead_letters_received, had_consumer, left_unconsumed, mqtt_client, was_consumed
-from diagnosis.routes import dead_letter_targets, is_delay
+from diagnosis.relations import SAME_CONNECTION
+from diagnosis.routes import dead_letter_targets, dead_lettering_into, is_delay
 from diagnosis.rules.clients._shared.connections import has_channels
+from diagnosis.rules.clients._shared.loops import lost_queues
+from diagnosis.rules.consumers._shared.arrivals import filling_clients, filling_shovels, passed_on
 from diagnosis.rules.consumers._shared.comings import was_cancelled
-from diagnosis.rules.consumers._shared.objects import queue_subject
+from diagnosis.rules.consumers._shared.objects import client_names, queue_subject
+from diagnosis.rules.queues._shared.message_balance import balance
 from diagnosis.series import count, delta, last, piled_up_seconds, span, stretch
 from diagnosis.usual import queue_baselines
 from diagnosis.window import Series, Timestamped
@@ -39,11 +45,19 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if severity is None:
             continue
         intended = _intended(view, queue)
-        if intended is not None:
+        if intended is not None and not _gets_all(view, queue, intended[0]):
             reason, facts = intended
             yield Suppressed(rule=NAME, subject=queue_subject(queue), reason=reason, facts=facts)
         else:
             yield _finding(view, queue, unconsumed, severity)
+
+
+def _gets_all(view: View, queue: Queue, reason: str) -> bool:
+    """Return whether a client publishes nearly all of its messages to a queue for failures, for long."""
+    if reason not in ("benign_name", "dead_letter_queue"):
+        return False
+    found = passed_on(view, queue, filling_clients(view, queue))
+    return found is not None and found.seconds >= view.limits(queue).consumers.no_consumer_growing
 
 
 def _severity(view: View, queue: Queue, unconsumed: Series[Queue]) -> Severity | None:
@@ -93,15 +107,70 @@ def _without_consumer(view: View) -> dict[str | None, list[Channel]]:
     return found
 
 
-def _similar_queue(view: View, queue: Queue) -> str | None:
-    """Return a queue with nearly the same name whose consumers get nothing: one of the two names is wrong.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SimilarQueue:
+    """A queue whose consumers may be those that a growing queue lacks: one of the two names or places is wrong.
 
-    The names differ in case, in a separator or in a letter. Names that differ in a number are those of shards.
+    Attributes:
+        vhost: its virtual host if that is another one.
+        gone: whether it was deleted.
+        clients: those that consume from it, or still ask for it.
+        loops: connections of clients that still ask for it, and that get an error each time.
     """
+
+    name: str
+    vhost: str | None = None
+    gone: bool = False
+    clients: tuple[str, ...] = ()
+    loops: tuple[str, ...] = ()
+
+
+def _similar_queue(view: View, queue: Queue) -> _SimilarQueue | None:
+    """Return a queue with nearly the same name whose consumers get nothing; None if the queue itself was consumed.
+
+    The names differ in case, in a separator or in a letter. Names that differ in a number are those of shards, unless
+    the other queue was deleted and its client still asks for it. Or the names are the same in two virtual hosts.
+    """
+    if was_consumed(queue):
+        return None
     idle = per_view(view, _idle_queues).get(queue.vhost, ())
     alike = {each for each in idle if _letters(each) == _letters(queue.name)}
     close = alike or set(get_close_matches(queue.name, idle[:_COMPARED], n=1, cutoff=_CLOSE))
-    return next((each for each in sorted(close) if _NUMBERS.findall(each) == _NUMBERS.findall(queue.name)), None)
+    name = next((each for each in sorted(close) if _NUMBERS.findall(each) == _NUMBERS.findall(queue.name)), None)
+    return _SimilarQueue(name=name) if name else _deleted_queue(view, queue) or _in_other_vhost(view, queue)
+
+
+def _deleted_queue(view: View, queue: Queue) -> _SimilarQueue | None:
+    loops: dict[str, list[ChurnLoop]] = defaultdict(list)
+    for closing in churn_loops(view):
+        if not closing.whole and closing.connection.vhost == queue.vhost:
+            for gone in lost_queues(view, closing):
+                loops[gone.name].append(closing)
+    own = _NUMBERS.sub("", _letters(queue.name))
+    alike = {each for each in loops if _NUMBERS.sub("", _letters(each)) == own}
+    name = next(iter(sorted(alike or get_close_matches(queue.name, list(loops), n=1, cutoff=_CLOSE))), None)
+    if name is None:
+        return None
+    clients = tuple(sorted({each.client for each in loops[name]}))
+    return _SimilarQueue(
+        name=name, gone=True, clients=clients, loops=tuple(sorted(each.connection.name for each in loops[name]))
+    )
+
+
+def _in_other_vhost(view: View, queue: Queue) -> _SimilarQueue | None:
+    """Return the queue of the same name in another virtual host, if it is the only one and never got a message."""
+    others = [each for each in per_view(view, _by_name)[queue.name] if each.vhost != queue.vhost]
+    other = others[0] if len(others) == 1 else None
+    if other is None or not other.consumers or other.messages != 0 or count(other.stats, "publish", "deliver_get"):
+        return None
+    return _SimilarQueue(name=other.name, vhost=other.vhost, clients=tuple(client_names(view.links(other))))
+
+
+def _by_name(view: View) -> dict[str, list[Queue]]:
+    found: dict[str, list[Queue]] = defaultdict(list)
+    for queue in view.queues:
+        found[queue.name].append(queue)
+    return found
 
 
 def _idle_queues(view: View) -> dict[str, list[str]]:
@@ -190,6 +259,34 @@ def _idle_connections(view: View, queue: Queue, since: float) -> list[Connection
     return sorted(earlier, key=lambda each: each.client_name or each.name)
 
 
+def _dead_letter_sources(view: View, queue: Queue, unconsumed: Series[Queue]) -> list[str]:
+    """Return the queues that dead-letter into a queue that gained more messages than were published to it.
+
+    Messages must have left them otherwise than to a consumer: clients of MQTT and AMQP 1.0 are not counted, either.
+    """
+    published = delta(unconsumed, "publish")
+    limits = view.limits(queue).queues
+    unsure = limits.loss_least + limits.loss_skew * published / max(1.0, span(unconsumed))
+    if _ready(unconsumed[-1]) - _ready(unconsumed[0]) - published < unsure:
+        return []
+    sources = (each for place in dead_lettering_into(view, queue) if (each := view.queue(*place)) is not None)
+    return [each.name for each in sources if _lost(view, each, span(unconsumed)) >= limits.loss_least]
+
+
+def _lost(view: View, queue: Queue, seconds: float) -> int:
+    recent = balance(last(view.history(queue), seconds))
+    return recent.missing if recent else 0
+
+
+def _clients_of_deleted(_view: View, finding: Finding) -> Iterable[Hashable]:
+    loops = finding.facts["similar_connections"]
+    return tuple(loops) if isinstance(loops, list) else ()
+
+
+CLIENTS_OF_DELETED_QUEUE = Relation(_clients_of_deleted, SAME_CONNECTION.of_other)
+"""The cause is a queue that replaced a deleted one; the consequence is about a client that still asks for that."""
+
+
 def _finding(view: View, queue: Queue, unconsumed: Series[Queue], severity: Severity) -> Finding:
     limits = view.limits(queue).consumers
     recent = last(unconsumed, limits.no_consumer_growing)
@@ -231,6 +328,18 @@ def _finding(view: View, queue: Queue, unconsumed: Series[Queue], severity: Seve
                 source=source("/api/channels", "consumer_count", "message_stats.deliver"),
             )
         )
+    publishers, shovels = filling_clients(view, queue), filling_shovels(view, queue)
+    dead_letter_sources = _dead_letter_sources(view, queue, unconsumed) if grows else []
+    if publishers or shovels or dead_letter_sources:
+        evidence.append(
+            Evidence(
+                key="filled_by",
+                source=source("/api/channels", "message_stats.publish")
+                + (source("/api/shovels", "src_queue", "dest_queue") if shovels else ()),
+            )
+        )
+    through = passed_on(view, queue, publishers) if grows else None
+    similar = _similar_queue(view, queue)
     warning_after = _warning_after(view, queue)
     early = severity is Severity.INFO and grows and seconds < warning_after
     piled_up = piled_up_seconds(unconsumed)
@@ -251,7 +360,15 @@ def _finding(view: View, queue: Queue, unconsumed: Series[Queue], severity: Seve
             "was_consumed": was_consumed(queue),
             "polled": count(queue.stats, "get", "get_no_ack"),
             "returned": min(count(queue.stats, "get"), queue.stats.redeliver or 0),
-            "similar_queue": None if was_consumed(queue) else _similar_queue(view, queue),
+            "publishers": [each.facts() for each in publishers],
+            "shovel_moves": shovels,
+            "dead_letter_sources": dead_letter_sources,
+            "passed_on": through.facts() if through else None,
+            "similar_queue": similar.name if similar else None,
+            "similar_vhost": similar.vhost if similar else None,
+            "similar_gone": similar is not None and similar.gone,
+            "similar_clients": list(similar.clients) if similar else [],
+            "similar_connections": list(similar.loops) if similar else [],
             "without_consumer_seconds": seconds,
             "piled_up_seconds": piled_up if severity is Severity.WARNING and piled_up > seconds else None,
             "idle_connections": idle_names,
@@ -263,11 +380,20 @@ def _finding(view: View, queue: Queue, unconsumed: Series[Queue], severity: Seve
         involved=Involved(
             queues=(queue_ref(queue),),
             channels=tuple(each.name for each in cancelled),
-            connections=tuple(each.name for each in (*idle, *connections) if each is not None),
+            connections=tuple(
+                dict.fromkeys(
+                    (
+                        *(each.name for each in (*idle, *connections) if each is not None),
+                        *(similar.loops if similar else ()),
+                    )
+                )
+            ),
             clients=tuple(
                 dict.fromkeys(
                     [
                         *([absent] if absent else []),
+                        *(through.clients if through else ()),
+                        *(similar.clients if similar else []),
                         *(each.client_name for each in (*idle, *connections) if each and each.client_name),
                     ]
                 )

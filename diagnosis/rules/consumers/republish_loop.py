@@ -7,59 +7,35 @@ The same holds for a queue together with those whose dead letters come to it, an
 other.
 """
 
-import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ackscope.clock import Instant
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Unit, source
-from ackscope.snapshot import Channel, Overview, Queue
-from diagnosis.churn import churn_increase
+from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
 from diagnosis.memo import per_view
-from diagnosis.probe_traffic import probe_traffic
 from diagnosis.purpose import CONSUMED
 from diagnosis.routes import Place, dead_letters_to
+from diagnosis.rules.consumers._shared.client_publishes import (
+    ClientPublishes,
+    client_publishes,
+    owner,
+    since_first_reading,
+)
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, process_facts, queue_subject
-from diagnosis.series import delta, restarted, span
+from diagnosis.series import delta, span
 from diagnosis.window import Series
 
 NAME = "republish-loop"
 
-_UNSEEN = 3
-"""Channels that may have been opened and closed between two readings, without asking what they published."""
 _SHARE = 0.7
 """Share of the acknowledged messages that are published to the queue again."""
 _MOST_QUEUES = 5
 _CHANGE, _CHANGE_MESSAGES = 0.3, 3
 """Share and number by which the messages of several queues may change in total, because they are read at one time."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Publishes:
-    """What was published between the first and the last reading of channels.
-
-    Attributes:
-        by_owner: (virtual host, name of the client) -> messages; the name of the connection if the client has none.
-        total: virtual host -> messages.
-        start: time of the first reading (monotonic).
-        unseen: the most messages that channels may have published which are in no reading, in all virtual hosts.
-    """
-
-    by_owner: dict[tuple[str | None, str | None], int]
-    total: dict[str | None, int]
-    start: float
-    unseen: int
-
-    def others(self, vhost: str | None, owners: Iterable[str | None]) -> int:
-        """Return the most messages that all other clients may have published in a virtual host."""
-        return self.total.get(vhost, 0) - self.of(vhost, owners) + self.unseen
-
-    def of(self, vhost: str | None, owners: Iterable[str | None]) -> int:
-        """Return what some clients published in a virtual host."""
-        return sum(self.by_owner.get((vhost, each), 0) for each in owners)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +67,7 @@ class _Circle:
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue with consumers that gets and acknowledges messages, then those that may feed each other."""
-    made = per_view(view, _publishes)
+    made = client_publishes(view)
     if made is None:
         return
     rest: dict[str, list[Queue]] = defaultdict(list)
@@ -126,7 +102,7 @@ def _sources(view: View) -> dict[Place, list[Queue]]:
     return found
 
 
-def _circle_of_several(view: View, queues: list[Queue], made: _Publishes) -> _Circle | None:
+def _circle_of_several(view: View, queues: list[Queue], made: ClientPublishes) -> _Circle | None:
     """Return queues that each get most of their messages from the consumers of all of them; None if there are not two.
 
     Each of them is then fed by one of them, so messages go round. A request and its reply do so as well, but their
@@ -134,7 +110,7 @@ def _circle_of_several(view: View, queues: list[Queue], made: _Publishes) -> _Ci
     """
     found = sorted(queues, key=lambda queue: queue.name)
     while len(found) > 1:
-        own = {_owner(view, link.consumer.connection_name) for queue in found for link in view.links(queue)}
+        own = {owner(view, link.consumer.connection_name) for queue in found for link in view.links(queue)}
         others = made.others(found[0].vhost, own)
         left = [queue for queue in found if _is_fed(view, queue, others, made)]
         if len(left) == len(found):
@@ -146,9 +122,9 @@ def _circle_of_several(view: View, queues: list[Queue], made: _Publishes) -> _Ci
     return circle if circle is not None and _is_constant(circle.held) else None
 
 
-def _is_fed(view: View, queue: Queue, others: int, made: _Publishes) -> bool:
+def _is_fed(view: View, queue: Queue, others: int, made: ClientPublishes) -> bool:
     """Return whether a queue gets more than all clients outside published, and that is most of what it acknowledges."""
-    history = _since(view, queue, made)
+    history = since_first_reading(view, queue, made)
     if len(history) < 2 or not span(history):
         return False
     published, acked = delta(history, "publish"), delta(history, *CONSUMED)
@@ -168,68 +144,7 @@ def _held(histories: Sequence[Series[Queue]]) -> list[int]:
     return [sum(seen.value.messages or 0 for seen in each) for each in readings]
 
 
-def _since(view: View, queue: Queue, made: _Publishes) -> Series[Queue]:
-    """Return the readings of a queue since the first reading of channels."""
-    start = made.start - view.thresholds.interval
-    return tuple(seen for seen in view.history(queue) if seen.at.mono >= start)
-
-
-def _publishes(view: View) -> _Publishes | None:
-    readings: Series[tuple[Channel, ...]] = view.window.readings("channels")
-    if len(readings) < 2:
-        return None
-    before = {each.name: each.stats.publish or 0 for each in readings[0].value}
-    by_owner: dict[tuple[str | None, str | None], int] = defaultdict(int)
-    total: dict[str | None, int] = defaultdict(int)
-    opened = 0
-    for seen in readings[1:]:
-        for channel in seen.value:
-            now, was = channel.stats.publish or 0, before.get(channel.name)
-            opened += was is None
-            if now == was:
-                continue
-            before[channel.name] = now
-            gained = max(0, now - (was or 0))
-            by_owner[(channel.vhost, _owner(view, channel.connection_name))] += gained
-            total[channel.vhost] += gained
-    start = readings[0].at.mono
-    unseen = _unseen(view, readings, opened, sum(total.values()))
-    return None if unseen is None else _Publishes(by_owner, total, start, unseen)
-
-
-def _unseen(view: View, readings: Series[tuple[Channel, ...]], opened: int, published: int) -> int | None:
-    """Return the most messages that channels published which are in no reading; None if it is unknown.
-
-    The total of the cluster counts them: what no other channel published is theirs. Who uses this number must allow for
-    the delay between the counters.
-
-    Args:
-        view: the view that is being judged.
-        readings: those of channels.
-        opened: channels that were opened and are in a reading.
-        published: messages that the channels in the readings published.
-    """
-    overviews: Series[Overview] = view.window.readings("overview")
-    inside = [seen for seen in overviews if seen.at.mono >= readings[0].at.mono - 1.0]
-    if len(inside) < 2:
-        return 0
-    first, latest = inside[0].value, inside[-1].value
-    # The channels of our own probes come and go; what they publish is in queues of their own.
-    probes = probe_traffic(view)
-    own = math.ceil((probes.closes + probes.connects) * readings[-1].at.since(readings[0].at))
-    if churn_increase(first, latest, "channel_created") - opened - own <= _UNSEEN:
-        return 0
-    if first.stats.publish is None or latest.stats.publish is None or restarted(first.stats, latest.stats):
-        return None
-    return max(0, latest.stats.publish - first.stats.publish - published)
-
-
-def _owner(view: View, connection_name: str | None) -> str | None:
-    connection = view.connection(connection_name)
-    return (connection.client_name if connection else None) or connection_name
-
-
-def _circle(view: View, queues: tuple[Queue, ...], consumed: int, made: _Publishes) -> _Circle | None:
+def _circle(view: View, queues: tuple[Queue, ...], consumed: int, made: ClientPublishes) -> _Circle | None:
     """Return how the consumers of some queues publish to them, if they do with nearly all that they acknowledge.
 
     Args:
@@ -239,9 +154,9 @@ def _circle(view: View, queues: tuple[Queue, ...], consumed: int, made: _Publish
         made: what all clients published.
     """
     queue, vhost = queues[0], queues[0].vhost
-    histories = [_since(view, each, made) for each in queues]
+    histories = [since_first_reading(view, each, made) for each in queues]
     limits, history = view.limits(queue).consumers, histories[0]
-    own = {_owner(view, link.consumer.connection_name) for each in queues for link in view.links(each)}
+    own = {owner(view, link.consumer.connection_name) for each in queues for link in view.links(each)}
     if not own or None in own or len(history) < 2 or span(history) < view.thresholds.early:
         return None
     by_own, by_others = made.of(vhost, own), made.others(vhost, own)

@@ -1,23 +1,36 @@
 """orphan-queue (C10): a queue that grows and that has never been consumed from: a forgotten subscription.
 
 In no-consumer a consumer left; here the broker's counters show no delivery at all. A sibling gives early evidence:
-another queue that the same exchange routes to and that is consumed.
+another queue that the same exchange routes to and that is consumed. Where each release of an application declares a
+queue of its own, those of earlier releases have a name of the same form and the same bindings as the consumed one. They
+are one finding. Shards of one queue have different bindings, or an exchange that gives each message to one of them.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ackscope.findings import Evidence, ExchangeRef, Finding, Involved, QueueRef, Severity, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
-from diagnosis.facts import queue_ref
 from diagnosis.memo import per_view
+from diagnosis.queue_families import name_pattern
 from diagnosis.routes import Place, dead_letter_targets, is_delay
-from diagnosis.rules.queues._shared.queue import certainty, is_private, queue_subject, queue_with_policy
+from diagnosis.rules.consumers._shared.arrivals import filling_clients, filling_shovels, passed_on
+from diagnosis.rules.queues._shared.queue import (
+    certainty,
+    is_private,
+    queue_refs,
+    queue_subject,
+    queue_with_policy,
+)
 from diagnosis.series import count, delta, span, stretch
 from diagnosis.window import Series, Timestamped
 
 NAME = "orphan-queue"
+
+_COPIES = ("fanout", "direct", "topic")
+"""Types of exchanges that copy each message to all queues with the same binding."""
 
 READS = ("deliver_get", "deliver", "deliver_no_ack", "get", "get_no_ack", "get_empty", "ack", "redeliver")
 """Counters that rise when somebody consumes from a queue or polls it."""
@@ -31,8 +44,34 @@ class Sibling:
     queue: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Orphan:
+    queue: Queue
+    run: Series[Queue]
+    siblings: tuple[Sibling, ...]
+    severity: Severity
+
+
+_Release = tuple[str, str, frozenset[tuple[str, str]]]
+"""Virtual host, form of the name, and the bindings: exchange and routing key of each."""
+
+
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every durable queue without consumers and without any delivery in the broker's counters."""
+    releases = per_view(view, _current_releases)
+    groups: dict[_Release | Place | None, list[_Orphan]] = defaultdict(list)
+    for orphan in _orphans(view):
+        release = _release(view, orphan.queue)
+        groups[release if release in releases else orphan.queue.key].append(orphan)
+    for orphans in groups.values():
+        yield _finding(
+            view,
+            sorted(orphans, key=lambda each: each.queue.name),
+            current=releases.get(_release(view, orphans[0].queue)),
+        )
+
+
+def _orphans(view: View) -> Iterator[_Orphan]:
     suspects = [queue for queue in view.queues if _never_read(queue) and not is_delay(view, queue)]
     if not suspects:
         return
@@ -47,9 +86,32 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         siblings = per_view(view, _consumed_siblings).get(queue.key, ())
         if siblings and seconds >= limits.early:
             severity = Severity.WARNING if seconds >= limits.queues.orphan_for else Severity.INFO
-            yield _finding(view, queue, run, siblings, severity)
-        elif seconds >= limits.queues.orphan_alone:
-            yield _finding(view, queue, run, (), Severity.WARNING)
+            yield _Orphan(queue=queue, run=run, siblings=siblings, severity=severity)
+        elif seconds >= limits.queues.orphan_alone and not _filled_on_purpose(view, queue):
+            yield _Orphan(queue=queue, run=run, siblings=(), severity=Severity.WARNING)
+
+
+def _release(view: View, queue: Queue) -> _Release | None:
+    """Return what the queues of all releases of an application share; None if nothing does."""
+    pattern, bound = name_pattern(queue.name), per_view(view, _bound).get(queue.key)
+    return (queue.vhost, pattern, frozenset(bound)) if bound and "*" in pattern else None
+
+
+def _current_releases(view: View) -> dict[_Release | None, str]:
+    """Return the consumed queue of each release, by what the queues of all releases share."""
+    consumed = [queue for queue in view.queues if queue.consumers]
+    return {key: queue.name for queue in consumed if (key := _release(view, queue)) is not None}
+
+
+def _bound(view: View) -> dict[Place, set[tuple[str, str]]]:
+    """Return by queue its bindings, of exchanges that copy a message to each queue with a binding that matches."""
+    types = {exchange.key: exchange.type for exchange in view.exchanges}
+    found: dict[Place, set[tuple[str, str]]] = defaultdict(set)
+    for each in view.bindings or ():
+        kind = types.get((each.vhost, each.source))
+        if each.destination_type == "queue" and kind in _COPIES:
+            found[each.vhost, each.destination].add((each.source, "" if kind == "fanout" else each.routing_key))
+    return found
 
 
 def _never_read(queue: Queue) -> bool:
@@ -63,6 +125,11 @@ def _never_read(queue: Queue) -> bool:
         # A queue limited by length or age may be there for people to look at.
         and all(queue.setting(name) is None for name in ("max-length", "max-length-bytes", "message-ttl", "expires"))
     )
+
+
+def _filled_on_purpose(view: View, queue: Queue) -> bool:
+    """Return whether a shovel fills a queue, or a client with all that it takes from others: see no-consumer."""
+    return bool(filling_shovels(view, queue)) or passed_on(view, queue, filling_clients(view, queue)) is not None
 
 
 def _without_consumers(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
@@ -89,20 +156,23 @@ def _consumed_siblings(view: View) -> dict[Place, tuple[Sibling, ...]]:
     return {key: tuple(sorted(siblings)) for key, siblings in found.items()}
 
 
-def _finding(
-    view: View, queue: Queue, run: Series[Queue], siblings: tuple[Sibling, ...], severity: Severity
-) -> Finding:
-    seconds, limit = span(run), view.limits(queue).queues.orphan_for
-    published = delta(run, "publish")
-    node = queue.leader or queue.node
+def _finding(view: View, orphans: list[_Orphan], current: str | None) -> Finding:
+    queue, siblings = orphans[0].queue, orphans[0].siblings
+    severity = min((each.severity for each in orphans), key=lambda each: each.urgency)
+    seconds, limit = max(span(each.run) for each in orphans), view.limits(queue).queues.orphan_for
+    published = sum(delta(each.run, "publish") for each in orphans)
+    ready = sum(each.queue.messages_ready or 0 for each in orphans)
+    queues = [each.queue for each in orphans]
     return Finding(
         rule=NAME,
         severity=severity,
         subject=queue_subject(queue),
-        since=run[0].at.iso(),
+        since=min(each.run[0].at.iso() for each in orphans),
         facts={
             "queue": queue_with_policy(queue),
-            "ready": queue.messages_ready or 0,
+            "others": [each.name for each in queues[1:]],
+            "current": current,
+            "ready": ready,
             "published": published,
             "over_seconds": seconds,
             "siblings": [{"queue": each.queue, "exchange": each.exchange} for each in siblings],
@@ -119,16 +189,11 @@ def _finding(
                 unit=Unit.MESSAGES,
                 source=source("/api/queues", "message_stats.publish"),
             ),
-            Evidence(
-                key="ready",
-                value=queue.messages_ready or 0,
-                unit=Unit.MESSAGES,
-                source=source("/api/queues", "messages_ready"),
-            ),
+            Evidence(key="ready", value=ready, unit=Unit.MESSAGES, source=source("/api/queues", "messages_ready")),
         ),
         involved=Involved(
-            queues=(queue_ref(queue), *(QueueRef(queue.vhost, each.queue) for each in siblings)),
+            queues=(*queue_refs(queues), *(QueueRef(queue.vhost, each.queue) for each in siblings)),
             exchanges=tuple(ExchangeRef(queue.vhost, each.exchange) for each in siblings),
-            nodes=(node,) if node else (),
+            nodes=tuple(sorted({node for each in queues if (node := each.leader or each.node)})),
         ),
     )

@@ -130,6 +130,7 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         "refused_exchanges": [names.exchange],
         "bound": [names.classic],
         "shovels": ["to the other site"],
+        "shovel_moves": [{"name": "to the other site", "vhost": names.vhost, "dynamic": True}],
         "dead_ends": [names.exchange],
         "alternate": names.exchange,
         "alternate_type": "topic",

@@ -6,7 +6,10 @@ Their texts are in `diagnosis/catalogue/shared/clients.yaml` and `clients.jinja`
 from collections.abc import Iterator
 
 from ackscope.findings import Evidence, Fact, Involved, Subject, Unit, source
+from ackscope.snapshot import Queue
 from diagnosis.churn_loops import ChurnLoop
+from diagnosis.purpose import was_consumed
+from diagnosis.view import View
 
 MIN_PER_CYCLE = 0.7
 """Events per cycle that count as one in each cycle, because the cluster's counters are refreshed at different times."""
@@ -87,6 +90,18 @@ def _activities(closing: ChurnLoop) -> list[Fact]:
         return []
     done = {"declare": closing.declares, "consume": closing.delivered, "publish": closing.published}
     return [what for what, times in done.items() if times >= MIN_PER_CYCLE]
+
+
+def lost_queues(view: View, closing: ChurnLoop) -> tuple[Queue, ...]:
+    """Return the deleted queues that a client may still use: the broker's error (404) is as long as with their name."""
+    vhost = closing.connection.vhost or "/"
+    return tuple(
+        queue
+        for queue in view.gone_queues()
+        if queue.vhost == vhost
+        and was_consumed(queue)
+        and closing.said(f"NOT_FOUND - no queue '{queue.name}' in vhost '{vhost}'")
+    )
 
 
 def subject_key(subject: Subject) -> tuple[str, str | None, str]:

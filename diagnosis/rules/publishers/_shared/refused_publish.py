@@ -11,6 +11,7 @@ from ackscope.findings import Certainty, Evidence, ExchangeRef, Fact, Finding, I
 from diagnosis.churn_loops import ChurnLoop, churn_loops, text_bytes
 from diagnosis.contract import View
 from diagnosis.memo import per_view
+from diagnosis.rules.clients._shared.loops import lost_queues
 from diagnosis.rules.clients._shared.refusals import access_words, refusal
 
 # Fewer events per cycle count as none, because the broker refreshes counters at different times.
@@ -170,6 +171,10 @@ def _classify(view: View, closing: ChurnLoop) -> RefusedPublish:
     # Fewer bytes than a publish takes are something else, such as an acknowledgement.
     if not 0 < missing <= _MAX_NAME_BYTES or received < _FRAME_BYTES + missing:
         missing = 0
+    gone = tuple(name for name in _disappeared(view, vhost) if text_bytes(name) == missing)
+    if not gone and lost_queues(view, closing):
+        # The consumer of a deleted queue gets an error of this length.
+        missing = 0
     large = received >= view.thresholds.publishers.closing_bytes
     forbidden = _forbidden(view, closing, error, received)
     return RefusedPublish(
@@ -179,7 +184,7 @@ def _classify(view: View, closing: ChurnLoop) -> RefusedPublish:
         oversized=large and error - text_bytes(_TOO_LARGE) in _DIGITS,
         forbidden=forbidden,
         topics=() if forbidden else _topics(view, closing, error, received),
-        disappeared=tuple(name for name in _disappeared(view, vhost) if text_bytes(name) == missing),
+        disappeared=gone,
         missing_name_bytes=missing,
     )
 

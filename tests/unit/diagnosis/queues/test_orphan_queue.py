@@ -1,6 +1,6 @@
 import pytest
 
-from tests.unit.diagnosis.pictures import film, look, queue, stats
+from tests.unit.diagnosis.pictures import film, look, queue, stats, text
 from tests.unit.diagnosis.queues.films import binding, exchange, flowing, frame, of, one
 
 RULE = "orphan-queue"
@@ -71,3 +71,51 @@ def test_a_dead_letter_queue_is_read_by_people():
         return {**made, "queues": (*made["queues"], source)}
 
     assert [] == of(RULE, look(film(store, until=300)))
+
+
+def released(names, current="report.r5", *, kind="fanout", keys=None):
+    """Queues of one exchange that nobody reads, and one that is consumed; `keys`: a routing key for each of them."""
+
+    def frame_at(t):
+        number = int(5 + 6 * t)
+        lonely = [queue(name, consumers=0, messages_ready=number, stats=stats(publish=number)) for name in names]
+        keyed = dict(zip((*names, current), keys or [""] * (len(names) + 1), strict=True))
+        bindings = tuple(binding("sales", name, key=key) for name, key in keyed.items())
+        return frame(
+            *lonely, flowing(t, current, published=6.0, acked=6.0),
+            exchanges=(exchange("sales", kind),), bindings=bindings,
+        )  # fmt: skip
+
+    return look(film(frame_at, until=200))
+
+
+@pytest.mark.parametrize(
+    ("names", "current", "fields"),
+    [
+        (["report.r1", "report.r2", "report.r3"], "report.r5", {}),
+        (["bills-2023", "bills-2024"], "bills-2025", {"kind": "topic", "keys": ["bill.#"] * 3}),
+    ],
+)
+def test_queues_of_earlier_releases_are_one_finding(names, current, fields):
+    """The queue of the present release gets a copy of each message, by the bindings."""
+    result = released(names, current, **fields)
+    finding = one(RULE, result)
+
+    assert (names[0], names[1:], current) == (finding.subject.name, finding.facts["others"], finding.facts["current"])
+    assert names == [each.subject.name for each in finding.consequences]
+    assert [RULE] == [each.rule for each in result.findings]
+    assert f"{len(names)} queues of one form" in text(finding).summary
+
+
+@pytest.mark.parametrize(
+    ("names", "fields"),
+    [
+        (["report.r1", "report.r2"], {"kind": "direct", "keys": ["1", "2", "5"]}),
+        (["report.r1", "report.r2"], {"kind": "x-consistent-hash", "keys": ["1", "1", "1"]}),
+        (["mail", "print"], {}),
+    ],
+    ids=["shards by key", "shards by hash", "other names"],
+)
+def test_other_queues_of_the_exchange_are_a_finding_each(names, fields):
+    """The consumed queue does not get what arrives in them, or they are of another application."""
+    assert [("warning", name) for name in names] == sorted(of(RULE, released(names, **fields)))

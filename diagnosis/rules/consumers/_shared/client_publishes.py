@@ -1,0 +1,113 @@
+"""What each client published in the readings of channels (about 25 s), over AMQP 0-9-1.
+
+Channels do not say to which queue they publish, but a queue cannot get more than all channels publish: what it gets
+beyond the publishes of other clients comes from this one.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ackscope.snapshot import Channel, Overview, Queue
+from diagnosis.churn import churn_increase
+from diagnosis.contract import View
+from diagnosis.memo import per_view
+from diagnosis.probe_traffic import probe_traffic
+from diagnosis.series import restarted
+from diagnosis.window import Series
+
+_UNSEEN = 3
+"""Channels that may have been opened and closed between two readings, without asking what they published."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientPublishes:
+    """What was published between the first and the last reading of channels.
+
+    Attributes:
+        by_owner: (virtual host, name of the client) -> messages; the name of the connection if the client has none.
+        total: virtual host -> messages.
+        start: time of the first reading (monotonic).
+        unseen: the most messages that channels may have published which are in no reading, in all virtual hosts.
+    """
+
+    by_owner: dict[tuple[str | None, str | None], int]
+    total: dict[str | None, int]
+    start: float
+    unseen: int
+
+    def others(self, vhost: str | None, owners: Iterable[str | None]) -> int:
+        """Return the most messages that all other clients may have published in a virtual host."""
+        return self.total.get(vhost, 0) - self.of(vhost, owners) + self.unseen
+
+    def of(self, vhost: str | None, owners: Iterable[str | None]) -> int:
+        """Return what some clients published in a virtual host."""
+        return sum(self.by_owner.get((vhost, each), 0) for each in owners)
+
+
+def client_publishes(view: View) -> ClientPublishes | None:
+    """Return what each client published; None if it is unknown."""
+    return per_view(view, _publishes)
+
+
+def since_first_reading(view: View, queue: Queue, made: ClientPublishes) -> Series[Queue]:
+    """Return the readings of a queue since the first reading of channels."""
+    start = made.start - view.thresholds.interval
+    return tuple(seen for seen in view.history(queue) if seen.at.mono >= start)
+
+
+def owner(view: View, connection_name: str | None) -> str | None:
+    """Return the name of the client of a connection, else the name of the connection."""
+    connection = view.connection(connection_name)
+    return (connection.client_name if connection else None) or connection_name
+
+
+def _publishes(view: View) -> ClientPublishes | None:
+    readings: Series[tuple[Channel, ...]] = view.window.readings("channels")
+    if len(readings) < 2:
+        return None
+    before = {each.name: each.stats.publish or 0 for each in readings[0].value}
+    by_owner: dict[tuple[str | None, str | None], int] = defaultdict(int)
+    total: dict[str | None, int] = defaultdict(int)
+    opened = 0
+    for seen in readings[1:]:
+        for channel in seen.value:
+            now, was = channel.stats.publish or 0, before.get(channel.name)
+            opened += was is None
+            if now == was:
+                continue
+            before[channel.name] = now
+            gained = max(0, now - (was or 0))
+            by_owner[(channel.vhost, owner(view, channel.connection_name))] += gained
+            total[channel.vhost] += gained
+    start = readings[0].at.mono
+    unseen = _unseen(view, readings, opened, sum(total.values()))
+    return None if unseen is None else ClientPublishes(by_owner, total, start, unseen)
+
+
+def _unseen(view: View, readings: Series[tuple[Channel, ...]], opened: int, published: int) -> int | None:
+    """Return the most messages that channels published which are in no reading; None if it is unknown.
+
+    The total of the cluster counts them: what no other channel published is theirs. Who uses this number must allow for
+    the delay between the counters.
+
+    Args:
+        view: the view that is being judged.
+        readings: those of channels.
+        opened: channels that were opened and are in a reading.
+        published: messages that the channels in the readings published.
+    """
+    overviews: Series[Overview] = view.window.readings("overview")
+    inside = [seen for seen in overviews if seen.at.mono >= readings[0].at.mono - 1.0]
+    if len(inside) < 2:
+        return 0
+    first, latest = inside[0].value, inside[-1].value
+    # The channels of our own probes come and go; what they publish is in queues of their own.
+    probes = probe_traffic(view)
+    own = math.ceil((probes.closes + probes.connects) * readings[-1].at.since(readings[0].at))
+    if churn_increase(first, latest, "channel_created") - opened - own <= _UNSEEN:
+        return 0
+    if first.stats.publish is None or latest.stats.publish is None or restarted(first.stats, latest.stats):
+        return None
+    return max(0, latest.stats.publish - first.stats.publish - published)
