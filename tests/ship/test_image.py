@@ -219,8 +219,8 @@ def test_every_package_can_be_had_for_arm64(release, uv, tmp_path):
     (pins,) = release.glob("*-requirements-all.txt")
     plain = tmp_path / "pins.txt"
     plain.write_text("\n".join(re.findall(r"^\S+==\S+", pins.read_text(), re.MULTILINE)) + "\n")
-    # pyspark is pure Python in an sdist; hdrhistogram has C code, for which the build stage has a compiler.
-    sources = ["--no-binary", "pyspark", "--no-binary", "hdrhistogram"]
+    # pyspark is pure Python in an sdist; the others have C code, for which the build stage has a compiler.
+    sources = [word for name in ("pyspark", "hdrhistogram", "python-qpid-proton") for word in ("--no-binary", name)]
     words = [
         "--python-platform",
         "aarch64-manylinux_2_28",
