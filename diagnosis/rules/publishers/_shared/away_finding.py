@@ -1,5 +1,6 @@
 """The finding about messages that were lost while the queue for them was away."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from ackscope.findings import Certainty, Evidence, ExchangeRef, Fact, Finding, Severity, Unit, source
@@ -44,7 +45,7 @@ def away_finding(view: View, rule: str, counter: str, loss: AwayLoss) -> Finding
             "away_reason": _reason(queues[0]),
             "away_times": loss.times,
             "away_back": loss.back,
-            "away_clients": sorted({name for each in queues for name in recent_clients(view, each)}),
+            "away_clients": _clients(view, queues),
             "expires_seconds": expires / 1000 if isinstance(expires := queues[0].setting("expires"), int) else None,
             "bindings": None,
             "lost": loss.lost,
@@ -76,6 +77,12 @@ def away_finding(view: View, rule: str, counter: str, loss: AwayLoss) -> Finding
         certainty=Certainty.LIKELY,
         seen_seconds=loss.seconds,
     )
+
+
+def _clients(view: View, queues: Iterable[Queue]) -> list[Fact]:
+    """Return the applications that consume from the queues; one whose connection was not read has no name."""
+    found = {name for each in queues for name in recent_clients(view, each)}
+    return [*sorted({name for name in found if " -> " not in name} or found)]
 
 
 def _reason(queue: Queue) -> str:

@@ -43,8 +43,6 @@ _NOISE = 0.02
 """Share of what the default exchange receives that may be missing only because its counters are read apart."""
 _DENSE = 6.5
 """Seconds between two readings from which on a queue may have been away in between; it is polled every 5 s."""
-_FEW = 3
-"""Fewer steps of a channel need not show one without a loss."""
 _SIMILAR = 0.3
 """Least share of what an exchange lost that the counters of its publishers show."""
 
@@ -277,11 +275,13 @@ def _loses_elsewhere(view: View, publisher: ActivePublisher, exchange: Exchange)
 
 
 def _only_within(publisher: ActivePublisher, counter: str, absences: Sequence[Absence]) -> bool:
-    """Return whether a channel lost messages in these absences only, and none for a time, as far as its readings go."""
+    """Return whether a channel lost messages in these absences only, and none for a time, as far as it was read."""
     steps = list(pairwise(publisher.history))
+    proven = [each for each in absences if each.proven]
+    others = [pair for pair in steps if not _within(pair, proven)]
+    good = any(delta(pair, counter) == 0 < delta(pair, "publish") for pair in others)
     losing = [pair for pair in steps if delta(pair, counter) > 0]
-    good = any(delta(pair, counter) == 0 < delta(pair, "publish") for pair in steps)
-    return (good or len(steps) < _FEW) and all(_within(pair, absences) for pair in losing)
+    return (good or not others) and all(_within(pair, absences) for pair in losing)
 
 
 def exchanges_with_absences(view: View) -> frozenset[tuple[str, str]]:

@@ -131,8 +131,8 @@ class Loss:
         if not self.lossy.exchange.name:
             return bool(self.losers)
         # Events to which nobody has subscribed yet may have keys of their own beside others that are bound.
-        own = self.only_theirs and self.lossy.exchange.type not in ("topic", "fanout")
-        return bool(self.bindings) and (own or self.routing is Routing.NEVER)
+        own = bool(self.losers) and self.lossy.exchange.type not in ("topic", "fanout")
+        return bool(self.bindings) and (self.routing is Routing.NEVER or (self.routing is Routing.PARTLY and own))
 
     def warning_after(self, limits: PublisherThresholds) -> float:
         """Return after how many seconds it is urgent."""
@@ -374,7 +374,7 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
             "interval_seconds": interval,
             "lost_rate": lossy.rate,
             "routing": loss.routing.value,
-            "routed_before": lossy.routed_before or stopped,
+            "routed_before": loss.routed_before or stopped,
             "subscription_optional": optional,
             "amqp10": False,
             "suspects": [],
