@@ -55,7 +55,7 @@ from diagnosis.rules.publishers._shared.unroutable_facts import (
     publisher_evidence,
     publisher_facts,
 )
-from diagnosis.rules.queues._shared.queue import is_private
+from diagnosis.rules.queues._shared.queue import MAX_NAMED, is_private
 from diagnosis.series import count, delta, span
 from diagnosis.thresholds.publishers import PublisherThresholds
 
@@ -362,6 +362,7 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
             "direct_replies": direct,
             "gone": list(_fed_until_gone(view, lossy)),
             "also_away": list[Fact](queues_away(view, exchange)),
+            "temporary": list[Fact](_temporary(view, exchange)),
             **_alternate_facts(view, loss),
             "losers": list(loss.losers),
             "losing_channels": loss.losing,
@@ -399,6 +400,13 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
         certainty=Certainty.EARLY if early else Certainty.LIKELY,
         seen_seconds=seconds,
     )
+
+
+def _temporary(view: View, exchange: Exchange) -> Sequence[str]:
+    """Return the queues bound to an exchange that go with their clients, and may have been away meanwhile."""
+    bound = {each.destination for each in view.bindings or () if (each.vhost, each.source) == exchange.key}
+    found = (view.any_queue(exchange.vhost, name) for name in sorted(bound))
+    return [each.name for each in found if each is not None and is_private(each)][:MAX_NAMED]
 
 
 def _fed_until_gone(view: View, lossy: LossyExchange) -> Iterator[str]:

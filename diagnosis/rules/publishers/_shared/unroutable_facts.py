@@ -25,6 +25,7 @@ NOT_EXAMINED: Facts = {
     "gone": [],
     "away": [],
     "also_away": [],
+    "temporary": [],
 }
 """Facts of the page that come from the counters and bindings of an exchange, where these are not known."""
 

@@ -182,6 +182,22 @@ def test_what_deletes_the_queue_is_named(fields, reason, word):
     assert word in text(finding).cause
 
 
+def test_one_look_does_not_prove_an_absence():
+    """The queue is there in both snapshots. It goes with its client, so its binding is not blamed."""
+
+    def frame(t):
+        made = restarting(times=1)(t)
+        here = restarting(times=0)(t)
+        return {**made, "queues": here["queues"], "bindings": here["bindings"]}
+
+    window = film(frame, start=30, until=60, every=30)
+    finding = findings(look(window, thresholds=Thresholds.as_if_lasting()), DROPPED)[0]
+
+    assert ([], ["meter.raw"]) == (finding.facts["away"], finding.facts["temporary"])
+    assert "When these messages came, no binding matched" in text(finding).cause
+    assert "or 'meter.raw' was away" in text(finding).cause
+
+
 def test_returned_messages_are_reported_as_returned():
     """The publisher sets `mandatory`."""
     verdict = look(film(restarting(returned=True), until=BEGAN + 100))
