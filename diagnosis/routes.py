@@ -56,9 +56,10 @@ def dead_letters_to(view: View, queue: Queue) -> frozenset[Place] | None:
     return frozenset[Place]().union(*(each for each in reached if each is not None))
 
 
-def dead_lettering_into(view: View, queue: Queue) -> tuple[Place, ...]:
-    """Return the other queues that dead-letter into a queue, also by expiry, sorted."""
-    return per_view(view, _Routes).dead_lettering_into(queue.key)
+def dead_letters_from(view: View, queue: Queue) -> tuple[Queue, ...]:
+    """Return the other queues that dead-letter into a queue, delay queues too, sorted."""
+    places = per_view(view, _Routes).dead_lettering_into(queue.key)
+    return tuple(each for place in places if (each := view.queue(*place)) is not None)
 
 
 def own_keys(view: View, queue: Queue) -> tuple[str, ...]:
@@ -126,11 +127,11 @@ class _Routes:
             target = self._view.queue(*place)
             least = self._view.limits(queue).queues.loss_least
             if target is not None and target.key != queue.key and dead_letters_received(target) >= least:
-                return was_consumed(target) and self._sources[place] == [queue.key]
+                return was_consumed(target) and self.sources[place] == [queue.key]
         return False
 
     @cached_property
-    def _sources(self) -> dict[Place, list[Place]]:
+    def sources(self) -> dict[Place, list[Place]]:
         """Queues that dead-letter into each queue."""
         found: dict[Place, list[Place]] = defaultdict(list)
         for queue in self._view.queues:

@@ -18,7 +18,7 @@ from diagnosis.facts import client_name, queue_facts, queue_ref
 from diagnosis.memo import per_view
 from diagnosis.purpose import dead_letters_received, had_consumer, left_unconsumed, mqtt_client, was_consumed
 from diagnosis.relations import SAME_CONNECTION
-from diagnosis.routes import dead_letter_targets, dead_lettering_into, is_delay
+from diagnosis.routes import dead_letter_targets, dead_letters_from, is_delay
 from diagnosis.rules.clients._shared.connections import has_channels
 from diagnosis.rules.clients._shared.loops import lost_queues
 from diagnosis.rules.consumers._shared.arrivals import filling_clients, filling_shovels, passed_on
@@ -269,8 +269,9 @@ def _dead_letter_sources(view: View, queue: Queue, unconsumed: Series[Queue]) ->
     unsure = limits.loss_least + limits.loss_skew * published / max(1.0, span(unconsumed))
     if _ready(unconsumed[-1]) - _ready(unconsumed[0]) - published < unsure:
         return []
-    sources = (each for place in dead_lettering_into(view, queue) if (each := view.queue(*place)) is not None)
-    return [each.name for each in sources if _lost(view, each, span(unconsumed)) >= limits.loss_least]
+    return [
+        each.name for each in dead_letters_from(view, queue) if _lost(view, each, span(unconsumed)) >= limits.loss_least
+    ]
 
 
 def _lost(view: View, queue: Queue, seconds: float) -> int:

@@ -25,7 +25,7 @@ from ackscope.findings import (
 from ackscope.snapshot import Channel, Connection, Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import client_name, queue_facts, queue_ref
-from diagnosis.routes import dead_letters_to
+from diagnosis.routes import dead_letters_from, dead_letters_to
 from diagnosis.rules.clients._shared.connections import involved_connections
 from diagnosis.rules.publishers._shared.native_balance import balance, publishers_to, refused_links
 from diagnosis.rules.publishers._shared.native_publishers import (
@@ -34,7 +34,7 @@ from diagnosis.rules.publishers._shared.native_publishers import (
     is_native,
     without_links,
 )
-from diagnosis.rules.publishers._shared.overflow import full_readings, held_dead_letters, level, refused
+from diagnosis.rules.publishers._shared.overflow import at_least_once, full_readings, held_dead_letters, level, refused
 from diagnosis.rules.publishers._shared.refused_by_queue import (
     NackedPublisher,
     also_stored,
@@ -66,6 +66,7 @@ class FullQueue:
         exchanges, others: exchanges that feed it together with other queues, and these.
         uncounted: whether AMQP 1.0 clients may publish to it or consume from it, and nothing counts that.
         suspects: AMQP 1.0 connections that may publish to it, if the broker does not report their links.
+        sources: queues that dead-letter into it; no counter shows what arrives from them, or is refused.
     """
 
     queue: Queue
@@ -78,6 +79,7 @@ class FullQueue:
     others: tuple[str, ...]
     uncounted: bool
     suspects: tuple[Connection, ...] = ()
+    sources: tuple[Queue, ...] = ()
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -137,6 +139,7 @@ def _full(view: View, queue: Queue, recent: Series[Queue]) -> FullQueue:
         others=stored,
         uncounted=uncounted or has_unreported_links(view, queue.vhost),
         suspects=suspects(view, queue.vhost) if not nacked and has_unreported_links(view, queue.vhost) else (),
+        sources=dead_letters_from(view, queue),
     )
 
 
@@ -164,6 +167,8 @@ def _finding(view: View, severity: Severity, full: FullQueue) -> Finding:
             "overflow": queue.setting("overflow"),
             "consumers": queue.consumers or 0,
             "dead_letters_held": held_dead_letters(queue),
+            "dead_letter_sources": [each.name for each in full.sources],
+            "dead_letters_stay": all(map(at_least_once, full.sources)),
             "dead_lettered_to": _dead_lettered_to(view, queue),
             "published": delta(full.recent, "publish"),
             "acked": acked,

@@ -30,7 +30,8 @@ from diagnosis.rules.publishers._shared.native_publishers import (
     without_links,
 )
 from diagnosis.rules.publishers._shared.publishers import clients, first_seen, involved_publishers, listed
-from diagnosis.rules.publishers._shared.unroutable import NOT_EXAMINED, SUBSCRIPTION_TYPES, evaluate_unroutable
+from diagnosis.rules.publishers._shared.unroutable import evaluate_unroutable
+from diagnosis.rules.publishers._shared.unroutable_facts import NOT_EXAMINED, SUBSCRIPTION_TYPES
 from diagnosis.series import delta, last, span
 from diagnosis.unattributed import (
     TOTALS,
@@ -141,6 +142,7 @@ def _finding(view: View, group: list[tuple[Exchange, NativePublisher]]) -> Findi
             "alternate_type": None,
             "alternate_empty": False,
             "losers": list[Fact](clients(found)),
+            "only_theirs": True,
             "received": lost,
             "lost": lost,
             "interval_seconds": seconds,

@@ -22,6 +22,9 @@ from ackscope.findings import (
 )
 from ackscope.topology import Binding, Bindings, Exchange
 from diagnosis.contract import RuleResult, View
+from diagnosis.memo import per_view
+from diagnosis.rules.publishers._shared.away_queues import exchanges_with_absences
+from diagnosis.rules.queues._shared.queue import is_private
 from diagnosis.series import count
 from diagnosis.window import Series, Timestamped
 
@@ -51,6 +54,9 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     for exchange in view.exchanges:
         bindings = removed.get(exchange.key)
         if not bindings or _ALTERNATE in exchange.arguments or exchange.policy in with_alternate:
+            continue
+        if exchange.key in per_view(view, exchanges_with_absences):
+            # Its queue comes and goes with its consumer, and the binding with it.
             continue
         since = max(each.at.mono for each in bindings)
         history = [(seen.at, each) for seen in readings for each in seen.value if each.key == exchange.key]
@@ -103,23 +109,27 @@ def _finding(
         (each.value for each in bindings),
         key=lambda binding: ((binding.vhost, binding.destination) not in queues, binding.destination),
     )
-    first = removed[0]
+    first, began = removed[0], min((each.at for each in bindings), key=lambda at: at.mono)
+    late = view.now.since(began) >= view.thresholds.publishers.unroutable_after
+    early = not late and all(_left_with_client(view, each) for each in removed)
     return Finding(
         rule=NAME,
-        severity=Severity.WARNING,
+        severity=Severity.INFO if early else Severity.WARNING,
         subject=Subject(kind="exchange", name=exchange.name, vhost=exchange.vhost),
-        since=min(bindings, key=lambda each: each.at.mono).at.iso(),
+        since=began.iso(),
         facts={
             "vhost": exchange.vhost,
             "exchange": exchange.name,
+            "exchange_type": exchange.type,
             "removed": [_binding_facts(binding) for binding in removed],
             "destination_exists": (first.vhost, first.destination) in queues or first.destination_type == "exchange",
             "for_one_client": first.destination_type == "queue" and first.destination.startswith(_NAMED_BY_BROKER),
             "received": unrouted.received,
             "dropped": unrouted.dropped,
             "over_seconds": unrouted.seconds,
+            "warning_after_seconds": view.thresholds.publishers.unroutable_after,
         },
-        certainty=Certainty.LIKELY,
+        certainty=Certainty.EARLY if early else Certainty.LIKELY,
         evidence=(
             Evidence(key="removed", value=len(removed), source=source("/api/bindings")),
             Evidence(
@@ -137,6 +147,13 @@ def _finding(
             ),
         ),
     )
+
+
+def _left_with_client(view: View, binding: Binding) -> bool:
+    """Return whether a binding led to a queue that goes with its last consumer or client, and comes back with it."""
+    gone = view.presence((binding.vhost, binding.destination)) if binding.destination_type == "queue" else ()
+    known = [queue for _, queue in gone if queue is not None]
+    return bool(known) and is_private(known[-1])
 
 
 def _binding_facts(binding: Binding) -> dict[str, Fact]:

@@ -18,7 +18,7 @@ from ackscope.topology import Exchange
 from diagnosis.contract import View
 from diagnosis.memo import per_view
 from diagnosis.rules.publishers._shared.publishers import ActivePublisher, by_vhost, increase
-from diagnosis.series import delta, last, span, steps, stretch
+from diagnosis.series import count, delta, last, span, steps, stretch
 from diagnosis.window import Series, Timestamped
 
 DROPPED, RETURNED = "drop_unroutable", "return_unroutable"
@@ -31,6 +31,12 @@ DELAYED = "x-delayed-message"
 _SIMILAR = 0.3
 SAME_RATE = 0.25
 """Share by which the loss of an exchange and that of its publishers may differ: they are counted at different times."""
+
+
+SILENT = 60.0
+"""Seconds for which an exchange that routed some messages and lost others must route none, so that it has stopped."""
+_NEARLY_ALL, _FEW = 0.99, 2
+"""Share of its messages that a channel must have lost since it was opened, or all but so many: none was routed."""
 
 
 class Routing(StrEnum):
@@ -89,6 +95,13 @@ class LossyExchange:
             return Routing.PARTLY
         return Routing.STOPPED if self.exchange.stats.publish_out else Routing.NEVER
 
+    @property
+    def pauses(self) -> bool:
+        """Whether what it routes may only pause: it routed messages while it lost others, and again none just now."""
+        silent = stretch(self.lossy, lambda older, newer: messages_out((older, newer)) == 0)
+        # The loss may have begun within the first two readings.
+        return self.routed == 0 and len(self.lossy) - len(silent) > 1 and span(silent) < SILENT
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnroutablePublishers:
@@ -140,6 +153,22 @@ def messages_in(series: Series[Exchange]) -> int:
 def messages_out(series: Series[Exchange]) -> int:
     """Return the messages routed to queues; a message that goes to three queues counts three times."""
     return (series[-1].value.stats.publish_out or 0) - (series[0].value.stats.publish_out or 0)
+
+
+def was_routed(publisher: ActivePublisher) -> bool:
+    """Return whether a message of a channel ever reached a queue, by its counters; they are refreshed together."""
+    published = count(publisher.channel.stats, "publish")
+    return published - count(publisher.channel.stats, DROPPED, RETURNED) > max(_FEW, (1 - _NEARLY_ALL) * published)
+
+
+def exchange_histories(view: View) -> dict[tuple[str, str], Series[Exchange]]:
+    """Return the consecutive readings of each exchange since its counters last fell, oldest first."""
+    return per_view(view, _histories)
+
+
+def own_losses(view: View, vhost: str) -> float:
+    """Return the unroutable messages per second that our probes publish by design, to the default exchange."""
+    return per_view(view, _probe_losses).get(vhost, 0.0)
 
 
 def _losing_publishers(view: View) -> dict[str, tuple[ActivePublisher, ...]]:
@@ -230,12 +259,12 @@ def _lossy_exchanges(view: View, vhost: str, rates: dict[str, list[float]]) -> l
     for exchange in view.exchanges:
         if exchange.vhost != vhost or not exchange.stats.publish_in or exchange.internal:
             continue
-        history = per_view(view, _histories)[exchange.key]
+        history = exchange_histories(view)[exchange.key]
         recent = last(history, view.thresholds.interval)
         lost = messages_in(recent) - messages_out(recent)
         if len(recent) < 2 or messages_in(recent) == 0 or lost <= 0:
             continue
-        own = 0.0 if exchange.name else per_view(view, _probe_losses).get(vhost, 0.0)
+        own = 0.0 if exchange.name else own_losses(view, vhost)
         rate = lost / max(span(recent), 1.0) - own
         if rate < min_rate:
             continue
@@ -270,7 +299,6 @@ def _loses(older: Timestamped[Exchange], newer: Timestamped[Exchange], *, own: f
 
 
 def _histories(view: View) -> dict[tuple[str, str], Series[Exchange]]:
-    """Return the consecutive readings of each exchange since its counters last fell, oldest first."""
     found: dict[tuple[str, str], list[Timestamped[Exchange]]] = {}
     for seen in view.window.readings("exchanges"):
         here = set()
@@ -286,7 +314,6 @@ def _histories(view: View) -> dict[tuple[str, str], Series[Exchange]]:
 
 
 def _probe_losses(view: View) -> dict[str, float]:
-    """Return the unroutable messages per second, by vhost, that probes publish by design."""
     own = {channel.name for channel in view.channels}
     rates: dict[str, float] = {}
     for channel in view.every_channel:

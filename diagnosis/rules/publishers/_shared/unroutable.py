@@ -14,7 +14,6 @@ from ackscope.findings import (
     Evidence,
     ExchangeRef,
     Fact,
-    Facts,
     Finding,
     Severity,
     Subject,
@@ -22,11 +21,13 @@ from ackscope.findings import (
     Unit,
     source,
 )
-from ackscope.topology import Binding
+from ackscope.topology import Binding, Exchange
 from diagnosis.contract import RuleResult, View
 from diagnosis.routes import targets
 from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.cluster._shared.link_flow import SHOVEL
+from diagnosis.rules.publishers._shared.away_finding import away_finding
+from diagnosis.rules.publishers._shared.away_queues import away_losses, exchanges_to, queues_away
 from diagnosis.rules.publishers._shared.lossy_exchanges import (
     DELAYED,
     RETURNED,
@@ -37,6 +38,7 @@ from diagnosis.rules.publishers._shared.lossy_exchanges import (
     alternate_of,
     by_design,
     unroutable_publishers,
+    was_routed,
 )
 from diagnosis.rules.publishers._shared.publishers import (
     ActivePublisher,
@@ -44,14 +46,18 @@ from diagnosis.rules.publishers._shared.publishers import (
     first_seen,
     increase,
     involved_publishers,
-    listed,
+    publishers,
 )
-from diagnosis.rules.queues._shared.queue import is_private
+from diagnosis.rules.publishers._shared.unroutable_facts import (
+    NOT_EXAMINED,
+    SUBSCRIPTION_TYPES,
+    exchange_subject,
+    publisher_evidence,
+    publisher_facts,
+)
+from diagnosis.rules.queues._shared.queue import MAX_NAMED, is_private
 from diagnosis.series import count, delta, span
 from diagnosis.thresholds.publishers import PublisherThresholds
-
-SUBSCRIPTION_TYPES = ("fanout", "topic", "headers")
-"""Exchange types that need no subscriber; with the other types each routing key is meant for a queue."""
 
 _ALL = 0.9
 """Share of its messages that a publisher must lose so that none of them is meant for another route."""
@@ -69,17 +75,6 @@ rabbitmq-server issue 6124; seen on 3.10.8, and not on 4.3.6.
 _ANSWERED = 0.5
 """Least share of the answers that must be seen as packets: clients that came just now were read once."""
 
-NOT_EXAMINED: Facts = {
-    "losers": [],
-    "shovels": [],
-    "dead_ends": [],
-    "answers": False,
-    "direct_replies": False,
-    "alternate": None,
-    "gone": [],
-}
-"""Facts of the page that come from the counters and bindings of an exchange, where these are not known."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
@@ -87,7 +82,9 @@ class Loss:
 
     Attributes:
         publishers: those whose messages it may be.
-        losers: clients that lose all that they publish.
+        losers: clients that lose all that they publish, on `losing` of their `publishing` channels.
+        never_routed: none of the messages of these ever reached a queue, as far as their channels count.
+        lost_by_others: messages a second that other publishers may lose.
         shovels: shovels whose messages it loses.
         bindings: bindings from the exchange; None if unknown.
         dead_ends: the exchanges that its bindings lead to, if no queue is behind any of them.
@@ -99,6 +96,10 @@ class Loss:
     lossy: LossyExchange
     publishers: tuple[ActivePublisher, ...]
     losers: tuple[str, ...]
+    losing: int
+    publishing: int
+    never_routed: bool
+    lost_by_others: float
     shovels: tuple[str, ...]
     bindings: int | None
     dead_ends: tuple[str, ...]
@@ -107,17 +108,35 @@ class Loss:
     seconds: float
 
     @property
+    def routing(self) -> Routing:
+        """How the exchange treats the messages; one that routed some while it lost others has not stopped at once."""
+        return Routing.PARTLY if self.lossy.pauses else self.lossy.routing
+
+    @property
+    def routed_before(self) -> bool:
+        """Whether the exchange routed messages before, and queues got some of these publishers."""
+        return (self.lossy.routed_before or self.routing is Routing.STOPPED) and not self.never_routed
+
+    @property
+    def only_theirs(self) -> bool:
+        """Whether it loses all messages of these clients, and routes those of others."""
+        explained = self.lost_by_others <= SAME_RATE * self.lossy.rate
+        return self.routing is Routing.PARTLY and bool(self.losers) and explained
+
+    @property
     def meant(self) -> bool:
         """Whether something shows that the messages were meant for a queue, although none was ever reached."""
         if self.shovels or self.alternate is not None or (self.returned and self.losers):
             return True
         if not self.lossy.exchange.name:
             return bool(self.losers)
-        return self.lossy.routing is Routing.NEVER and bool(self.bindings)
+        # Events to which nobody has subscribed yet may have keys of their own beside others that are bound.
+        own = bool(self.losers) and self.lossy.exchange.type not in ("topic", "fanout")
+        return bool(self.bindings) and (self.routing is Routing.NEVER or (self.routing is Routing.PARTLY and own))
 
     def warning_after(self, limits: PublisherThresholds) -> float:
         """Return after how many seconds it is urgent."""
-        if self.lossy.routing is Routing.STOPPED or self.shovels or self.alternate is not None:
+        if self.routing is Routing.STOPPED or self.shovels or self.alternate is not None:
             return limits.unroutable_after
         if self.lossy.exchange.type == "topic" and self.meant:
             return max(limits.unroutable_long, _LONG_SEEN)
@@ -133,23 +152,32 @@ def evaluate_unroutable(view: View, rule: str, counter: str, worst: Severity) ->
         counter: of channels, `drop_unroutable` or `return_unroutable`.
         worst: severity for an exchange that used to route and routes nothing now.
     """
+    away = {each.exchange.key: each for each in away_losses(view, counter)}
+    for each in away.values():
+        reason = _harmless(view, each.exchange)
+        if reason:
+            yield Suppressed(rule=rule, subject=exchange_subject(each.exchange), reason=reason)
+        else:
+            yield away_finding(view, rule, counter, each)
+    explained = {publisher.channel.name for each in away.values() for publisher in each.publishers}
     for group in unroutable_publishers(view, counter):
-        if group.pending:
+        others = [each for each in group.exchanges if each.exchange.key not in away]
+        if group.pending or (not others and explained >= {each.channel.name for each in group.publishers}):
             continue
         if not group.exchanges:
             yield _unknown_exchange(view, rule, counter, group)
-        for lossy in group.exchanges:
-            reason = _harmless(view, lossy)
+        for lossy in others:
+            reason = _harmless(view, lossy.exchange)
             if reason:
-                yield Suppressed(rule=rule, subject=_subject(lossy), reason=reason)
+                yield Suppressed(rule=rule, subject=exchange_subject(lossy.exchange), reason=reason)
             else:
                 yield _finding(view, rule, counter, worst, _loss(view, counter, group, lossy))
 
 
-def _harmless(view: View, lossy: LossyExchange) -> str | None:
-    if lossy.exchange.type == DELAYED:
+def _harmless(view: View, exchange: Exchange) -> str | None:
+    if exchange.type == DELAYED:
         return "delayed_exchange"
-    return "by_design" if by_design(view, lossy.exchange) else None
+    return "by_design" if by_design(view, exchange) else None
 
 
 def _loss(view: View, counter: str, group: UnroutablePublishers, lossy: LossyExchange) -> Loss:
@@ -168,6 +196,7 @@ def _loss(view: View, counter: str, group: UnroutablePublishers, lossy: LossyExc
         same = whole if len(whole) == 1 else same
         found = same or near or found
     losers = [each for each in found if each.published >= _ALL * increase(view, each.history, "publish")]
+    same_client = [each for each in publishers(view) if each.client in clients(losers)]
     bindings = None
     if view.bindings is not None:
         bindings = [each for each in view.bindings if each.vhost == exchange.vhost and each.source == exchange.name]
@@ -175,6 +204,10 @@ def _loss(view: View, counter: str, group: UnroutablePublishers, lossy: LossyExc
         lossy=lossy,
         publishers=found,
         losers=tuple(clients(losers)),
+        losing=len(losers),
+        publishing=sum(each.channel.vhost == exchange.vhost for each in same_client),
+        never_routed=bool(losers) and not any(map(was_routed, losers)),
+        lost_by_others=max(0.0, lossy.rate - sum(each.rate for each in losers)),
         shovels=_shovels(view, lossy, losers),
         bindings=None if bindings is None else len(bindings),
         dead_ends=_dead_ends(view, bindings or []),
@@ -287,7 +320,7 @@ def _severity(view: View, worst: Severity, loss: Loss) -> Severity:
     subscription = lossy.exchange.type in SUBSCRIPTION_TYPES
     if loss.shovels or loss.alternate is not None:
         return worst if seconds >= limits.unroutable_after and lossy.rate > limits.unroutable_rate else Severity.INFO
-    if lossy.routing is Routing.STOPPED:
+    if loss.routing is Routing.STOPPED:
         if seconds < limits.unroutable_after:
             return Severity.INFO
         return Severity.WARNING if subscription else worst
@@ -296,12 +329,8 @@ def _severity(view: View, worst: Severity, loss: Loss) -> Severity:
         return Severity.INFO
     if subscription and not loss.meant:
         # Events without a subscriber are normally dropped; only a change is worth a warning.
-        return Severity.WARNING if lossy.routed_before else Severity.INFO
+        return Severity.WARNING if loss.routed_before else Severity.INFO
     return Severity.WARNING
-
-
-def _subject(lossy: LossyExchange) -> Subject:
-    return Subject(kind="exchange", name=lossy.exchange.name, vhost=lossy.exchange.vhost)
 
 
 def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -> Finding:
@@ -309,36 +338,44 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
     exchange, seconds = lossy.exchange, loss.seconds
     direct = _may_be_direct_replies(view, loss)
     severity = Severity.INFO if direct else _severity(view, worst, loss)
-    stopped = lossy.routing is Routing.STOPPED
+    stopped = loss.routing is Routing.STOPPED
     warning_after = loss.warning_after(view.thresholds.publishers)
-    optional = exchange.type in SUBSCRIPTION_TYPES and not (stopped or lossy.routed_before or loss.meant)
+    optional = exchange.type in SUBSCRIPTION_TYPES and not (stopped or loss.routed_before or loss.meant)
     early = severity is Severity.INFO and not optional and not direct and seconds < warning_after
-    interval = span(lossy.recent)
+    interval, first_end = span(lossy.recent), (exchange.vhost, *loss.dead_ends[:1])
     return Finding(
         rule=rule,
         severity=severity,
-        subject=_subject(lossy),
+        subject=exchange_subject(exchange),
         since=lossy.lossy[0].at.iso(),
         facts={
-            **_publisher_facts(loss.publishers),
+            **NOT_EXAMINED,
+            **publisher_facts(loss.publishers),
             "vhost": exchange.vhost,
             "exchange": exchange.name,
             "exchange_type": exchange.type,
             "exchange_unknown": None,
             "bindings": loss.bindings,
             "dead_ends": list(loss.dead_ends),
+            "dead_end_type": next((each.type for each in view.exchanges if each.key == first_end), None),
             "answers": not exchange.name and _also_consume(view, loss),
             "direct_replies": direct,
-            "gone": [] if exchange.name else list(_fed_until_gone(view, lossy)),
+            "gone": list(_fed_until_gone(view, lossy)),
+            "also_away": list[Fact](queues_away(view, exchange)),
+            "temporary": list[Fact](_temporary(view, exchange)),
             **_alternate_facts(view, loss),
             "losers": list(loss.losers),
+            "losing_channels": loss.losing,
+            "publishing_channels": loss.publishing,
+            "only_theirs": loss.only_theirs,
+            "never_routed": loss.never_routed,
             "shovels": list(loss.shovels),
             "received": lossy.received,
             "lost": lossy.lost,
             "interval_seconds": interval,
             "lost_rate": lossy.rate,
-            "routing": lossy.routing.value,
-            "routed_before": lossy.routed_before or stopped,
+            "routing": loss.routing.value,
+            "routed_before": loss.routed_before or stopped,
             "subscription_optional": optional,
             "amqp10": False,
             "suspects": [],
@@ -357,7 +394,7 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
                 unit=Unit.MESSAGES,
                 source=source("/api/exchanges", "message_stats.publish_out"),
             ),
-            *_of_publishers(counter, loss.publishers),
+            *publisher_evidence(counter, loss.publishers),
         ),
         involved=replace(involved_publishers(loss.publishers), exchanges=(ExchangeRef(exchange.vhost, exchange.name),)),
         certainty=Certainty.EARLY if early else Certainty.LIKELY,
@@ -365,14 +402,26 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
     )
 
 
+def _temporary(view: View, exchange: Exchange) -> Sequence[str]:
+    """Return the queues bound to an exchange that go with their clients, and may have been away meanwhile."""
+    bound = {each.destination for each in view.bindings or () if (each.vhost, each.source) == exchange.key}
+    found = (view.any_queue(exchange.vhost, name) for name in sorted(bound))
+    return [each.name for each in found if each is not None and is_private(each)][:MAX_NAMED]
+
+
 def _fed_until_gone(view: View, lossy: LossyExchange) -> Iterator[str]:
-    """Yield the names of queues that got messages until about when the loss began, and are gone; not private ones."""
-    began = lossy.lossy[0].at
+    """Yield the names of queues that got messages until about when the loss began, and are gone.
+
+    The private ones among them were not of interest to a publisher that knows a queue by its name.
+    """
+    began, exchange = lossy.lossy[0].at, lossy.exchange
     for queue in view.gone_queues():
-        if queue.vhost != lossy.exchange.vhost or is_private(queue):
+        if queue.vhost != exchange.vhost or (is_private(queue) and not exchange.name):
             continue
         readings = view.listings(queue)
-        if delta(readings, "publish") > 0 and abs(began.since(readings[-1].at)) <= _SAME_TIME:
+        if delta(readings, "publish") <= 0 or abs(began.since(readings[-1].at)) > _SAME_TIME:
+            continue
+        if not exchange.name or exchange.name in exchanges_to(view, queue.vhost, queue.name):
             yield queue.name
 
 
@@ -384,7 +433,7 @@ def _unknown_exchange(view: View, rule: str, counter: str, group: UnroutablePubl
         subject=Subject(kind="vhost", name=group.vhost),
         since=first_seen(group.publishers),
         facts={
-            **_publisher_facts(group.publishers),
+            **publisher_facts(group.publishers),
             "vhost": group.vhost,
             "exchange": None,
             "amqp10": False,
@@ -393,22 +442,7 @@ def _unknown_exchange(view: View, rule: str, counter: str, group: UnroutablePubl
             **NOT_EXAMINED,
             "lost_rate": sum(each.rate for each in group.publishers),
         },
-        evidence=tuple(_of_publishers(counter, group.publishers)),
+        evidence=tuple(publisher_evidence(counter, group.publishers)),
         involved=involved_publishers(group.publishers),
         seen_seconds=max(each.seconds for each in group.publishers),
     )
-
-
-def _publisher_facts(found: Sequence[ActivePublisher]) -> dict[str, Fact]:
-    return {"clients": clients(found), "publishers": listed(found)}
-
-
-def _of_publishers(counter: str, publishers: Sequence[ActivePublisher]) -> Iterator[Evidence]:
-    for each in sorted(publishers, key=lambda each: (-each.published, each.channel.name))[:3]:
-        yield Evidence(
-            key="publisher",
-            value=each.published,
-            unit=Unit.MESSAGES,
-            source=source("/api/channels", f"message_stats.{counter}"),
-            facts={"publisher": each.facts(), "confirm": each.channel.confirm},
-        )

@@ -404,3 +404,53 @@ def test_a_transaction_does_not_show_the_refusal_of_a_quorum_queue(kind, named):
 def test_a_queue_below_its_limit_that_balances_refuses_nothing(fields):
     """Near the limit is not at the limit."""
     assert [] == found(look(film(lambda t: nearly(t, **fields), until=90)))
+
+
+SOURCE = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "orders"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "word"),
+    [
+        ("classic", {}, "the broker drops it, and no counter shows it"),
+        ("quorum", {}, "stores dead letters also beyond its limit"),
+        (
+            "classic",
+            {"type": "quorum", "effective_policy": {"dead-letter-strategy": "at-least-once"}},
+            "stay in the queue that they come from",
+        ),
+    ],
+)
+def test_dead_letters_that_a_full_queue_gets_are_not_counted(kind, source, word):
+    """That no refusal was seen says something of publishes only."""
+
+    def frame(t, *, feeds=True):
+        to = {"rate": 0.0, "type": kind, "arguments": LIMITED}
+        made = picture(t, to=to, by={"rate": 0.0})
+        overflow = {"x-overflow": "reject-publish"} if source else {}
+        work = queue("work", **{**source, "arguments": {**SOURCE, **overflow} if feeds else {}})
+        return {**made, "queues": (*made["queues"], work)}
+
+    fed, alone = only(look(film(frame, until=60))), only(look(film(lambda t: frame(t, feeds=False), until=60)))
+
+    assert ("info", ["work"], []) == (
+        fed.severity,
+        fed.facts["dead_letter_sources"],
+        alone.facts["dead_letter_sources"],
+    )
+    assert "no refusal of a publish was seen" in text(fed).summary
+    assert "dead letters of 'work'" in text(fed).summary
+    assert word in text(fed).cause
+    assert "no refusal was seen" in text(alone).summary
+    assert "dead letter" not in text(alone).cause
+
+
+def test_dead_letters_make_the_number_of_refused_publishes_a_minimum():
+    """Those that are stored take the room of publishes, and no counter has them."""
+
+    def frame(t):
+        made = picture(t)
+        return {**made, "queues": (*made["queues"], queue("work", arguments=SOURCE))}
+
+    assert "refused 80 messages or more in 10 s" in text(only(look(film(frame, until=15)))).summary
+    assert "refused 80 messages in 10 s" in text(only(look(film(picture, until=15)))).summary

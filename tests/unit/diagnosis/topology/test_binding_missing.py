@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from ackscope.topology import Binding, Bindings, Exchange, Policy
@@ -103,3 +105,33 @@ def test_a_loss_that_is_over_is_not_reported():
         return {**parts, "exchanges": (Exchange(vhost="/", name="shop", type="direct", stats=gone),)}
 
     assert [] == missed(frame, until=120)
+
+
+def test_a_headers_exchange_is_not_bound_by_a_routing_key():
+    """A binding without arguments would get every message."""
+
+    def frame(t):
+        made = unbound(t)
+        (here,) = made["exchanges"]
+        return {**made, "exchanges": (replace(here, type="headers"),)}
+
+    (finding,) = missed(frame)
+    steps = text(finding).steps
+
+    assert "arguments" in steps[0].text
+    assert not any("/api/bindings/" in (step.command or "") for step in steps)
+
+
+@pytest.mark.parametrize(("until", "severity"), [(60, "info"), (100, "warning")])
+def test_a_binding_that_left_with_a_queue_of_a_client_may_come_back(until, severity):
+    """A consumer that restarts declares its auto-delete queue again."""
+
+    def frame(t):
+        made = unbound(t, queues=("audit",))
+        own = (queue("orders", auto_delete=True),) if t < 30 else ()
+        return {**made, "queues": (*made["queues"], *own)}
+
+    (finding,) = missed(frame, until=until)
+
+    assert severity == finding.severity
+    assert (severity == "info") == ("a warning after 60 s" in text(finding).summary)

@@ -1,0 +1,52 @@
+"""Facts and evidence that all findings about unroutable messages have."""
+
+from collections.abc import Iterator, Sequence
+
+from ackscope.findings import Evidence, Fact, Facts, Subject, Unit, source
+from ackscope.topology import Exchange
+from diagnosis.rules.publishers._shared.publishers import ActivePublisher, clients, listed
+
+SUBSCRIPTION_TYPES = ("fanout", "topic", "headers")
+"""Exchange types that need no subscriber; with the other types each routing key is meant for a queue."""
+
+NOT_EXAMINED: Facts = {
+    "exchange_type": None,
+    "losers": [],
+    "losing_channels": 0,
+    "publishing_channels": 0,
+    "only_theirs": False,
+    "never_routed": False,
+    "shovels": [],
+    "dead_ends": [],
+    "dead_end_type": None,
+    "answers": False,
+    "direct_replies": False,
+    "alternate": None,
+    "gone": [],
+    "away": [],
+    "also_away": [],
+    "temporary": [],
+}
+"""Facts of the page that come from the counters and bindings of an exchange, where these are not known."""
+
+
+def exchange_subject(exchange: Exchange) -> Subject:
+    """Return the exchange as the subject of a finding."""
+    return Subject(kind="exchange", name=exchange.name, vhost=exchange.vhost)
+
+
+def publisher_facts(found: Sequence[ActivePublisher]) -> dict[str, Fact]:
+    """Return the applications of some publishers, and their channels."""
+    return {"clients": clients(found), "publishers": listed(found)}
+
+
+def publisher_evidence(counter: str, publishers: Sequence[ActivePublisher]) -> Iterator[Evidence]:
+    """Yield what the three largest of these publishers lost recently; `counter` is one of channels."""
+    for each in sorted(publishers, key=lambda each: (-each.published, each.channel.name))[:3]:
+        yield Evidence(
+            key="publisher",
+            value=each.published,
+            unit=Unit.MESSAGES,
+            source=source("/api/channels", f"message_stats.{counter}"),
+            facts={"publisher": each.facts(), "confirm": each.channel.confirm},
+        )
