@@ -140,7 +140,7 @@ class _Routes:
         return found
 
     def dead_lettering_into(self, place: Place) -> tuple[Place, ...]:
-        return tuple(sorted(set(self._sources.get(place, ())) - {place}))
+        return tuple(sorted(set(self.sources.get(place, ())) - {place}))
 
     def targets(self, vhost: str, exchange: str, key: str | None) -> frozenset[Place] | None:
         asked = (vhost, exchange, key)
