@@ -291,6 +291,7 @@ class Consumer:
         consumer_timeout_ms: how long a delivery may stay unacknowledged; None if this version does not report it.
         priority: its argument x-priority; None if it set none, which is as good as 0.
         filtered: it asked a stream for the messages of a filter only.
+        stream_offset: its argument x-stream-offset; None if it set none, which is as good as `next`.
         session_number: the AMQP 1.0 session that it belongs to, within its connection. None for other protocols, and if
             the broker does not report sessions. The broker names no connection for such a consumer: that, its user, its
             node and its peer are then those of its session. It has no prefetch.
@@ -318,6 +319,7 @@ class Consumer:
     consumer_timeout_ms: int | None = None
     priority: int | None = None
     filtered: bool | None = None
+    stream_offset: str | int | None = None
     session_number: int | None = None
     link_name: str | None = None
     credit: int | None = None
@@ -333,12 +335,10 @@ class Connection:
     Attributes:
         client_name: the name that the application set: the `connection_name` client property, else the AMQP 1.0
             container id or the MQTT client id, unless a library generated that.
-        container_id: AMQP 1.0 only.
-        client_id: MQTT only.
+        container_id, client_id: of AMQP 1.0, and of MQTT, only.
         state: running, blocking, blocked, flow, ...
         heartbeat: seconds; 0 is off.
-        recv_oct, send_oct: bytes; recv_cnt, send_cnt: packets; send_pend: bytes waiting to be sent
-            (`inet:getstat`).
+        recv_oct, send_oct: bytes; recv_cnt, send_cnt: packets; send_pend: unsent bytes (`inet:getstat`).
     """
 
     name: str

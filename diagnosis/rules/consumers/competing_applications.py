@@ -4,32 +4,53 @@ A queue gives each message to one consumer. Instances of one application share t
 miss what the other one took, and no counter shows a loss. Applications differ if their user or their client library
 does, so one of them may be a shovel, a test on a laptop, or the old version of a service. Streams are read by all, and
 a single active consumer is only replaced by the others.
+
+A client that polls with automatic acknowledgement beside the consumers takes messages from them for good, however few:
+a check that reads a message each minute loses one each minute. A queue that is only polled is that client's own.
 Source: https://www.rabbitmq.com/docs/queues#consumers
 """
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import replace
 
-from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, source
+from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Unit, source
 from ackscope.snapshot import Queue
 from ackscope.topology import Link
 from diagnosis.contract import ConsumerPath, Relation, RuleResult, View
+from diagnosis.facts import client_name
 from diagnosis.relations import INVOLVED_QUEUES
 from diagnosis.rules.cluster._shared.link_flow import is_here, link_sources, link_targets
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
-from diagnosis.series import count
+from diagnosis.rules.consumers._shared.pollers import (
+    PolledBeside,
+    polled_beside,
+    polls_since_opened,
+    same_application,
+)
+from diagnosis.series import count, span
 
 NAME = "competing-applications"
 
 _LEAST_SHARE, _LEAST = 0.05, 20
 """An application takes part from this share of the deliveries on, and from so many messages on."""
+_LASTING, _LASTING_SECONDS = 3, 20.0
+"""Times that a queue must have been polled, and for how long: a person who looks at it does so once."""
+_REPORTED_FOR = 300.0
+"""Seconds for which a poll is reported."""
 
 _Application = tuple[str, str]
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Yield one finding for each queue that two applications consume from."""
+    """Yield one finding for each queue that two applications read; what is polled for good comes first."""
     for queue in view.queues:
+        found = polled_beside(view, queue)
+        if found is not None and view.now.since(found.latest) <= _REPORTED_FOR:
+            same = _by_consumers_themselves(view, queue, found)
+            if not same:
+                yield _polled_finding(view, queue, found, known=same is not None)
+                continue
         if (queue.consumers or 0) < 2 or queue.type == "stream" or queue.setting("single-active-consumer"):
             continue
         groups = _applications(view, queue)
@@ -105,6 +126,7 @@ def _finding(
                 for link in _shovels(view, queue.key)
             ],
             "same_user": len({user for user, _ in groups}) == 1,
+            "polled": None,
         },
         evidence=(
             Evidence(
@@ -115,4 +137,88 @@ def _finding(
         ),
         involved=involved_consumers((queue,), [path for paths in groups.values() for path in paths]),
         certainty=Certainty.LIKELY,
+    )
+
+
+def _by_consumers_themselves(view: View, queue: Queue, found: PolledBeside) -> bool | None:
+    """Return whether the client that polls may be an instance of the application that consumes; None if not known."""
+    poller = view.connection(found.channels[0].connection_name) if found.channels else None
+    links = view.links(queue)
+    same = {
+        same_application(each, link.connection) for each in ((poller,) if poller else found.suspects) for link in links
+    }
+    if True in same:
+        return True
+    return False if poller and same == {False} else None
+
+
+def _polled_finding(view: View, queue: Queue, found: PolledBeside, *, known: bool) -> Finding:
+    links, since = view.links(queue), found.first
+    poller = view.connection(found.channels[0].connection_name) if found.channels else None
+    client = client_name(poller, found.channels[0].connection_name) if found.channels else None
+    lasting = found.times >= _LASTING and found.latest.since(since) >= _LASTING_SECONDS
+    # Consumers that acknowledge automatically can do without some messages, and may poll by the same code.
+    careful = any(link.consumer.ack_required for link in links) and found.delivered > found.polled
+    named = known or not found.channels
+    involved = involved_consumers((queue,), links)
+    connections = tuple(dict.fromkeys(each.connection_name for each in found.channels if each.connection_name))
+    return Finding(
+        rule=NAME,
+        severity=Severity.WARNING if lasting and careful and named else Severity.INFO,
+        subject=queue_subject(queue),
+        since=since.iso(),
+        facts={
+            "queue": {"name": queue.name, "vhost": queue.vhost},
+            "applications": [],
+            "shovel_moves": [],
+            "same_user": False,
+            "polled": {
+                "client": client,
+                "consumers": client_names(links),
+                "messages": found.polled,
+                "delivered": found.delivered,
+                "share": found.polled / (found.polled + found.delivered),
+                "lasting": lasting,
+                "watched_seconds": span(found.run),
+                "ago_seconds": view.now.since(found.latest),
+                "ever": count(queue.stats, "get_no_ack"),
+            },
+        },
+        evidence=(
+            Evidence(
+                key="polled",
+                value=found.polled,
+                unit=Unit.MESSAGES,
+                source=source("/api/queues", "message_stats.get_no_ack"),
+            ),
+            Evidence(
+                key="delivered",
+                value=found.delivered,
+                unit=Unit.MESSAGES,
+                source=source("/api/queues", "message_stats.deliver", "message_stats.deliver_no_ack"),
+            ),
+            *(
+                [
+                    Evidence(
+                        key="poller",
+                        value=polls_since_opened(found.channels),
+                        unit=Unit.MESSAGES,
+                        source=source("/api/channels", "message_stats.get_no_ack"),
+                        facts={"client": client},
+                    )
+                ]
+                if client
+                else []
+            ),
+        ),
+        involved=replace(
+            involved,
+            channels=tuple(dict.fromkeys((*involved.channels, *(each.name for each in found.channels)))),
+            connections=tuple(dict.fromkeys((*involved.connections, *connections))),
+            clients=tuple(
+                dict.fromkeys((*involved.clients, *([poller.client_name] if poller and poller.client_name else [])))
+            ),
+        ),
+        certainty=Certainty.LIKELY,
+        seen_seconds=span(found.run),
     )

@@ -9,6 +9,8 @@ times it delivers after it had no consumer, mostly messages that it delivered be
 
 A client that reconnects at once after each batch is rarely listed, and the queue makes progress, although a good
 part of its deliveries comes back. What no lasting consumer returned was returned by consumers that ended.
+
+A stream redelivers nothing. There a reader that stores no offset is sent the same messages each time it subscribes.
 """
 
 from collections.abc import Hashable, Iterable, Iterator
@@ -37,6 +39,7 @@ from diagnosis.rules.consumers._shared.redelivery_rounds import (
     redelivered_partly,
     redelivery_rounds,
 )
+from diagnosis.rules.consumers._shared.stream_restarts import StreamRestarts, stream_restarts
 from diagnosis.rules.consumers.bad_ack_loop import bad_ack_connections
 from diagnosis.series import delta, span, stretch
 from diagnosis.window import Series
@@ -82,6 +85,10 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if fruitless:
             reported.add(queue.key)
             yield _crashes(view, _consumer_turnover(queue, readings), fruitless)
+        again = stream_restarts(view, queue)
+        if again is not None and again.short:
+            reported.add(queue.key)
+            yield _rereads(view, _consumer_turnover(queue, readings), again)
     changed = _changed_queues(readings)
     bad_acks = bad_ack_connections(view) if changed else frozenset()
     for queue in view.queues if changed else ():
@@ -223,6 +230,56 @@ def _returns(view: View, seen: ConsumerTurnover, rounds: Series[Queue]) -> Findi
     )
 
 
+def _rereads(view: View, seen: ConsumerTurnover, again: StreamRestarts) -> Finding:
+    """Return the finding about a reader of a stream that begins at the first message each time and ends too soon."""
+    queue, known = seen.queue, per_view(view, _connections)
+    loop = next((each for each in churn_loops(view) if each.client == again.client), None)
+    # Each was replaced more than once, which no rolling restart does.
+    late = again.returns > again.at_once and again.seconds >= _MIN_SECONDS
+    late = late or (loop is not None and loop.lasts >= view.limits(queue).consumers.flapping_for)
+    names = tuple(dict.fromkeys(each.connection_name for each in again.readers if each.connection_name))
+    return Finding(
+        rule=NAME,
+        severity=Severity.WARNING if late else Severity.INFO,
+        subject=queue_subject(queue),
+        since=again.since.iso(),
+        facts=_facts(view, seen, [again.client]),
+        evidence=(
+            Evidence(key="offset", value=again.offset, source=source("/api/consumers", "arguments")),
+            Evidence(key="returns", value=again.returns, source=source("/api/queues", "consumers")),
+            Evidence(
+                key="read_before",
+                value=again.delivered,
+                unit=Unit.MESSAGES,
+                source=source("/api/channels", "message_stats.deliver") + source("/api/queues", "messages"),
+            ),
+            *([loop_evidence(loop)] if loop else []),
+        ),
+        involved=Involved(
+            queues=(queue_ref(queue),),
+            connections=names,
+            clients=tuple(
+                dict.fromkeys(each.client_name for name in names if (each := known.get(name)) and each.client_name)
+            ),
+        ),
+        certainty=Certainty.LIKELY if late else Certainty.EARLY,
+        seen_seconds=again.seconds,
+    )
+
+
+def _reread_facts(again: StreamRestarts | None) -> dict[str, Fact] | None:
+    if again is None:
+        return None
+    return {
+        "client": again.client,
+        "offset": again.offset,
+        "returns": again.returns,
+        "delivered": again.delivered,
+        "short": again.short,
+        "watched_seconds": again.seconds,
+    }
+
+
 def _latest_clients(view: View, queue: Queue) -> list[str]:
     loops = [each for each in churn_loops(view) if each.whole and each.alone and each.connection.vhost == queue.vhost]
     return recent_clients(view, queue) or [each.client for each in loops[:1]]
@@ -234,6 +291,8 @@ def _facts(view: View, seen: ConsumerTurnover, clients: list[str]) -> dict[str, 
         "queue": queue_facts(queue),
         "clients": list(clients),
         "rounds": None,
+        "reread": _reread_facts(stream_restarts(view, queue)),
+        "messages": queue.messages,
         "polled": not seen.consumers and only_polled(view.history(queue)),
         "ready": queue.messages_ready or 0,
         "consumers_seen": len(seen.consumers),

@@ -29,6 +29,11 @@ def _is_filtered(arguments: Any) -> bool:
     return "x-stream-filter" in mapping(arguments)
 
 
+def _stream_offset(arguments: Any) -> str | int | None:
+    value = mapping(arguments).get("x-stream-offset")
+    return None if value is None else name(value) if isinstance(value, str) else whole(value)
+
+
 _FIELDS = FieldTable(
     Field("tag", "consumer_tag", name, required=True),
     Field("vhost", "queue.vhost", name, required=True),
@@ -48,6 +53,7 @@ _FIELDS = FieldTable(
     Field("consumer_timeout_ms", "consumer_timeout", if_set(count)),
     Field("priority", "arguments", _priority),
     Field("filtered", "arguments", _is_filtered),
+    Field("stream_offset", "arguments", _stream_offset),
 )
 
 _IDENTITY = ("tag", "vhost", "queue")

@@ -2,7 +2,7 @@ import pytest
 
 from diagnosis.text import Cluster, render
 from tests.unit.diagnosis.consumers.results import ever, only
-from tests.unit.diagnosis.pictures import channel, connection, consumer, film, look, queue, stats
+from tests.unit.diagnosis.pictures import channel, connection, consumer, film, full_text, look, queue, stats
 
 JAVA, PIKA = ("shop", "RabbitMQ"), ("shop", "Pika Python Client Library")
 
@@ -65,3 +65,154 @@ def test_each_application_is_named_with_its_share(applications, each, said):
 def test_no_application_misses_what_it_should_see(frame):
     """Or nobody can tell."""
     assert "competing-applications" not in ever([look(film(frame, until=15))])
+
+
+def polled(
+    *polls,
+    consumes=10.0,
+    pollers=(("nagios", "shop", "Pika Python Client Library"),),
+    counted=None,
+    listed=True,
+    automatic=False,
+    worker=("worker-1", "shop", "RabbitMQ"),
+    of=None,
+    consumers=1,
+):
+    """Queues `orders`, `q1`, ... read by a consumer each, and polled at these rates by one client each."""
+
+    def frame(t):
+        counters = [
+            stats(
+                publish=int(2 * consumes * t),
+                deliver=int(consumes * t),
+                ack=int(consumes * t),
+                get_no_ack=int(rate * t),
+            )
+            for rate in polls
+        ]
+        names = ["orders", *(f"q{number}" for number in range(1, len(polls)))]
+        peers = [f"10.0.0.{place}:5000 -> 10.0.0.1:5672" for place in range(len(names))]
+        others = [f"10.0.1.{place}:5000 -> 10.0.0.1:5672" for place in range(len(pollers))] if listed else []
+        own = [int(rate * t) for rate in (counted or polls)]
+        return {
+            "queues": tuple(
+                queue(name, consumers=consumers, stats=sent, **(of or {}))
+                for name, sent in zip(names, counters, strict=True)
+            ),
+            "consumers": tuple(
+                consumer(name, tag=name, channel_name=f"{peer} (1)", connection_name=peer, ack_required=not automatic)
+                for name, peer in zip(names, peers, strict=True)
+                if consumers
+            ),
+            "channels": (
+                *(channel(f"{peer} (1)", stats=stats(deliver=int(consumes * t))) for peer in peers),
+                *(
+                    channel(f"{peer} (1)", consumer_count=0, stats=stats(get_no_ack=own[place], deliver_get=own[place]))
+                    for place, peer in enumerate(others)
+                ),
+            ),
+            "connections": (
+                *(connection(peer, client_name=worker[0], user=worker[1], client_product=worker[2]) for peer in peers),
+                *(
+                    connection(peer, client_name=name, user=user, client_product=product)
+                    for peer, (name, user, product) in zip(others, pollers, strict=False)
+                ),
+            ),
+        }
+
+    return frame
+
+
+def about_polls(frame, until=60):
+    """The findings of this rule by queue: severity and client."""
+    verdict = look(film(frame, until=until))
+    return {
+        each.subject.name: (each.severity.value, each.facts["polled"]["client"])
+        for each in verdict.findings
+        if each.rule == "competing-applications"
+    }
+
+
+WATCH, GATEWAY = ("watch", "shop", "Pika Python Client Library"), ("gateway", "legacy", "RabbitMQ")
+
+
+@pytest.mark.parametrize(("rate", "consumes"), [(0.3, 10.0), (0.2, 300.0), (4.0, 9.0)])
+def test_a_client_that_polls_for_good_beside_the_consumers_is_named(rate, consumes):
+    """However few messages it polls: they are deleted."""
+    finding = next(
+        each
+        for each in look(film(polled(rate, consumes=consumes), until=60)).findings
+        if each.rule == "competing-applications"
+    )
+
+    assert ("warning", "orders") == (finding.severity, finding.subject.name)
+    assert ("nagios", ["worker-1"]) == (finding.facts["polled"]["client"], finding.facts["polled"]["consumers"])
+    assert {"nagios", "worker-1"} == set(finding.involved.clients)
+    assert "Other queues" in full_text(finding)
+
+
+def test_a_client_that_is_in_no_list_is_unknown():
+    """It opens a connection for each poll."""
+    assert {"orders": ("warning", None)} == about_polls(polled(0.3, listed=False))
+
+
+def test_clients_are_distinguished_by_their_numbers():
+    """Each polls a queue of its own, at its own rate; one polls both."""
+    both = polled(0.3, 1.5, pollers=(WATCH, GATEWAY))
+    one = polled(1.0, 1.5, pollers=(WATCH,), counted=(2.5,))
+
+    assert {"orders": ("warning", "watch"), "q1": ("warning", "gateway")} == about_polls(both)
+    assert {"orders": ("warning", "watch"), "q1": ("warning", "watch")} == about_polls(one)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        # It polled as many from another queue.
+        polled(0.3, 0.3, pollers=(WATCH,), counted=(0.3,)),
+        # It polled fewer than the queue was polled.
+        polled(2.0, pollers=(WATCH,), counted=(0.5,)),
+        # Two clients polled as many.
+        polled(1.0, 1.0, pollers=(WATCH, GATEWAY)),
+    ],
+    ids=["two queues", "too few", "two clients"],
+)
+def test_nobody_is_named_whose_numbers_prove_nothing(frame):
+    """The loss is reported, and the client is unknown."""
+    assert {("warning", None)} == set(about_polls(frame).values())
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        polled(0.3, consumes=0.0),
+        polled(0.3, consumers=0),
+        polled(0.3, of={"type": "stream"}),
+        polled(0.0),
+        polled(0.3, pollers=(("worker-2", "shop", "RabbitMQ"),)),
+        polled(0.3, pollers=((None, "shop", "RabbitMQ"),), worker=(None, "shop", "RabbitMQ")),
+    ],
+    ids=["consumer gets none", "only polled", "stream", "not polled", "instance", "instance without a name"],
+)
+def test_polls_that_take_nothing_from_another_application(frame):
+    """A queue belongs to the client that reads it."""
+    assert {} == about_polls(frame)
+
+
+def test_what_may_be_meant_is_information():
+    """Consumers that acknowledge automatically; a client that may be an instance; one that gets most messages."""
+    unsure = polled(0.3, pollers=((None, "shop", "RabbitMQ"),))
+    frames = [polled(0.3, automatic=True), unsure, polled(30.0, consumes=10.0)]
+
+    assert ["info"] * 3 == [about_polls(frame)["orders"][0] for frame in frames]
+
+
+@pytest.mark.parametrize("later", [20, 120])
+def test_one_look_of_a_person_is_information_for_some_minutes(later):
+    """As "Get messages" of the management UI does."""
+
+    def frame(t):
+        return polled(1.0 / t if t >= 30 else 0.0, listed=False)(t) if t else polled(0.0, listed=False)(t)
+
+    assert {"orders": ("info", None)} == about_polls(frame, until=30 + later)
+    assert {} == about_polls(frame, until=400)

@@ -56,6 +56,23 @@ LISTED = {
 }
 
 
+@pytest.mark.parametrize(
+    ("arguments", "begins"),
+    [
+        ({"x-stream-offset": "first"}, "first"),
+        ({"x-stream-offset": 0}, 0),
+        ({"x-stream-offset": 1795773600}, 1795773600),
+        ({}, None),
+        ([], None),
+    ],
+)
+def test_where_a_reader_over_amqp_091_begins_is_read(arguments, begins):
+    """As 3.10.8 and 4.3.6 answer for `first`, an offset and a timestamp; without it, the reader begins at the end."""
+    (consumer,), gaps = decode_consumers([{**LISTED, "arguments": arguments}], (4, 3))
+
+    assert (begins, False) == (consumer.stream_offset, bool(gaps))
+
+
 def joined(**changes):
     """The consumers of one snapshot, with what the plugin tells of them."""
     consumers, gaps = decode_consumers([{**LISTED, **changes}], (4, 3))
