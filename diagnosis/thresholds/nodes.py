@@ -38,6 +38,7 @@ class NodeThresholds(Settings):
     vhost_down_for: Seconds = 8.0
     hung_for: Seconds = 8.0
     listener_for: Seconds = 8.0
+    broker_down_for: Seconds = 60.0
     starts_for: Seconds = 60.0
     clock_skew: Seconds = 5.0
     clock_skew_large: Seconds = 300.0
@@ -45,4 +46,11 @@ class NodeThresholds(Settings):
     @classmethod
     def as_if_lasting(cls) -> Self:
         """For two readings 6 to 10 s apart."""
-        return cls(memory_near_for=4.0, overload_readings=1, vhost_down_for=4.0, hung_for=4.0, listener_for=4.0)
+        return cls(
+            memory_near_for=4.0,
+            overload_readings=1,
+            vhost_down_for=4.0,
+            hung_for=4.0,
+            listener_for=4.0,
+            broker_down_for=4.0,
+        )

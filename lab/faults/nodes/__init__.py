@@ -2,6 +2,7 @@
 
 from lab.faults.fault import FaultSpec
 from lab.faults.nodes import (
+    broker_down,
     cpu_saturation,
     disk_alarm,
     disk_limit_unsafe,
@@ -28,6 +29,7 @@ FAULTS: tuple[FaultSpec, ...] = (
     erlang_process_limit.SPEC,
     vhost_down.SPEC,
     listener_missing.SPEC,
+    broker_down.SPEC,
     slow_disk.SPEC,
     cpu_saturation.SPEC,
     memory_near_limit.SPEC,

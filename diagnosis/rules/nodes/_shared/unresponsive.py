@@ -22,6 +22,9 @@ _UNANSWERED_PROBE = (
     FailurePhrase.NO_HEARTBEAT,
 )
 
+_IN_ROUNDS = ("handshake", "outcomes", "prefetch", "redelivery")
+"""Probes that do nothing between two rounds: their last success may be older than the end of the node."""
+
 _PATHS = {"health": "/api/health/checks/alarms"}
 
 
@@ -75,12 +78,9 @@ def is_connection_refused(outcome: ProbeOutcome) -> bool:
 
 
 def is_served(outcome: ProbeOutcome) -> bool:
-    """Whether a probe is served over an open connection.
-
-    A handshake leaves no connection open: its success tells of its last attempt, which a restart may be later than.
-    """
-    held = outcome.probe != "handshake"
-    return held and outcome.state is ProbeState.RUNNING and outcome.success and not is_unanswered(outcome)
+    """Return whether a probe is served all the time over an open connection."""
+    running = outcome.state is ProbeState.RUNNING and outcome.success
+    return outcome.probe not in _IN_ROUNDS and running and not is_unanswered(outcome)
 
 
 def is_single_node(view: View) -> bool:

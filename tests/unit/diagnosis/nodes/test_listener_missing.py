@@ -212,3 +212,12 @@ def test_a_node_that_was_read_before_its_check_failed_may_have_restarted(read_ag
 
     assert reported == (RULE in [finding.rule for finding in result.findings])
     assert reported != (RULE in [each.rule for each in result.inconclusive])
+
+
+@pytest.mark.parametrize("probe", ["prefetch", "redelivery", "outcomes"])
+def test_a_probe_between_two_rounds_does_not_prove_that_the_node_runs(probe):
+    """Seen on 4.3.6: it has not noticed that the node was killed."""
+    lost = outcome("rtt", state=ProbeState.FAILED, reason=TURNED_AWAY, success=False)
+    result = look(film(silent(REFUSED), until=40), outcomes=(lost, outcome(probe, "quorum")))
+
+    assert RULE not in [finding.rule for finding in result.findings]
