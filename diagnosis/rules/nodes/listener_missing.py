@@ -5,7 +5,7 @@ A drained node closes its listeners on purpose. A starting node opens its AMQP p
 first, a few seconds before the API shows the stop.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ackscope.findings import Certainty, Evidence, Finding, Inconclusive, Involved, Severity, Suppressed, source
 from ackscope.records import ProbeOutcome
@@ -28,22 +28,18 @@ from diagnosis.view import is_own
 
 NAME = "listener-missing"
 _CHECK = "ready-to-serve-clients"
+_LONG = 60.0
+"""Seconds without the API after which a served probe is not that of a node that is being restarted."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge the polled node by its own check (since 4.1) and by a refused API, and all nodes by what probes see."""
     failed = errors(view)
-    if failed:
-        served = [outcome for outcome in _ordered(view) if is_served(outcome)]
-        # Open connections are served, so the node runs; new ones are refused. When a node stops, its probes show it
-        # within seconds.
-        runs = bool(served) or any(view.fresh(name) for name in VITAL if name not in failed)
-        lasts = max(view.age(name) or 0.0 for name in failed) >= view.thresholds.nodes.listener_for
-        if runs and lasts and is_single_node(view) and all(is_refused(error) for error in failed.values()):
-            refused = [outcome for outcome in _ordered(view) if is_connection_refused(outcome)]
-            evidence = [*api_evidence(view), *probe_evidence([*refused, *served])]
-            yield _finding(view, polled_node(view), evidence, api_refuses=True)
-            return
+    if failed and _runs_and_refuses(view, failed):
+        refused = [outcome for outcome in _ordered(view) if is_connection_refused(outcome)]
+        evidence = [*api_evidence(view), *probe_evidence([*refused, *_served_throughout(view)])]
+        yield _finding(view, polled_node(view), evidence, api_refuses=True)
+        return
     if api_is_silent(view):
         return
     # If the API does not answer now, earlier answers do not prove that the node runs.
@@ -53,10 +49,12 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         for name, refused in _refused(view).items()
         if known and _read_after_refusal(view, name)
     }
+    checked: set[str | None] = set()
     check, polled = view.checks.get(_CHECK), view.overview.node if view.overview else None
     if check is not None and check.ok is False and "listener" in (check.reason or ""):
         own = Evidence(key="ready_check", value=check.reason or "failed", source=source(f"/api/health/checks/{_CHECK}"))
         if _read_since_check_fails(view):
+            checked.add(polled)
             found[polled] = [own, *found.get(polled, [])]
         else:
             yield Inconclusive(rule=NAME, reason="node_not_read", facts={"node": polled})
@@ -64,11 +62,40 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         node = view.node(name)
         if node is not None and node.being_drained:
             yield Suppressed(rule=NAME, subject=node_subject(node.name), reason="draining")
-        elif node is not None and just_started(view, node) and not _has_opened(view, node):
+        elif node is not None and just_started(view, node) and not (name in checked and _has_opened(view, node)):
+            # A probe that was refused while the node was away may not have tried again.
             facts = {"uptime_seconds": node.uptime_seconds}
             yield Suppressed(rule=NAME, subject=node_subject(node.name), reason="starting", facts=facts)
         elif node is None or node.running is not False:
             yield _finding(view, name, evidence, api_refuses=False)
+
+
+def _runs_and_refuses(view: View, failed: Mapping[str, str]) -> bool:
+    """Return whether the only node refuses new requests, and serves open connections since before it did.
+
+    When a node is restarted, its API is refused for a time, and readings and probes that succeed again are newer. When
+    it stops, its probes show it within seconds.
+    """
+    good = [at.mono for name in failed for at in [seen.at for seen in view.window.readings(name)][-1:]]
+    since = max(good, default=view.now.mono)
+    # Of two readings since then, the second proves that the first was not that of a node which has just started.
+    read = any(
+        sum(seen.at.mono > since for seen in view.window.readings(name)) > 1 for name in VITAL if name not in failed
+    )
+    lasts = max(view.age(name) or 0.0 for name in failed) >= view.thresholds.nodes.listener_for
+    runs = read or bool(_served_throughout(view))
+    return runs and lasts and is_single_node(view) and all(is_refused(error) for error in failed.values())
+
+
+def _served_throughout(view: View) -> list[ProbeOutcome]:
+    """Return the probes that are served over a connection that they had before the API refused.
+
+    One that has reconnected since its start may have done so just now. When a node is restarted, its API is read again
+    some seconds after that at the latest.
+    """
+    ages = [age for name in VITAL if view.error(name) and (age := view.age(name)) is not None]
+    long = min(ages, default=0.0) >= _LONG
+    return [outcome for outcome in _ordered(view) if is_served(outcome) and (long or outcome.connects <= 1)]
 
 
 def _refused(view: View) -> dict[str | None, list[ProbeOutcome]]:

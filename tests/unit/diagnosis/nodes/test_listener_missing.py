@@ -221,3 +221,31 @@ def test_a_probe_between_two_rounds_does_not_prove_that_the_node_runs(probe):
     result = look(film(silent(REFUSED), until=40), outcomes=(lost, outcome(probe, "quorum")))
 
     assert RULE not in [finding.rule for finding in result.findings]
+
+
+@pytest.mark.parametrize("back", [("overview",), ("overview", "nodes"), ()])
+@pytest.mark.parametrize("away", [9.0, 25.0])
+def test_a_node_that_was_restarted_just_now_is_not_one_that_refuses(back, away):
+    """Some parts are read again, and the probes are served again; the others were refused before that."""
+
+    def frame(t):
+        again = dict.fromkeys(back, t) if t >= 20 + away else {}
+        now = node(uptime_seconds=2.0 if again else 1000.0 + t)
+        parts = {"overview": POLLED, "nodes": (now,), "health": FINE}
+        return {
+            name: late(value, min(t, again.get(name, 20)), REFUSED if t > 20 and name not in again else None)
+            for name, value in parts.items()
+        }
+
+    served = replace(round_trip_probe(), connects=2, at=LATER)
+    result = look(film(frame, until=round(20 + away)), outcomes=(served, handshake_probe(tcp=TURNED_AWAY)))
+
+    assert RULE not in [finding.rule for finding in result.findings]
+
+
+@pytest.mark.parametrize(("until", "reported"), [(60, False), (90, True)])
+def test_probes_that_have_reconnected_prove_it_after_a_minute(until, reported):
+    """A restart is over by then, or the API is read again."""
+    result = look(film(silent(REFUSED), until=until), outcomes=(replace(round_trip_probe(), connects=5),))
+
+    assert reported == (RULE in [finding.rule for finding in result.findings])
