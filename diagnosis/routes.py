@@ -58,7 +58,7 @@ def dead_letters_to(view: View, queue: Queue) -> frozenset[Place] | None:
 
 def dead_letters_from(view: View, queue: Queue) -> tuple[Queue, ...]:
     """Return the other queues that dead-letter into a queue, delay queues too, sorted."""
-    places = per_view(view, _Routes).dead_lettering_into(queue.key)
+    places = sorted(set(per_view(view, _Routes).sources.get(queue.key, ())) - {queue.key})
     return tuple(each for place in places if (each := view.queue(*place)) is not None)
 
 
@@ -138,9 +138,6 @@ class _Routes:
             for place in dead_letters_to(self._view, queue) or ():
                 found[place].append(queue.key)
         return found
-
-    def dead_lettering_into(self, place: Place) -> tuple[Place, ...]:
-        return tuple(sorted(set(self.sources.get(place, ())) - {place}))
 
     def targets(self, vhost: str, exchange: str, key: str | None) -> frozenset[Place] | None:
         asked = (vhost, exchange, key)

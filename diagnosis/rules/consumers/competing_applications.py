@@ -15,7 +15,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Unit, source
-from ackscope.snapshot import Queue
+from ackscope.snapshot import Connection, Queue
 from ackscope.topology import Link
 from diagnosis.contract import ConsumerPath, Relation, RuleResult, View
 from diagnosis.facts import client_name
@@ -140,10 +140,13 @@ def _finding(
     )
 
 
+def _poller(view: View, found: PolledBeside) -> Connection | None:
+    return view.connection(found.channels[0].connection_name) if found.channels else None
+
+
 def _by_consumers_themselves(view: View, queue: Queue, found: PolledBeside) -> bool | None:
     """Return whether the client that polls may be an instance of the application that consumes; None if not known."""
-    poller = view.connection(found.channels[0].connection_name) if found.channels else None
-    links = view.links(queue)
+    poller, links = _poller(view, found), view.links(queue)
     same = {
         same_application(each, link.connection) for each in ((poller,) if poller else found.suspects) for link in links
     }
@@ -153,8 +156,7 @@ def _by_consumers_themselves(view: View, queue: Queue, found: PolledBeside) -> b
 
 
 def _polled_finding(view: View, queue: Queue, found: PolledBeside, *, known: bool) -> Finding:
-    links, since = view.links(queue), found.first
-    poller = view.connection(found.channels[0].connection_name) if found.channels else None
+    links, since, poller = view.links(queue), found.first, _poller(view, found)
     client = client_name(poller, found.channels[0].connection_name) if found.channels else None
     lasting = found.times >= _LASTING and found.latest.since(since) >= _LASTING_SECONDS
     # Consumers that acknowledge automatically can do without some messages, and may poll by the same code.

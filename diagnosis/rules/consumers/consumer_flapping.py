@@ -20,7 +20,7 @@ from math import inf
 
 from ackscope.clock import Instant
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Involved, Severity, Unit, source
-from ackscope.snapshot import Connection, Consumer, Queue
+from ackscope.snapshot import Consumer, Queue
 from diagnosis.churn import churn_rate
 from diagnosis.churn_loops import FEWEST, ChurnLoop, churn_loops
 from diagnosis.contract import Relation, RuleResult, View
@@ -28,7 +28,7 @@ from diagnosis.facts import client_name, queue_facts, queue_ref
 from diagnosis.memo import per_view
 from diagnosis.rules.cluster._shared.link_flow import circulations
 from diagnosis.rules.consumers._shared.channel_loops import MIN_PER_CYCLE, loop_evidence
-from diagnosis.rules.consumers._shared.comings import LASTING, comings, recent_clients
+from diagnosis.rules.consumers._shared.comings import LASTING, comings, recent_clients, seen_connections
 from diagnosis.rules.consumers._shared.consequences import connection_names
 from diagnosis.rules.consumers._shared.consumer_balances import consumer_balances
 from diagnosis.rules.consumers._shared.objects import queue_subject
@@ -232,12 +232,11 @@ def _returns(view: View, seen: ConsumerTurnover, rounds: Series[Queue]) -> Findi
 
 def _rereads(view: View, seen: ConsumerTurnover, again: StreamRestarts) -> Finding:
     """Return the finding about a reader of a stream that begins at the first message each time and ends too soon."""
-    queue, known = seen.queue, per_view(view, _connections)
+    queue = seen.queue
     loop = next((each for each in churn_loops(view) if each.client == again.client), None)
     # Each was replaced more than once, which no rolling restart does.
     late = again.returns > again.at_once and again.seconds >= _MIN_SECONDS
     late = late or (loop is not None and loop.lasts >= view.limits(queue).consumers.flapping_for)
-    names = tuple(dict.fromkeys(each.connection_name for each in again.readers if each.connection_name))
     return Finding(
         rule=NAME,
         severity=Severity.WARNING if late else Severity.INFO,
@@ -255,13 +254,7 @@ def _rereads(view: View, seen: ConsumerTurnover, again: StreamRestarts) -> Findi
             ),
             *([loop_evidence(loop)] if loop else []),
         ),
-        involved=Involved(
-            queues=(queue_ref(queue),),
-            connections=names,
-            clients=tuple(
-                dict.fromkeys(each.client_name for name in names if (each := known.get(name)) and each.client_name)
-            ),
-        ),
+        involved=_involved(view, queue, again.readers),
         certainty=Certainty.LIKELY if late else Certainty.EARLY,
         seen_seconds=again.seconds,
     )
@@ -339,20 +332,20 @@ def _has_churn(view: View) -> bool:
     )
 
 
-def _connections(view: View) -> dict[str, Connection]:
-    """Every connection of the window by name."""
-    return {each.name: each for seen in view.window.readings("connections") for each in seen.value}
-
-
-def _client_names(view: View, consumers: Iterable[Consumer]) -> list[str]:
-    known = per_view(view, _connections)
-    names = {client_name(known.get(each.connection_name or ""), each.connection_name) for each in consumers}
-    return sorted(name for name in names if name)
+def _involved(view: View, queue: Queue, consumers: Iterable[Consumer]) -> Involved:
+    known = seen_connections(view)
+    names = tuple(dict.fromkeys(each.connection_name for each in consumers if each.connection_name))
+    clients = (known[name].client_name for name in names if name in known)
+    return Involved(
+        queues=(queue_ref(queue),),
+        connections=names,
+        clients=tuple(dict.fromkeys(name for name in clients if name)),
+    )
 
 
 def _loop_of(view: View, seen: ConsumerTurnover) -> ChurnLoop | None:
     """Return the loop of channels or connections of one of these clients, if any."""
-    names = _client_names(view, seen.consumers)
+    names = recent_clients(view, seen.queue)
     return next((each for each in churn_loops(view) if each.client in names), None)
 
 
@@ -411,13 +404,11 @@ def _identity(consumer: Consumer) -> tuple[str, str]:
 
 def _finding(view: View, seen: ConsumerTurnover, loop: ChurnLoop | None) -> Finding:
     queue, warning_after = seen.queue, view.limits(seen.queue).consumers.flapping_for
-    clients = _client_names(view, seen.consumers) or ([loop.client] if loop else [])
+    clients = recent_clients(view, queue) or ([loop.client] if loop else [])
     seconds = max(seen.seconds, loop.lasts if loop else 0.0)
     replaced = len(seen.consumers) >= _GENERATIONS * max(1, seen.max_at_once)
     late = seconds >= warning_after if loop and not replaced else replaced and seconds >= _MIN_SECONDS
     redelivered = delta(view.history(queue), "redeliver")
-    known = per_view(view, _connections)
-    names = list(dict.fromkeys(each.connection_name for each in seen.consumers if each.connection_name))
     evidence = [
         Evidence(key="consumers", value=len(seen.consumers), source=source("/api/consumers")),
         Evidence(key="changes", value=seen.changes, source=source("/api/consumers")),
@@ -437,13 +428,7 @@ def _finding(view: View, seen: ConsumerTurnover, loop: ChurnLoop | None) -> Find
         since=(loop.since if loop else seen.since).iso(),
         facts=_facts(view, seen, clients),
         evidence=tuple(evidence),
-        involved=Involved(
-            queues=(queue_ref(queue),),
-            connections=tuple(names),
-            clients=tuple(
-                dict.fromkeys(each.client_name for name in names if (each := known.get(name)) and each.client_name)
-            ),
-        ),
+        involved=_involved(view, queue, seen.consumers),
         certainty=Certainty.LIKELY if late else Certainty.EARLY,
         seen_seconds=seconds,
     )

@@ -124,7 +124,7 @@ def _circle_of_several(view: View, queues: list[Queue], made: ClientPublishes) -
 
 def _is_fed(view: View, queue: Queue, others: int, made: ClientPublishes) -> bool:
     """Return whether a queue gets more than all clients outside published, and that is most of what it acknowledges."""
-    history = since_first_reading(view, queue, made)
+    history = since_first_reading(view, queue, made, view.thresholds.interval)
     if len(history) < 2 or not span(history):
         return False
     published, acked = delta(history, "publish"), delta(history, *CONSUMED)
@@ -154,7 +154,7 @@ def _circle(view: View, queues: tuple[Queue, ...], consumed: int, made: ClientPu
         made: what all clients published.
     """
     queue, vhost = queues[0], queues[0].vhost
-    histories = [since_first_reading(view, each, made) for each in queues]
+    histories = [since_first_reading(view, each, made, view.thresholds.interval) for each in queues]
     limits, history = view.limits(queue).consumers, histories[0]
     own = {owner(view, link.consumer.connection_name) for each in queues for link in view.links(each)}
     if not own or None in own or len(history) < 2 or span(history) < view.thresholds.early:

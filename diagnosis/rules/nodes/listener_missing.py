@@ -76,7 +76,7 @@ def _runs_and_refuses(view: View, failed: Mapping[str, str]) -> bool:
     When a node is restarted, its API is refused for a time, and readings and probes that succeed again are newer. When
     it stops, its probes show it within seconds.
     """
-    good = [at.mono for name in failed for at in [seen.at for seen in view.window.readings(name)][-1:]]
+    good = [readings[-1].at.mono for name in failed if (readings := view.window.readings(name))]
     since = max(good, default=view.now.mono)
     # Of two readings since then, the second proves that the first was not that of a node which has just started.
     read = any(

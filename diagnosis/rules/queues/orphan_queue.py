@@ -58,9 +58,12 @@ _Release = tuple[str, str, frozenset[tuple[str, str]]]
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every durable queue without consumers and without any delivery in the broker's counters."""
-    releases = per_view(view, _current_releases)
+    found = list(_orphans(view))
+    if not found:
+        return
+    releases = _current_releases(view)
     groups: dict[_Release | Place | None, list[_Orphan]] = defaultdict(list)
-    for orphan in _orphans(view):
+    for orphan in found:
         release = _release(view, orphan.queue)
         groups[release if release in releases else orphan.queue.key].append(orphan)
     for orphans in groups.values():

@@ -17,7 +17,12 @@ from diagnosis.memo import per_view
 from diagnosis.purpose import CONSUMED
 from diagnosis.routes import Place, targets
 from diagnosis.rules.cluster._shared.link_flow import SHOVEL, is_here, link_targets
-from diagnosis.rules.consumers._shared.client_publishes import ClientPublishes, client_publishes, owner
+from diagnosis.rules.consumers._shared.client_publishes import (
+    ClientPublishes,
+    client_publishes,
+    owner,
+    since_first_reading,
+)
 from diagnosis.rules.publishers._shared.native_publishers import native_publishers
 from diagnosis.rules.queues._shared.message_balance import latest_run
 from diagnosis.series import count, delta, last, nearest, span
@@ -124,7 +129,7 @@ def _counted(view: View, queue: Queue) -> Iterator[FillingClients]:
     made = client_publishes(view)
     if made is None:
         return
-    history = _meanwhile(view, queue, made)
+    history = since_first_reading(view, queue, made, _ROUND)
     published, limits = delta(history, "publish"), view.limits(queue)
     if published < limits.queues.loss_least or span(history) < limits.early:
         return
@@ -170,10 +175,6 @@ def _by_address(view: View, queue: Queue) -> Iterator[FillingClients]:
         yield FillingClients(names=(name,), share=None, consumes=_consumed(view, vhost, name))
 
 
-def _meanwhile(view: View, queue: Queue, made: ClientPublishes) -> Series[Queue]:
-    return tuple(seen for seen in view.history(queue) if seen.at.mono >= made.start - _ROUND)
-
-
 def _consumed(view: View, vhost: str | None, name: str) -> tuple[Place, ...]:
     return tuple(sorted(per_view(view, _consumed_by_client).get((vhost, name), ())))
 
@@ -204,7 +205,7 @@ def _filled_by_others(view: View, queue: Queue, place: Place, made: ClientPublis
         return 0
     recent = last(view.history(other), view.limits(other).consumers.no_consumer_growing)
     was_empty = any(seen.value.messages == 0 for seen in recent)
-    return delta(_meanwhile(view, other, made), "publish") if was_empty else 0
+    return delta(since_first_reading(view, other, made, _ROUND), "publish") if was_empty else 0
 
 
 def _may_copy(view: View, queue: Queue, other: Queue) -> bool:

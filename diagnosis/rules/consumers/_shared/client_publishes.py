@@ -51,10 +51,9 @@ def client_publishes(view: View) -> ClientPublishes | None:
     return per_view(view, _publishes)
 
 
-def since_first_reading(view: View, queue: Queue, made: ClientPublishes) -> Series[Queue]:
-    """Return the readings of a queue since the first reading of channels."""
-    start = made.start - view.thresholds.interval
-    return tuple(seen for seen in view.history(queue) if seen.at.mono >= start)
+def since_first_reading(view: View, queue: Queue, made: ClientPublishes, earlier: float) -> Series[Queue]:
+    """Return the readings of a queue since the first reading of channels, or up to `earlier` seconds before it."""
+    return tuple(seen for seen in view.history(queue) if seen.at.mono >= made.start - earlier)
 
 
 def owner(view: View, connection_name: str | None) -> str | None:

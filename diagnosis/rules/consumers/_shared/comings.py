@@ -29,9 +29,14 @@ def was_cancelled(channel: Channel) -> bool:
     return channel.consumer_count == 0 and count(channel.stats, "deliver", "deliver_no_ack") > 0
 
 
+def seen_connections(view: View) -> dict[str, Connection]:
+    """Return every connection of the window by name, as it was read last."""
+    return per_view(view, _connections)
+
+
 def recent_clients(view: View, queue: Queue) -> list[str]:
     """Return the application names of the consumers that a queue had in the latest readings, sorted."""
-    known = per_view(view, _connections)
+    known = seen_connections(view)
     names = {
         client_name(known.get(each.connection_name or ""), each.connection_name)
         for seen in view.window.readings("consumers")

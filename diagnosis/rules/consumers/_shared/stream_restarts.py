@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ackscope.clock import Instant
-from ackscope.snapshot import Connection, Consumer, Queue
+from ackscope.snapshot import Consumer, Queue
 from diagnosis.contract import View
 from diagnosis.facts import client_name
 from diagnosis.memo import per_view
+from diagnosis.rules.consumers._shared.comings import seen_connections
 from diagnosis.series import count, delta, last, span, steps
 from diagnosis.window import Series
 
@@ -25,7 +26,7 @@ _UNSEEN = 10.0
 """Seconds at the end of a reader in which it was sent messages that no reading shows: a poll and a refresh."""
 _RECENT = 30.0
 
-_Place = tuple[str, str | int]
+_Start = tuple[str, str | int]
 """A client and the offset that it asks for."""
 
 
@@ -58,28 +59,28 @@ def stream_restarts(view: View, queue: Queue) -> StreamRestarts | None:
     """Return the client that began a stream at the same place most often; None if none did so again."""
     if queue.type != "stream":
         return None
-    groups = per_view(view, _by_place).get(queue.key, {})
+    groups = per_view(view, _by_start).get(queue.key, {})
     found = (_restarts(view, queue, *key, by_reading) for key, by_reading in sorted(groups.items(), key=str))
     return max((each for each in found if each is not None), key=lambda each: each.returns, default=None)
 
 
-def _by_place(view: View) -> dict[tuple[str, str], dict[_Place, list[dict[str, Consumer]]]]:
+def _by_start(view: View) -> dict[tuple[str, str], dict[_Start, list[dict[str, Consumer]]]]:
     """Return by stream, client and offset the consumers of each reading by their channels."""
     readings: Series[tuple[Consumer, ...]] = view.window.readings("consumers")
-    known = per_view(view, _connections)
-    found: dict[tuple[str, str], dict[_Place, list[dict[str, Consumer]]]] = defaultdict(dict)
+    known = seen_connections(view)
+    found: dict[tuple[str, str], dict[_Start, list[dict[str, Consumer]]]] = defaultdict(dict)
     for number, seen in enumerate(readings):
         for each in seen.value:
-            client = client_name(known.get(each.connection_name or "")) if _is_a_place(each) else None
+            client = client_name(known.get(each.connection_name or "")) if _asks_for_a_message(each) else None
             if client and each.channel_name:
-                place = (client, each.stream_offset or 0)
-                found[each.vhost, each.queue].setdefault(place, [{} for _ in readings])[number][each.channel_name] = (
+                start = (client, each.stream_offset or 0)
+                found[each.vhost, each.queue].setdefault(start, [{} for _ in readings])[number][each.channel_name] = (
                     each
                 )
     return found
 
 
-def _is_a_place(consumer: Consumer) -> bool:
+def _asks_for_a_message(consumer: Consumer) -> bool:
     """Return whether it asked for a certain message, and neither for the newest ones nor for those of an interval."""
     return consumer.stream_offset == "first" or isinstance(consumer.stream_offset, int)
 
@@ -124,17 +125,13 @@ def _restarts(
     )
 
 
-def _lasting(readings: Series[tuple[Consumer, ...]], queue: Queue, but: Container[str]) -> int:
+def _lasting(readings: Series[tuple[Consumer, ...]], queue: Queue, without: Container[str]) -> int:
     """Return how many other consumers of a queue are in every reading."""
     held = [
         {(each.channel_name, each.tag) for each in seen.value if (each.vhost, each.queue) == queue.key}
         for seen in readings
     ]
-    return sum(name not in but for name, _ in set.intersection(*held))
-
-
-def _connections(view: View) -> dict[str, Connection]:
-    return {each.name: each for seen in view.window.readings("connections") for each in seen.value}
+    return sum(name not in without for name, _ in set.intersection(*held))
 
 
 def _sent(view: View) -> dict[str, int]:

@@ -21,7 +21,7 @@ from diagnosis.rules.queues._shared.queue import queue_refs
 
 
 def away_finding(view: View, rule: str, counter: str, loss: AwayLoss) -> Finding:
-    """Return it: information for one absence, as of a deployment; a warning for more, because each lost messages.
+    """Return the finding: information for one absence (a deployment has one), a warning for more of them.
 
     Subscribers of events may come and go with a queue that is made not to last.
     """
@@ -52,9 +52,6 @@ def away_finding(view: View, rule: str, counter: str, loss: AwayLoss) -> Finding
             "lost_rate": rate,
             "routing": Routing.PARTLY.value,
             "routed_before": True,
-            "alternate_missing": False,
-            "alternate_type": None,
-            "alternate_empty": False,
             "subscription_optional": optional,
             "amqp10": False,
             "suspects": list[Fact](),

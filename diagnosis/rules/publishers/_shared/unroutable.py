@@ -196,14 +196,15 @@ def _loss(view: View, counter: str, group: UnroutablePublishers, lossy: LossyExc
         same = whole if len(whole) == 1 else same
         found = same or near or found
     losers = [each for each in found if each.published >= _ALL * increase(view, each.history, "publish")]
-    same_client = [each for each in publishers(view) if each.client in clients(losers)]
+    names = clients(losers)
+    same_client = [each for each in publishers(view) if each.client in names]
     bindings = None
     if view.bindings is not None:
         bindings = [each for each in view.bindings if each.vhost == exchange.vhost and each.source == exchange.name]
     return Loss(
         lossy=lossy,
         publishers=found,
-        losers=tuple(clients(losers)),
+        losers=tuple(names),
         losing=len(losers),
         publishing=sum(each.channel.vhost == exchange.vhost for each in same_client),
         never_routed=bool(losers) and not any(map(was_routed, losers)),
@@ -412,7 +413,7 @@ def _temporary(view: View, exchange: Exchange) -> Sequence[str]:
 def _fed_until_gone(view: View, lossy: LossyExchange) -> Iterator[str]:
     """Yield the names of queues that got messages until about when the loss began, and are gone.
 
-    The private ones among them were not of interest to a publisher that knows a queue by its name.
+    On the default exchange, private queues are left out: they are reply queues, which come and go.
     """
     began, exchange = lossy.lossy[0].at, lossy.exchange
     for queue in view.gone_queues():

@@ -111,13 +111,13 @@ def test_a_queue_that_is_away_again_and_again_is_a_warning(cycle, away, rate, na
 def test_the_text_says_what_deletes_the_queue_and_who_brings_it_back():
     """The bindings match while the queue is there, so they are not blamed."""
     finding = findings(look(film(restarting(), until=BEGAN + 100)), DROPPED)[0]
-    told = text(finding)
+    said = text(finding)
 
-    assert "while queue 'meter.raw' was away, " in told.summary
-    assert "auto-delete" in told.cause
-    assert "comes back with 'meter-store'" in told.cause
-    assert "match" not in told.cause
-    assert "durable and without auto-delete" in told.steps[0].text
+    assert "while queue 'meter.raw' was away, " in said.summary
+    assert "auto-delete" in said.cause
+    assert "comes back with 'meter-store'" in said.cause
+    assert "match" not in said.cause
+    assert "durable and without auto-delete" in said.steps[0].text
     assert (QueueRef("/", "meter.raw"),) == finding.involved.queues
 
 
