@@ -7,6 +7,9 @@ not, and is lost (seen on 3.10.8 and 4.3.6).
 One loss belongs to one exchange. Our own probes lose messages at the default exchange, and where many messages pass,
 the difference of its two counters is in part noise. What publishers lose is therefore assigned to the other exchanges
 first, and only what these do not explain is claimed for the default exchange.
+
+Before 3.13 the default exchange counts a message for a queue that does not exist as out (`deliver_to_queues` in
+rabbit_channel.erl of 3.10 to 3.12; seen on 3.10.8). There the default exchange loses what no other exchange can lose.
 """
 
 import re
@@ -17,6 +20,7 @@ from functools import partial
 from ackscope.topology import Exchange
 from diagnosis.contract import View
 from diagnosis.memo import per_view
+from diagnosis.routes import targets
 from diagnosis.rules.publishers._shared.publishers import ActivePublisher, by_vhost, increase
 from diagnosis.series import count, delta, last, span, steps, stretch
 from diagnosis.window import Series, Timestamped
@@ -35,6 +39,9 @@ SAME_RATE = 0.25
 
 SILENT = 60.0
 """Seconds for which an exchange that routed some messages and lost others must route none, so that it has stopped."""
+_COUNTS_MISSING_QUEUES = (3, 13)
+"""Version before which the default exchange counts messages for missing queues as routed."""
+
 _NEARLY_ALL, _FEW = 0.99, 2
 """Share of its messages that a channel must have lost since it was opened, or all but so many: none was routed."""
 
@@ -59,6 +66,7 @@ class LossyExchange:
         routed_before: whether it routed everything earlier in the window.
         counters: counters of channels whose rate fits its loss.
         own: messages per second of our probes that it loses by design.
+        miscounted: messages per second that it loses and counts as routed.
     """
 
     exchange: Exchange
@@ -67,6 +75,7 @@ class LossyExchange:
     routed_before: bool
     counters: tuple[str, ...]
     own: float = 0.0
+    miscounted: float = 0.0
 
     @property
     def received(self) -> int:
@@ -76,7 +85,7 @@ class LossyExchange:
     @property
     def routed(self) -> int:
         """Messages routed to queues in that interval."""
-        return messages_out(self.recent)
+        return messages_out(self.recent) - round(self.miscounted * span(self.recent))
 
     @property
     def lost(self) -> int:
@@ -204,7 +213,12 @@ def _of_vhost(
     unexplained, elsewhere = _assign([each for each in every if each.exchange.name], losing)
     lossy = [each for each in every if counter in each.counters and (each.exchange.name or unexplained)]
     read = view.window.readings("exchanges")
-    settled = min(_first_loss(each, counter) for each in group) + view.thresholds.publishers.unroutable_patience
+    began = min(_first_loss(each, counter) for each in group)
+    settled = began + view.thresholds.publishers.unroutable_patience
+    if view.version is not None and view.version < _COUNTS_MISSING_QUEUES:
+        names = {each.channel.name for each in unexplained}
+        rest = [each for each in group if each.channel.name in names]
+        lossy = [each for each in lossy if each.exchange.name] + _default_exchange(view, vhost, counter, rest)
     # Exchanges that were read often enough since the first loss will show nothing more.
     pending = not lossy and view.fresh("exchanges") and bool(read) and read[-1].at.mono < settled
     return UnroutablePublishers(
@@ -282,6 +296,61 @@ def _lossy_exchanges(view: View, vhost: str, rates: dict[str, list[float]]) -> l
             )
         )
     return sorted(found, key=lambda each: (-each.lost, each.exchange.name))
+
+
+def _default_exchange(view: View, vhost: str, counter: str, unexplained: list[ActivePublisher]) -> list[LossyExchange]:
+    """Return the default exchange if only that one can lose what these publishers lose; else nothing.
+
+    It counts what it loses as routed, so the other exchanges decide: each has routed all that it received.
+    """
+    history = exchange_histories(view).get((vhost, ""), ())
+    recent = last(history, view.thresholds.interval)
+    rate = sum(each.rate for each in unexplained)
+    if not unexplained or len(recent) < 2 or messages_in(recent) < (1 - SAME_RATE) * rate * span(recent):
+        return []
+    others = (each for each in view.exchanges if each.vhost == vhost and each.name and each.stats.publish_in)
+    if any(_may_hide(view, each, _SIMILAR * rate) for each in others):
+        return []
+    began = min(_first_loss(each, counter) for each in unexplained)
+    own = own_losses(view, vhost)
+    # A reading before the loss and one after it enclose an interval with loss.
+    since = max((place for place, seen in enumerate(history[:-1]) if seen.at.mono <= began), default=0)
+    return [
+        LossyExchange(
+            exchange=recent[-1].value,
+            recent=recent,
+            lossy=history[since:],
+            routed_before=False,
+            counters=(counter,),
+            own=own,
+            miscounted=min(rate + own, messages_in(recent) / span(recent)),
+        )
+    ]
+
+
+def _may_hide(view: View, exchange: Exchange, rate: float) -> bool:
+    """Return whether an exchange may lose so many messages a second although as many leave it as it receives.
+
+    A message that reaches two queues counts twice as routed, and hides one that is lost.
+    """
+    recent = last(exchange_histories(view).get(exchange.key, ()), view.thresholds.interval)
+    if len(recent) < 2:
+        return True
+    received, routed = messages_in(recent), messages_out(recent)
+    if received < rate * span(recent):
+        return False
+    most = _most_reached(view, exchange)
+    lost = received - routed / most if most else float(received)
+    return lost - max(0, received - routed) >= rate * span(recent)
+
+
+def _most_reached(view: View, exchange: Exchange) -> int | None:
+    """Return how many queues one message can reach at most; None if unknown."""
+    keys: set[str | None] = {None}
+    if exchange.type == "direct":
+        keys = {each.routing_key for each in view.bindings or () if (each.vhost, each.source) == exchange.key}
+    reached = [targets(view, *exchange.key, key) for key in keys]
+    return None if None in reached else max((len(each) for each in reached if each is not None), default=0)
 
 
 def _matching_counters(rate: float, rates: dict[str, list[float]]) -> tuple[str, ...]:

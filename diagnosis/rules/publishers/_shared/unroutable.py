@@ -389,18 +389,24 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
                 unit=Unit.MESSAGES,
                 source=source("/api/exchanges", "message_stats.publish_in"),
             ),
-            Evidence(
-                key="exchange_routed",
-                value=lossy.routed,
-                unit=Unit.MESSAGES,
-                source=source("/api/exchanges", "message_stats.publish_out"),
-            ),
+            *_routed_evidence(lossy),
             *publisher_evidence(counter, loss.publishers),
         ),
         involved=replace(involved_publishers(loss.publishers), exchanges=(ExchangeRef(exchange.vhost, exchange.name),)),
         certainty=Certainty.EARLY if early else Certainty.LIKELY,
         seen_seconds=seconds,
     )
+
+
+def _routed_evidence(lossy: LossyExchange) -> Iterator[Evidence]:
+    """Yield what the exchange routed, unless its counter includes what it lost."""
+    if not lossy.miscounted:
+        yield Evidence(
+            key="exchange_routed",
+            value=lossy.routed,
+            unit=Unit.MESSAGES,
+            source=source("/api/exchanges", "message_stats.publish_out"),
+        )
 
 
 def _temporary(view: View, exchange: Exchange) -> Sequence[str]:
