@@ -34,6 +34,11 @@ def targets(view: View, vhost: str, exchange: str, key: str | None) -> frozenset
     return per_view(view, _Routes).targets(vhost, exchange, key)
 
 
+def most_targets(view: View, vhost: str, exchange: str) -> int | None:
+    """Return how many queues one message to an exchange reaches at most; None if unknown."""
+    return per_view(view, _Routes).most_targets(vhost, exchange)
+
+
 def dead_letter_targets(view: View) -> frozenset[Place]:
     """Return the queues into which other queues dead-letter, according to arguments, policies and bindings.
 
@@ -144,6 +149,13 @@ class _Routes:
         if asked not in self._known:
             self._known[asked] = self._walk(vhost, exchange, key)
         return self._known[asked]
+
+    def most_targets(self, vhost: str, exchange: str) -> int | None:
+        found = self._exchanges.get((vhost, exchange))
+        direct = found is not None and found.type == "direct"
+        keys: list[str | None] = [*self._bindings.get((vhost, exchange), ())] if direct else [None]
+        reached = [self.targets(vhost, exchange, key) for key in keys]
+        return None if None in reached else max((len(each) for each in reached if each is not None), default=0)
 
     def own_keys(self, queue: Queue) -> tuple[str, ...]:
         if self._view.bindings is None or not self._view.fresh("exchanges"):

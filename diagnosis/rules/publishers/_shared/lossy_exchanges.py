@@ -20,7 +20,7 @@ from functools import partial
 from ackscope.topology import Exchange
 from diagnosis.contract import View
 from diagnosis.memo import per_view
-from diagnosis.routes import targets
+from diagnosis.routes import most_targets
 from diagnosis.rules.publishers._shared.publishers import ActivePublisher, by_vhost, increase
 from diagnosis.series import count, delta, last, span, steps, stretch
 from diagnosis.window import Series, Timestamped
@@ -339,18 +339,9 @@ def _may_hide(view: View, exchange: Exchange, rate: float) -> bool:
     received, routed = messages_in(recent), messages_out(recent)
     if received < rate * span(recent):
         return False
-    most = _most_reached(view, exchange)
+    most = most_targets(view, *exchange.key)
     lost = received - routed / most if most else float(received)
     return lost - max(0, received - routed) >= rate * span(recent)
-
-
-def _most_reached(view: View, exchange: Exchange) -> int | None:
-    """Return how many queues one message can reach at most; None if unknown."""
-    keys: set[str | None] = {None}
-    if exchange.type == "direct":
-        keys = {each.routing_key for each in view.bindings or () if (each.vhost, each.source) == exchange.key}
-    reached = [targets(view, *exchange.key, key) for key in keys]
-    return None if None in reached else max((len(each) for each in reached if each is not None), default=0)
 
 
 def _matching_counters(rate: float, rates: dict[str, list[float]]) -> tuple[str, ...]:
