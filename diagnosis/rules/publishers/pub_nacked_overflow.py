@@ -8,7 +8,7 @@ count nacks, so two balances show them:
   this fits what the queue refused in the same time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 
 from ackscope.findings import (
@@ -23,8 +23,9 @@ from ackscope.findings import (
     source,
 )
 from ackscope.snapshot import Channel, Connection, Queue
-from diagnosis.contract import RuleResult, View
+from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import client_name, queue_facts, queue_ref
+from diagnosis.relations import INVOLVED_QUEUES
 from diagnosis.routes import dead_letters_from, dead_letters_to
 from diagnosis.rules.clients._shared.connections import involved_connections
 from diagnosis.rules.publishers._shared.native_balance import balance, publishers_to, refused_links
@@ -41,6 +42,7 @@ from diagnosis.rules.publishers._shared.refused_by_queue import (
     fitting,
     nacked_publishers,
     publishers_without_confirms,
+    queues_held_up,
 )
 from diagnosis.series import delta, last, span
 from diagnosis.unattributed import suspect_facts, suspects
@@ -67,6 +69,7 @@ class FullQueue:
         uncounted: whether AMQP 1.0 clients may publish to it or consume from it, and nothing counts that.
         suspects: AMQP 1.0 connections that may publish to it, if the broker does not report their links.
         sources: queues that dead-letter into it; no counter shows what arrives from them, or is refused.
+        held_up: queues that the refused publishers consume from, and of which they have unacknowledged messages.
     """
 
     queue: Queue
@@ -80,6 +83,7 @@ class FullQueue:
     uncounted: bool
     suspects: tuple[Connection, ...] = ()
     sources: tuple[Queue, ...] = ()
+    held_up: tuple[Queue, ...] = ()
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -98,7 +102,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             severity = Severity.WARNING
         elif full.uncounted or min(level(seen.value) for seen in recent[-2:]) >= 1.0:
             severity = Severity.INFO
-            full = replace(full, nacked=(), without_confirms=())
+            full = replace(full, nacked=(), without_confirms=(), held_up=())
         else:
             continue
         if not view.fresh("channels"):
@@ -140,6 +144,7 @@ def _full(view: View, queue: Queue, recent: Series[Queue]) -> FullQueue:
         uncounted=uncounted or has_unreported_links(view, queue.vhost),
         suspects=suspects(view, queue.vhost) if not nacked and has_unreported_links(view, queue.vhost) else (),
         sources=dead_letters_from(view, queue),
+        held_up=tuple(each for each in queues_held_up(view, nacked) if each.key != queue.key),
     )
 
 
@@ -176,6 +181,7 @@ def _finding(view: View, severity: Severity, full: FullQueue) -> Finding:
             "refused": full.refused,
             "interval_seconds": seconds,
             "nacked_clients": sorted({each.client for each in full.nacked}),
+            "held_up": [each.name for each in full.held_up],
             "channels_without_confirms": [channel.name for channel in full.without_confirms],
             "transactions": any(channel.transactional for channel in full.without_confirms),
             "clients_without_confirms": _clients(view, full.without_confirms),
@@ -189,6 +195,15 @@ def _finding(view: View, severity: Severity, full: FullQueue) -> Finding:
         certainty=Certainty.CERTAIN if full.refused is not None else Certainty.LIKELY,
         seen_seconds=seconds,
     )
+
+
+def _held_up(_view: View, finding: Finding) -> Iterator[Hashable]:
+    names = finding.facts["held_up"]
+    yield from ((finding.subject.vhost, name) for name in (names if isinstance(names, list) else ()))
+
+
+HELD_UP = Relation(_held_up, INVOLVED_QUEUES.of_other)
+"""The cause is a full queue; the consequence is about a queue whose consumers it refuses."""
 
 
 def _evidence(full: FullQueue) -> Iterator[Evidence]:

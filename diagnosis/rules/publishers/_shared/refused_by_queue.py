@@ -5,6 +5,8 @@ confirmed nor unconfirmed. Such a channel is named where this fits the refusals 
 Unroutable messages are confirmed, so they are not included.
 """
 
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import log
@@ -58,17 +60,12 @@ def fitting(view: View, queue: Queue) -> tuple[NackedPublisher, ...]:
 
     One that fits another full queue of the virtual host better is left out, and so are small ones once the larger ones
     explain the refusals.
+
+    A client that consumes from the full queue is left out as well if another one fits: it does not empty that queue
+    because another queue refuses what it publishes.
     """
-    rates = per_view(view, _refused_rates).get(queue.vhost, {})
-    rate = rates.get(queue.name, 0.0)
-    others = [other for name, other in rates.items() if name != queue.name]
-    possible = [
-        each
-        for each in nacked_publishers(view)
-        if each.channel.vhost == queue.vhost
-        and each.rate <= _FITS * rate + 1.0
-        and not any(_closer(each.rate, other, rate) for other in others)
-    ]
+    rate = per_view(view, _refused_rates).get(queue.vhost, {}).get(queue.name, 0.0)
+    possible = per_view(view, _candidates).get(queue.key, [])
     if sum(each.rate for each in possible) > _FITS * rate + 1.0:
         possible = [each for each in possible if each.rate * _FITS + 1.0 >= rate]
         if len(possible) > 1:
@@ -124,6 +121,62 @@ def also_stored(view: View, queue: Queue) -> tuple[tuple[str, ...], tuple[str, .
             exchanges.add(binding.source)
             others |= took
     return tuple(sorted(exchanges)), tuple(sorted(others))
+
+
+def queues_held_up(view: View, refused: Sequence[NackedPublisher]) -> tuple[Queue, ...]:
+    """Return the queues that refused publishers consume from, and of which they have unacknowledged messages."""
+    served = per_view(view, _served)
+    places = {place for each in refused for place in served.get(each.channel.connection_name or "", ())}
+    found = (view.queue(*place) for place in sorted(places))
+    return tuple(each for each in found if each is not None and each.messages_unacked)
+
+
+def _served(view: View) -> dict[str, set[tuple[str, str]]]:
+    """Return the queues that each connection consumes from."""
+    found: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    for each in view.every_consumer:
+        if each.connection_name is not None and each.vhost is not None:
+            found[each.connection_name].add((each.vhost, each.queue))
+    return found
+
+
+def _candidates(view: View) -> dict[tuple[str, str], list[NackedPublisher]]:
+    """Return the publishers that each full queue may have refused; one that only one queue fits is not another's."""
+    served = per_view(view, _served)
+    found: dict[tuple[str, str], list[NackedPublisher]] = {}
+    for vhost, rates in per_view(view, _refused_rates).items():
+        near = {(vhost, name): _near(view, vhost, name, rates) for name in rates}
+        for place, every in near.items():
+            others = [each for each in every if place not in served.get(each.channel.connection_name or "", ())]
+            found[place] = others or every
+        while _assign_single({place: found[place] for place in near}, rates):
+            pass
+    return found
+
+
+def _near(view: View, vhost: str, name: str, rates: dict[str, float]) -> list[NackedPublisher]:
+    """Return the publishers whose nacks may be refusals of a queue, by their rate."""
+    rate = rates[name]
+    others = [other for queue, other in rates.items() if queue != name]
+    return [
+        each
+        for each in nacked_publishers(view)
+        if each.channel.vhost == vhost
+        and each.rate <= _FITS * rate + 1.0
+        and not any(_closer(each.rate, other, rate) for other in others)
+    ]
+
+
+def _assign_single(found: dict[tuple[str, str], list[NackedPublisher]], rates: dict[str, float]) -> bool:
+    """Remove a publisher that alone explains one queue from the others that have more; return whether one was."""
+    for (_, name), candidates in found.items():
+        if len(candidates) != 1 or candidates[0].rate < _ENOUGH * rates[name]:
+            continue
+        for others in found.values():
+            if len(others) > 1 and candidates[0] in others:
+                others.remove(candidates[0])
+                return True
+    return False
 
 
 def _closer(rate: float, other: float, own: float) -> bool:
