@@ -1,9 +1,11 @@
-"""Rate at which a cluster opens and closes connections and channels, from its churn counters (`churn_rates`)."""
+"""Connections, channels and queues that a cluster opens and closes, by its churn counters (`churn_rates`)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 
 from ackscope.clock import Instant
-from ackscope.snapshot import Overview
+from ackscope.snapshot import Overview, Snapshot
 from diagnosis.contract import View
 from diagnosis.series import steps
 from diagnosis.view import is_own
@@ -54,6 +56,22 @@ def churn_window(view: View, overviews: Series[Overview]) -> tuple[Timestamped[O
     if len(held) < 2 or held[-1].at.since(held[0].at) < view.thresholds.interval:
         return None
     return held[0], held[-1]
+
+
+def hidden_queues(snapshots: Sequence[Snapshot]) -> int:
+    """Return the queues that are hidden in each of these polls; 0 if unknown, or from one poll only.
+
+    Queues that are deleted between the overview and the list seem to be hidden. As many as are deleted in a second, and
+    one more, do not count.
+    """
+    numbers = [snapshot.hidden_queues for snapshot in snapshots]
+    known = [number for number in numbers if number is not None]
+    if len(known) < len(numbers) or len(known) < 2:
+        return 0
+    overviews = [each.overview.value for each in snapshots if each.overview.value is not None]
+    deleted = churn_increase(overviews[0], overviews[-1], "queue_deleted") if overviews else 0
+    brief = ceil(deleted / max(snapshots[-1].taken.since(snapshots[0].taken), 1.0)) + 1 if deleted else 0
+    return min(known) if min(known) > brief else 0
 
 
 def _quiet(older: Overview, newer: Overview, channels: int, connections: int) -> bool:

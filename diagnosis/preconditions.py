@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from ackscope.findings import Fact, Inconclusive
 from ackscope.snapshot import Queue
+from diagnosis.churn import hidden_queues
 from diagnosis.contract import Rule, View
 from diagnosis.facts import queue_names
 from diagnosis.memo import per_view
@@ -71,7 +72,7 @@ def blind_spots(rule: Rule, view: View) -> Iterator[Inconclusive]:
     """Yield the queues that a rule cannot see although it runs."""
     if "queues" not in rule.needs:
         return
-    hidden = _hidden(view)
+    hidden = hidden_queues(view.window.snapshots[-2:])
     if hidden:
         yield Inconclusive(rule=rule.name, reason="hidden_queues", facts={"queues": hidden})
     if view.unread:
@@ -124,13 +125,3 @@ def _not_read(rule: str, view: View, families: list[str]) -> Inconclusive:
         for family in families
     ]
     return Inconclusive(rule=rule, reason="not_read", facts={"endpoints": endpoints})
-
-
-def _hidden(view: View) -> int:
-    """Return the number of queues hidden in two consecutive polls; in one poll, a queue may be just created or deleted.
-
-    The management API answers 200 and leaves out virtual hosts for which the user has no permission.
-    """
-    numbers = [snapshot.hidden_queues for snapshot in view.window.snapshots[-2:]]
-    known = [number for number in numbers if number is not None]
-    return min(known) if len(known) == 2 else 0

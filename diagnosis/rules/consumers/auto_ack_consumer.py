@@ -77,7 +77,7 @@ def _last_end(view: View, queue: Queue) -> _End | None:
         if before is None or now is None:
             continue
         came_and_went = before == now == 0 and delta((older, newer), "deliver_no_ack") > 0
-        if before > now or came_and_went:
+        if came_and_went or (before > now and not _acknowledged(history, place)):
             # Without a consumer, what is counted later was sent before; the counters are some seconds behind.
             following = history[place + 1 : place + 2]
             late = following if now == 0 and following and following[0].value.consumers == 0 else ()
@@ -87,6 +87,19 @@ def _last_end(view: View, queue: Queue) -> _End | None:
             if sent >= least and view.now.since(newer.at) <= _REPORTED_FOR:
                 return _End(run, sent, delta(run, "publish"))
     return None
+
+
+def _acknowledged(history: Series[Queue], place: int) -> bool:
+    """Return whether the consumer that ended before a reading may have been one that acknowledges.
+
+    None was sent messages with automatic acknowledgement before; or consumers of both kinds were sent messages, and one
+    with automatic acknowledgement goes on.
+    """
+    older, newer = history[place - 1 : place + 1]
+    if not older.value.stats.deliver_no_ack:
+        return True
+    acknowledging = delta(history[max(place - 2, 0) : place + 1], "deliver") > 0
+    return acknowledging and bool(newer.value.consumers) and delta(history[place:], "deliver_no_ack") > 0
 
 
 def _ended(view: View, queue: Queue, end: _End) -> Finding:

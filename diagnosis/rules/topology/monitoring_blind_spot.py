@@ -8,6 +8,7 @@ Source: https://www.rabbitmq.com/docs/management#permissions, https://www.rabbit
 from collections.abc import Iterator
 
 from ackscope.findings import Certainty, Evidence, Finding, Severity, Subject, source
+from diagnosis.churn import hidden_queues
 from diagnosis.contract import RuleResult, View
 
 NAME = "monitoring-blind-spot"
@@ -57,6 +58,4 @@ def _hidden(view: View) -> int:
     if latest is None:
         return 0
     begin = latest.taken.mono - 2 * view.thresholds.early
-    numbers = [snapshot.hidden_queues for snapshot in view.window.snapshots if snapshot.taken.mono >= begin]
-    known = [number for number in numbers if number is not None]
-    return min(known) if len(known) == len(numbers) > 1 else 0
+    return hidden_queues([each for each in view.window.snapshots if each.taken.mono >= begin])

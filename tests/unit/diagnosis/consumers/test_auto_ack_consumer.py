@@ -108,3 +108,48 @@ def test_it_is_reported_for_some_minutes():
     """Not for ever."""
     assert ended(300, backlog=400)
     assert not ended(500, backlog=400)
+
+
+def handed_over(*, left=30.0, came=32.0, rate=8.0, behind=2.0, beside=0):
+    """A consumer that acknowledges ends, and one with automatic acknowledgement comes, or stays, of `beside` others.
+
+    The broker counts consumers `behind` seconds later than messages.
+    """
+
+    def frame(t):
+        shown = t - behind
+        acknowledging = int(shown < left)
+        automatic = beside or int(shown >= came)
+        sent = int(rate * min(t, left))
+        for_good = int(rate * (t if beside else max(0.0, t - came)))
+        return {
+            "queues": (
+                queue(
+                    "payouts",
+                    consumers=acknowledging + automatic,
+                    stats=stats(publish=int(rate * t), deliver=sent, ack=sent, deliver_no_ack=for_good or None),
+                ),
+            ),
+        }
+
+    return frame
+
+
+@pytest.mark.parametrize("rate", [2.0, 8.0, 90.0])
+@pytest.mark.parametrize("fields", [{}, {"came": 36.0}, {"behind": 5.0}, {"beside": 1}, {"beside": 3}])
+def test_the_end_of_a_consumer_that_acknowledges_loses_nothing(fields, rate):
+    """What was sent with automatic acknowledgement went to another one, which is still there."""
+    verdict = look(film(handed_over(rate=rate, **fields), until=70))
+
+    assert [] == [each for each in found(verdict) if "payouts" in each]
+
+
+def test_the_end_of_the_one_that_acknowledges_automatically_is_named_beside_others():
+    """Its deliveries stop, and the others go on."""
+
+    def frame(t):
+        sent, for_good = int(5 * t), int(5 * min(t, 40))
+        counters = stats(publish=sent + for_good, deliver=sent, ack=sent, deliver_no_ack=for_good)
+        return {"queues": (queue("payouts", consumers=2 if t < 40 else 1, stats=counters),)}
+
+    assert ["payouts"] == [name for *_, name in found(look(film(frame, until=60)))]

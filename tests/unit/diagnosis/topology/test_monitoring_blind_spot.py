@@ -68,6 +68,20 @@ def test_other_brokers_are_not_reported(frame):
     assert [] == blind_to(look(film(frame, until=10)))
 
 
+@pytest.mark.parametrize(("rate", "hidden", "reported"), [(5, 1, 0), (5, 6, 0), (0.4, 2, 0), (5, 40, 40), (0, 1, 1)])
+def test_queues_that_live_for_a_moment_are_not_hidden(rate, hidden, reported):
+    """A reply queue for each call is deleted between the overview and the list."""
+
+    def frame(t):
+        churn = {"queue_created": int(rate * t) + 1, "queue_deleted": int(rate * t)}
+        return {**with_overview(churn=churn)(t), "hidden_queues": hidden}
+
+    verdict = look(film(frame, until=10))
+
+    assert [reported] * bool(reported) == [each.facts["hidden_queues"] for each in blind_to(verdict)]
+    assert bool(reported) == any(each.reason == "hidden_queues" for each in verdict.inconclusive)
+
+
 def test_it_explains_nothing():
     """Other findings are causes of their own."""
     assert () == pages()["monitoring-blind-spot"].explains
