@@ -15,4 +15,4 @@ NAME = "sac-stuck"
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Report every queue whose active consumer is stuck while others stand by."""
-    yield from stuck_findings(NAME, (stall for stall in stalls(view) if stall.standbys))
+    yield from stuck_findings(view, NAME, (stall for stall in stalls(view) if stall.standbys))

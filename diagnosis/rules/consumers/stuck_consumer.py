@@ -30,4 +30,4 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             facts = {"link": source.name, "kind": source.kind}
             yield Suppressed(rule=NAME, subject=queue_subject(stall.queue), reason="by_link", facts=facts)
     own = (stall for stall in stalls(view) if not stall.standbys and stall.queue.key not in links)
-    yield from stuck_findings(NAME, own)
+    yield from stuck_findings(view, NAME, own)

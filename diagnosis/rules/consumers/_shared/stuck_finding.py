@@ -5,8 +5,9 @@ from collections.abc import Hashable, Iterable, Iterator
 
 from ackscope.clock import iso
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Unit, source
-from diagnosis.contract import ConsumerPath
+from diagnosis.contract import ConsumerPath, View
 from diagnosis.facts import consumer_facts, queue_facts
+from diagnosis.rules.consumers._shared.awaited_replies import awaiting_replies
 from diagnosis.rules.consumers._shared.objects import involved_consumers, process_facts, queue_subject
 from diagnosis.rules.consumers._shared.sessions import SETTLED_BY, session_evidence
 from diagnosis.rules.consumers._shared.stalled_consumers import Stall
@@ -14,7 +15,7 @@ from diagnosis.rules.consumers._shared.stream_readers import reader_evidence
 from diagnosis.unattributed import suspect_evidence, suspect_facts, with_suspects
 
 
-def stuck_findings(rule: str, stalls: Iterable[Stall]) -> Iterator[Finding]:
+def stuck_findings(view: View, rule: str, stalls: Iterable[Stall]) -> Iterator[Finding]:
     """Yield the finding for each queue; it names the other queues that the same client has stopped."""
     found = tuple(stalls)
     served: dict[Hashable, set[str]] = defaultdict(set)
@@ -24,10 +25,10 @@ def stuck_findings(rule: str, stalls: Iterable[Stall]) -> Iterator[Finding]:
                 served[_key(link)].add(stall.queue.name)
     for stall in found:
         others = set().union(*(served.get(_key(link), set()) for link in stall.stuck))
-        yield _finding(rule, stall, sorted(others - {stall.queue.name}))
+        yield _finding(view, rule, stall, sorted(others - {stall.queue.name}))
 
 
-def _finding(rule: str, stall: Stall, other_queues: list[str]) -> Finding:
+def _finding(view: View, rule: str, stall: Stall, other_queues: list[str]) -> Finding:
     queue = stall.queue
     # A stream keeps what its reader has not read, and what that does with its last chunk is not known.
     stopped = stall.whole_queue and stall.growing and not stall.one_at_a_time and stall.lag is None
@@ -63,6 +64,7 @@ def _finding(rule: str, stall: Stall, other_queues: list[str]) -> Finding:
             "lag": stall.lag,
             "never_acked": stall.never_acked,
             "gathered": stall.gathered,
+            "awaiting_replies": list[Fact](awaiting_replies(view, stall.stuck)) if stall.whole_queue else [],
             "prefetch": max(stall.prefetches),
             "other_queues": list[Fact](other_queues),
             "socket_unread": any(link.connection is not None and link.connection.send_pend for link in stall.stuck),
