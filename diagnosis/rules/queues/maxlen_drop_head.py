@@ -3,11 +3,15 @@
 Three signs together: the queue stays at its length limit, its overflow is `drop-head`, and messages are lost that no
 client consumed or rejected. All publishes are confirmed. It is also reported if the queue was full and is not now,
 because its consumers caught up or somebody purged it.
+
+The counters of a busy queue prove a small share of loss only after minutes, because each is up to 5 s old. A queue that
+stays just below its limit while more is published than consumed drops the rest: likely at once, critical when proven.
 """
 
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from statistics import median
 
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Suppressed, source
 from ackscope.snapshot import Queue
@@ -29,10 +33,13 @@ from diagnosis.rules.queues._shared.queue import (
     queue_with_policy,
 )
 from diagnosis.rules.queues.queue_purged import purged_from
-from diagnosis.series import span
+from diagnosis.series import span, stretch
 from diagnosis.window import Series
 
 NAME = "maxlen-drop-head"
+
+_AT_LIMIT, _READINGS, _STAYS = 0.97, 4, 20.0
+"""Median level, readings and seconds from which on a queue stays at its limit; else it would rise or fall meanwhile."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -43,6 +50,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         share = view.limits(queue).queues.full_share
         recent, whole = losing_run(view, queue, partial(_full, share)), _since_it_is_known(view, queue, share)
         found = max((each for each in (recent, whole) if each is not None), key=lambda it: it[1].lost, default=None)
+        proven = found is not None
+        found = found or _stays_full(view, queue)
         if found is None:
             continue
         exchange = queue.setting("dead-letter-exchange")
@@ -50,7 +59,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             facts = {"exchange": exchange}
             yield Suppressed(rule=NAME, subject=queue_subject(queue), reason="dead_lettered", facts=facts)
             continue
-        yield _finding(view, queue, *found, ended=not _full(share, queue))
+        yield _finding(view, queue, *found, ended=not _full(share, queue), proven=proven)
 
 
 def _limited(queue: Queue) -> bool:
@@ -83,6 +92,24 @@ def _since_it_is_known(view: View, queue: Queue, share: float) -> tuple[Series[Q
     return losing(history, lambda each: each.vanished, found.vanished), replace(whole, stored=whole.stored + purged)
 
 
+def _stays_full(view: View, queue: Queue) -> tuple[Series[Queue], MessageBalance] | None:
+    """Return the readings in which a queue stays at its limit, and their balance; None unless messages are lost."""
+    if may_settle_unseen(view, queue) or queue.setting("message-ttl") is not None or not view.moved(queue, "publish"):
+        return None
+    limits = view.limits(queue).queues
+    run = stretch(
+        view.history(queue), lambda older, newer: min(level(older.value), level(newer.value)) >= limits.full_share
+    )
+    if len(run) < _READINGS or span(run) < _STAYS or median(level(seen.value) for seen in run) < _AT_LIMIT:
+        return None
+    halves = (balance(run[: len(run) // 2 + 1]), balance(run[len(run) // 2 :]))
+    if not all(each is not None and each.lost for each in halves):
+        return None
+    whole = balance(run)
+    enough = whole is not None and whole.lost >= max(limits.loss_least, limits.loss_share * whole.published)
+    return (run, whole) if whole is not None and enough else None
+
+
 def _severity(view: View, queue: Queue, run: Series[Queue], seconds: float, *, ended: bool) -> Severity:
     """Return the severity; no consumer, a limit of 1 or a configured drop-head may mean that it loses by design."""
     share = view.limits(queue).queues.full_share
@@ -98,10 +125,14 @@ def _keeps_newest_only(queue: Queue) -> bool:
     return bool(queue.setting("max-length") == 1)
 
 
-def _finding(view: View, queue: Queue, run: Series[Queue], found: MessageBalance, *, ended: bool) -> Finding:
+def _finding(
+    view: View, queue: Queue, run: Series[Queue], found: MessageBalance, *, ended: bool, proven: bool
+) -> Finding:
     limit = view.limits(queue).queues.maxlen_for
-    seconds = span(run) if ended else lasts(run, found)
+    seconds = span(run) if ended or not proven else lasts(run, found)
     severity = _severity(view, queue, run, seconds, ended=ended)
+    if not proven and severity is Severity.CRITICAL:
+        severity = Severity.WARNING
     return Finding(
         rule=NAME,
         severity=severity,
@@ -113,11 +144,12 @@ def _finding(view: View, queue: Queue, run: Series[Queue], found: MessageBalance
             **balance_facts(found),
             "consumers": queue.consumers or 0,
             "ended": ended,
+            "proven": proven,
             "newest_only": _keeps_newest_only(queue),
             "critical_after_seconds": limit,
         },
         accounted=found.lost,
-        certainty=Certainty.LIKELY if ended else certainty(severity, seconds, limit),
+        certainty=Certainty.LIKELY if ended or not proven else certainty(severity, seconds, limit),
         seen_seconds=seconds,
         evidence=(
             Evidence(
