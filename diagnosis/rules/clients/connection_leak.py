@@ -2,13 +2,17 @@
 
 Connections are counted per application (its name, user, virtual host and host). An application is reported if its count
 grows within half a minute of readings, or if it has many while the number of connections of the cluster keeps growing.
+A slow leak shows in the times at which its open connections were opened: one after another until now, while the cluster
+has as many more.
 Source: https://www.rabbitmq.com/docs/connections#monitoring
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 
+from ackscope.clock import Instant
 from ackscope.findings import Certainty, Evidence, Finding, Severity, Subject, source
 from ackscope.snapshot import Connection, Overview
 from diagnosis.churn_loops import Identity, identity
@@ -20,8 +24,12 @@ from diagnosis.window import Series, Timestamped
 
 NAME = "connection-leak"
 
-# Many connections are a warning only after the cluster's number of connections has been growing for this long.
+# Many connections, or a slow leak, are a warning only after the number has been growing for this long.
 _GROWING_SECONDS = 300.0
+_MOST_OTHERS = 0.2
+"""Share of the connections opened by which the cluster may have grown less, because others were closed."""
+_LONGEST_GAP = 4.0
+"""How much longer than the average a time without a new connection may be; a start of many clients is over soon."""
 # A start of many clients raises the number once; a leak keeps raising it.
 _MAX_STEPS_OF_START = 2
 
@@ -33,14 +41,14 @@ class Growth:
     Attributes:
         first: one of them.
         open: how many it has now.
-        growth: how many more than at the first of the readings `growing`, in which their number never fell.
-        many: enough for a warning.
+        growth: how many more than at `since`, from which on their number never fell.
+        many: so many, or for so long, that it is a warning.
     """
 
     first: Connection
     open: int
     growth: int
-    growing: Series[dict[Identity, int]]
+    since: Instant
     many: bool
 
 
@@ -61,9 +69,32 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         growth = counts[key] - growing[0].value.get(key, 0)
         steadily = len({seen.value.get(key, 0) for seen in growing}) > _MAX_STEPS_OF_START
         many = counts[key] >= limits.connections_many and cluster_grows
-        if many or (growth >= limits.connections_growth and span(growing) >= view.thresholds.early and steadily):
-            first = next(each for each in view.connections if identity(each) == key)
-            yield _finding(view, Growth(first=first, open=counts[key], growth=growth, growing=growing, many=many))
+        own = [each for each in view.connections if identity(each) == key]
+        found = Growth(first=own[0], open=counts[key], growth=growth, since=growing[0].at, many=many)
+        quick = growth >= limits.connections_growth and span(growing) >= view.thresholds.early and steadily
+        slow = _opened_steadily(view, own, overviews)
+        if slow is not None:
+            lasting = view.now.since(slow[1]) >= _GROWING_SECONDS
+            yield _finding(view, replace(found, growth=slow[0], since=slow[1], many=many or lasting))
+        elif many or quick:
+            yield _finding(view, found)
+
+
+def _opened_steadily(view: View, own: list[Connection], overviews: Series[Overview]) -> tuple[int, Instant] | None:
+    """Return how many connections of an application were opened one after another until now, and since when."""
+    opened = sorted(each.connected_at for each in own if each.connected_at is not None)
+    within = [seen for seen in overviews if opened and seen.at.wall >= opened[0]]
+    if len(within) < 2 or span(within) < view.thresholds.early:
+        return None
+    begin = within[0]
+    times = [begin.at.wall, *(at for at in opened if at >= begin.at.wall), view.now.wall]
+    number = len(times) - 2
+    if number < view.thresholds.clients.connections_growth:
+        return None
+    grown = (within[-1].value.connections or 0) - (begin.value.connections or 0)
+    longest = max(later - earlier for earlier, later in pairwise(times))
+    even = longest <= _LONGEST_GAP * (times[-1] - times[0]) / number
+    return (number, begin.at) if even and grown >= (1 - _MOST_OTHERS) * number else None
 
 
 def _counts(connections: tuple[Connection, ...]) -> dict[Identity, int]:
@@ -89,14 +120,14 @@ def _grew(series: Series[Overview]) -> bool:
 
 
 def _finding(view: View, found: Growth) -> Finding:
-    first, seconds = found.first, span(found.growing)
+    first, seconds = found.first, view.now.since(found.since)
     name = client_name(first) or first.name
     same = [each for each in view.connections if identity(each) == identity(first)]
     return Finding(
         rule=NAME,
         severity=Severity.WARNING if found.many else Severity.INFO,
         subject=Subject(kind="connection", name=name, vhost=first.vhost),
-        since=found.growing[0].at.iso(),
+        since=found.since.iso(),
         facts={
             "client": name,
             "host": first.peer_host,
@@ -105,6 +136,7 @@ def _finding(view: View, found: Growth) -> Finding:
             "growth": found.growth,
             "growth_seconds": seconds,
             "warning_from_connections": view.thresholds.clients.connections_many,
+            "warning_after_seconds": _GROWING_SECONDS,
         },
         evidence=(
             Evidence(

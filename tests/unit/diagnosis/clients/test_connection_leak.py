@@ -1,5 +1,7 @@
+import pytest
+
 from ackscope.snapshot import Overview
-from tests.unit.diagnosis.pictures import connection, film, found, look, only
+from tests.unit.diagnosis.pictures import WALL, connection, film, found, look, only
 
 
 def accumulating(t, rate=2.0, start=1, step=None):
@@ -39,3 +41,40 @@ def test_a_start_of_many_is_not_reported():
 def test_connections_that_come_and_go_are_no_leak():
     """Their number rises and falls."""
     assert [] == found(look(film(lambda t: accumulating(t, step=lambda t: 30 + 20 * (int(t / 5) % 2)), until=60)))
+
+
+def opened(t, *, every=2.0, until=1e9, lives=None, at_once=0, others=0, host="10.0.0.7"):
+    """An application that opens a connection each `every` seconds, until second `until`; each lives so many seconds.
+
+    `at_once` more were opened in second 10; the number of other connections of the cluster falls by `others` a second.
+    """
+    times = [each * every for each in range(int(min(t, until) / every) + 1)]
+    times += [10.0 + each / 100 for each in range(at_once)] if t >= 10 else []
+    here = [at for at in times if lives is None or t - at < lives]
+    mine = tuple(
+        connection(f"{host}:{50000 + number} -> b", user="guest", peer_host=host, connected_at=WALL + at)
+        for number, at in enumerate(here)
+    )
+    total = len(here) + 3 + int(others * (400 - t))
+    overview = Overview(rabbitmq_version="4.3.6", statistics=True, rates_mode="basic", connections=total)
+    return {"overview": overview, "connections": mine}
+
+
+@pytest.mark.parametrize("every", [2.0, 5.0, 11.0])
+def test_a_slow_leak_is_found_by_the_times_at_which_connections_were_opened(every):
+    """One after another until now; after five minutes it is no start."""
+    early, late = (only(look(film(lambda t: opened(t, every=every), until=until))) for until in (40 + 16 * every, 400))
+
+    assert ("connection-leak", "info") == (early.rule, early.severity)
+    assert ("connection-leak", "warning") == (late.rule, late.severity)
+    assert pytest.approx(400 / every, abs=5) == late.facts["growth"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"until": 60.0}, {"lives": 80.0}, {"every": 400.0, "at_once": 60}, {"others": 1.0}, {"every": 40.0}],
+    ids=["a start is over", "each lives for 80 s", "all at once", "others are closed", "a few"],
+)
+def test_other_applications_leak_none(fields):
+    """Their connections were opened together, or as many are closed."""
+    assert [] == found(look(film(lambda t: opened(t, **fields), until=300)))
