@@ -1,16 +1,20 @@
-"""bad-ack-loop (B15): the broker closes a consumer's channel over an acknowledgement, again and again.
+"""bad-ack-loop (B15): a consumer's channel is closed again and again, and none of its acknowledgements counts.
 
 406 PRECONDITION_FAILED, unknown delivery tag: the consumer acknowledges a message twice, on another channel than the
 one that delivered it, or with the tag of a channel that is closed. Its unacknowledged messages are redelivered each
 time. The broker does not count such errors. What it shows is a connection that stays open, channels on it that open
 and close, and redeliveries in every cycle.
+
+Deliveries hide the length of the error text, so it is mostly not known who closes. A refused acknowledgement is not
+counted. So a loop whose messages are acknowledged, in part, is none of this rule unless the length shows the error: a
+client may take messages with an iterator, leave it after some, and close its channel. `consumer-flapping` and
+`poison-drop` report what it returns.
 Source: https://www.rabbitmq.com/docs/confirms#consumer-acks-double-acking; seen on 3.10 and 4.3.
 """
 
 from collections.abc import Hashable, Iterable, Iterator
 
-from ackscope.findings import Evidence, Finding, Involved, source
-from ackscope.snapshot import Queue
+from ackscope.findings import Evidence, Finding, Involved, Source, source
 from diagnosis.churn_loops import ChurnLoop, churn_loops
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import queue_ref
@@ -23,9 +27,10 @@ from diagnosis.rules.consumers._shared.channel_loops import (
     loop_facts,
     loop_severity,
 )
+from diagnosis.rules.consumers._shared.comings import redelivering
 from diagnosis.rules.consumers._shared.consequences import queue_key
 from diagnosis.rules.consumers._shared.objects import connection_subject
-from diagnosis.series import delta
+from diagnosis.series import delta, span
 
 NAME = "bad-ack-loop"
 
@@ -44,7 +49,11 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _bad_ack_loops(view: View) -> tuple[ChurnLoop, ...]:
-    loops = [each for each in churn_loops(view) if _is_bad_ack(each) and _may_redeliver(view, each)]
+    loops = [
+        each
+        for each in churn_loops(view)
+        if _is_bad_ack(each) and _may_redeliver(view, each) and (_is_proven(each) or not _acknowledges(view, each))
+    ]
     fastest = max((each.rate for each in loops), default=0.0)
     # A connection with a little other traffic looks like a slow loop next to the real one.
     return tuple(each for each in loops if each.rate >= MIN_PER_CYCLE * fastest)
@@ -64,10 +73,32 @@ def _is_bad_ack(loop: ChurnLoop) -> bool:
     return not loop.whole and loop.by_broker is not False and redelivers
 
 
+def _is_proven(loop: ChurnLoop) -> bool:
+    """Return whether the broker's error text is as long as that of an unknown delivery tag."""
+    return loop.said(*_ERROR_TEXTS)
+
+
+def _acknowledges(view: View, loop: ChurnLoop) -> bool:
+    """Return whether messages of the loop are acknowledged."""
+    return _per_cycle(view, loop, loop.acked, "ack") >= MIN_PER_CYCLE
+
+
+def _per_cycle(view: View, loop: ChurnLoop, total: float, *counters: str) -> float:
+    """Return how many messages at most a cycle counted.
+
+    The overview counts clients of other queues, too (`total`), and the queues count their lasting consumers.
+    """
+    counted = 0.0
+    for queue in redelivering(view, loop.connection.vhost):
+        history = tuple(seen for seen in view.history(queue) if seen.at.mono >= loop.since.mono)
+        counted += delta(history, *counters) / max(1.0, loop.rate * span(history))
+    return min(total, counted)
+
+
 def _may_redeliver(view: View, loop: ChurnLoop) -> bool:
     """Return whether a queue of its virtual host redelivers, or may. The overview counts all clients."""
     vhost = loop.connection.vhost
-    return bool(_redelivering_queues(view, vhost)) or any(queue.vhost == vhost for queue in view.unread)
+    return bool(redelivering(view, vhost)) or any(queue.vhost == vhost for queue in view.unread)
 
 
 def _received_nothing(loop: ChurnLoop) -> bool:
@@ -80,16 +111,10 @@ def _received_nothing(loop: ChurnLoop) -> bool:
     return loop.packets < _MIN_PACKETS and loop.received >= _MIN_RECEIVED
 
 
-def _redelivering_queues(view: View, vhost: str | None) -> list[Queue]:
-    """Queues of a virtual host that redelivered recently."""
-    moved = (each for each in view.queues if each.vhost == vhost and each.stats.redeliver)
-    return sorted((each for each in moved if view.moved(each, "redeliver")), key=lambda each: each.name)
-
-
 def _queues_of_loop(view: View, finding: Finding) -> Iterable[Hashable]:
     """Yield the redelivering queues without another lasting consumer, which would have its own reason to requeue."""
     staying = {channel.name for channel in view.channels if len(view.channel_history(channel.name)) > 1}
-    for queue in _redelivering_queues(view, finding.subject.vhost):
+    for queue in redelivering(view, finding.subject.vhost):
         others = [link for link in view.links(queue) if link.consumer.connection_name != finding.subject.name]
         if not any(link.consumer.channel_name in staying for link in others):
             yield queue.key
@@ -99,21 +124,21 @@ QUEUES_REDELIVERED_BY_LOOP = Relation(_queues_of_loop, queue_key)
 """The cause closes channels in a loop; the effect is about a queue whose messages are redelivered each time."""
 
 
+def _counted(*counters: str) -> Source:
+    return source("/api/overview", *counters) + source("/api/queues", *counters)
+
+
 def _finding(view: View, loop: ChurnLoop) -> Finding:
     connection = loop.connection
-    queues = [
-        each for each in _redelivering_queues(view, connection.vhost) if delta(view.history(each), "redeliver") > 0
-    ]
+    queues = [each for each in redelivering(view, connection.vhost) if delta(view.history(each), "redeliver") > 0]
+    redelivered = _per_cycle(view, loop, loop.redelivered, "redeliver")
+    acked = _per_cycle(view, loop, loop.acked, "ack")
     evidence = [
         loop_evidence(loop),
-        Evidence(key="redelivered", value=loop.redelivered, source=source("/api/overview", "message_stats.redeliver")),
-        Evidence(
-            key="acked",
-            value=loop.acked,
-            source=source("/api/overview", "message_stats.ack", "message_stats.deliver_get"),
-        ),
+        Evidence(key="redelivered", value=redelivered, source=_counted("message_stats.redeliver")),
+        Evidence(key="acked", value=acked, source=_counted("message_stats.ack", "message_stats.deliver_get")),
     ]
-    if loop.said(*_ERROR_TEXTS):
+    if _is_proven(loop):
         evidence.append(error_evidence(loop, f"{_ERROR_TEXTS[0][:-1]}N"))
     return Finding(
         rule=NAME,
@@ -122,10 +147,11 @@ def _finding(view: View, loop: ChurnLoop) -> Finding:
         since=loop.since.iso(),
         facts={
             **loop_facts(view, loop),
+            "proven": _is_proven(loop),
             "queues": [queue.name for queue in queues],
-            "redelivered_per_cycle": loop.redelivered,
-            "acked_per_cycle": loop.acked,
-            "delivered_per_cycle": loop.delivered,
+            "redelivered_per_cycle": redelivered,
+            "acked_per_cycle": acked,
+            "delivered_per_cycle": _per_cycle(view, loop, loop.delivered, "deliver_get"),
         },
         evidence=tuple(evidence),
         involved=Involved(

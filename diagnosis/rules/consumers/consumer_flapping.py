@@ -28,7 +28,14 @@ from diagnosis.facts import client_name, queue_facts, queue_ref
 from diagnosis.memo import per_view
 from diagnosis.rules.cluster._shared.link_flow import circulations
 from diagnosis.rules.consumers._shared.channel_loops import MIN_PER_CYCLE, loop_evidence
-from diagnosis.rules.consumers._shared.comings import LASTING, comings, recent_clients, seen_connections
+from diagnosis.rules.consumers._shared.comings import (
+    LASTING,
+    comings,
+    recent_clients,
+    returning_facts,
+    returning_loop,
+    seen_connections,
+)
 from diagnosis.rules.consumers._shared.consequences import connection_names
 from diagnosis.rules.consumers._shared.consumer_balances import consumer_balances
 from diagnosis.rules.consumers._shared.objects import queue_subject
@@ -164,7 +171,7 @@ def _crashes(view: View, seen: ConsumerTurnover, fruitless: Series[Queue]) -> Fi
                 source=source("/api/queues", "message_stats.redeliver"),
             ),
         ),
-        involved=Involved(queues=(queue_ref(queue),)),
+        involved=_involved(view, queue, ()),
         certainty=Certainty.LIKELY if late else Certainty.EARLY,
         seen_seconds=seconds,
     )
@@ -224,7 +231,7 @@ def _returns(view: View, seen: ConsumerTurnover, rounds: Series[Queue]) -> Findi
                 source=source("/api/queues", "message_stats.ack"),
             ),
         ),
-        involved=Involved(queues=(queue_ref(queue),)),
+        involved=_involved(view, queue, ()),
         certainty=Certainty.LIKELY if late else Certainty.EARLY,
         seen_seconds=seconds,
     )
@@ -275,7 +282,8 @@ def _reread_facts(again: StreamRestarts | None) -> dict[str, Fact] | None:
 
 def _latest_clients(view: View, queue: Queue) -> list[str]:
     loops = [each for each in churn_loops(view) if each.whole and each.alone and each.connection.vhost == queue.vhost]
-    return recent_clients(view, queue) or [each.client for each in loops[:1]]
+    loop = loops[0] if loops else returning_loop(view, queue)
+    return recent_clients(view, queue) or ([loop.client] if loop is not None else [])
 
 
 def _facts(view: View, seen: ConsumerTurnover, clients: list[str]) -> dict[str, Fact]:
@@ -284,6 +292,7 @@ def _facts(view: View, seen: ConsumerTurnover, clients: list[str]) -> dict[str, 
         "queue": queue_facts(queue),
         "clients": list(clients),
         "rounds": None,
+        "channel_loop": returning_facts(returning_loop(view, queue)),
         "reread": _reread_facts(stream_restarts(view, queue)),
         "messages": queue.messages,
         "polled": not seen.consumers and only_polled(view.history(queue)),
@@ -333,8 +342,9 @@ def _has_churn(view: View) -> bool:
 
 
 def _involved(view: View, queue: Queue, consumers: Iterable[Consumer]) -> Involved:
-    known = seen_connections(view)
-    names = tuple(dict.fromkeys(each.connection_name for each in consumers if each.connection_name))
+    known, loop = seen_connections(view), returning_loop(view, queue)
+    found = [each.connection_name for each in consumers] + ([loop.connection.name] if loop is not None else [])
+    names = tuple(dict.fromkeys(name for name in found if name))
     clients = (known[name].client_name for name in names if name in known)
     return Involved(
         queues=(queue_ref(queue),),
@@ -358,6 +368,9 @@ def _clients(view: View, finding: Finding) -> Iterable[Hashable]:
     key = (finding.subject.vhost, finding.subject.name)
     readings: Series[tuple[Consumer, ...]] = view.window.readings("consumers")
     recent = {each.connection_name for seen in readings for each in seen.value if (each.vhost, each.queue) == key}
+    queue = view.queue(*key)
+    loop = returning_loop(view, queue) if queue is not None else None
+    recent |= {loop.connection.name} if loop is not None else set()
     known = (each for seen in view.window.readings("connections") for each in seen.value if each.name in recent)
     return {name for each in known for name in (each.name, client_name(each))} or {_UNLISTED}
 
@@ -404,7 +417,7 @@ def _identity(consumer: Consumer) -> tuple[str, str]:
 
 def _finding(view: View, seen: ConsumerTurnover, loop: ChurnLoop | None) -> Finding:
     queue, warning_after = seen.queue, view.limits(seen.queue).consumers.flapping_for
-    clients = recent_clients(view, queue) or ([loop.client] if loop else [])
+    clients = recent_clients(view, queue) or ([loop.client] if loop else _latest_clients(view, queue))
     seconds = max(seen.seconds, loop.lasts if loop else 0.0)
     replaced = len(seen.consumers) >= _GENERATIONS * max(1, seen.max_at_once)
     late = seconds >= warning_after if loop and not replaced else replaced and seconds >= _MIN_SECONDS

@@ -8,6 +8,7 @@ Source: https://www.rabbitmq.com/docs/quorum-queues#poison-message-handling
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ackscope.findings import Evidence, Finding, Severity, Unit, source
 from ackscope.snapshot import Queue
@@ -17,7 +18,7 @@ from diagnosis.hold_time import may_hold
 from diagnosis.ledger import SKEW_SECONDS, from_its_beginning, ledger, may_have_lost
 from diagnosis.purpose import CONSUMED
 from diagnosis.rules.consumers._shared.by_totals import OVER_LIMIT_BY, RETURNED_BY, Deleted, deleted, sole_history
-from diagnosis.rules.consumers._shared.comings import LASTING, comings, recent_clients
+from diagnosis.rules.consumers._shared.comings import LASTING, comings, recent_clients, returning_facts, returning_loop
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.rules.consumers._shared.redelivery_rounds import only_polled
 from diagnosis.rules.consumers._shared.sessions import unreported
@@ -169,7 +170,12 @@ def _finding(
     suspects = unlisted.suspects if unlisted is not None else ()
     if counted is not None:
         counters, redelivers = OVER_LIMIT_BY, RETURNED_BY
-    clients = names(suspects) if suspects else client_names(links) or recent_clients(view, queue)
+    loop = None if suspects else returning_loop(view, queue)
+    named = client_names(links) or recent_clients(view, queue) or ([loop.client] if loop is not None else [])
+    clients = names(suspects) if suspects else named
+    involved = involved_consumers((queue,), links)
+    if loop is not None:
+        involved = replace(involved, connections=(loop.connection.name,), clients=(loop.client,))
     return Finding(
         rule=NAME,
         severity=Severity.CRITICAL,
@@ -182,7 +188,8 @@ def _finding(
             "delivery_limit": limit,
             "limit_set": queue.setting("delivery-limit"),
             "clients": clients,
-            "disconnects": comings(history) >= LASTING,
+            "disconnects": loop is not None or comings(history) >= LASTING,
+            "channel_loop": returning_facts(loop),
             "polled": not links and only_polled(history),
             "suspects": suspect_facts(suspects),
         },
@@ -215,6 +222,6 @@ def _finding(
             ),
             *suspect_evidence(suspects),
         ),
-        involved=with_suspects(involved_consumers((queue,), links), suspects),
+        involved=with_suspects(involved, suspects),
         seen_seconds=span(history),
     )

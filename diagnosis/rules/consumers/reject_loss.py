@@ -1,7 +1,8 @@
 """reject-loss: consumers reject messages without requeue, and no dead-letter exchange keeps them.
 
 The broker deletes such a message at once. No counter shows it: the message was delivered, and is neither acknowledged
-nor unacknowledged nor in the queue. The ledger of the queue counts exactly that.
+nor unacknowledged nor in the queue. The ledger of the queue counts exactly that. What was returned after its TTL leaves
+in the same way; `ttl-expiry-loss` reports it.
 Source: https://www.rabbitmq.com/docs/dlx; https://www.rabbitmq.com/docs/nack
 """
 
@@ -13,14 +14,13 @@ from ackscope.findings import Certainty, Evidence, Fact, Finding, Inconclusive, 
 from ackscope.snapshot import Queue
 from diagnosis.contract import ConsumerPath, RuleResult, View
 from diagnosis.facts import consumer_facts, queue_facts, queue_names
-from diagnosis.hold_time import may_hold
-from diagnosis.ledger import Ledger, from_its_beginning, ledger, losing, may_have_lost, settles_unseen
+from diagnosis.ledger import Ledger, ledger, losing
 from diagnosis.rules.consumers._shared.by_totals import REJECTED_BY, Deleted, deleted, sole_history
+from diagnosis.rules.consumers._shared.discarded import Discarded, discarded
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.rules.consumers._shared.sessions import session_evidence, settles_uncounted
 from diagnosis.rules.consumers._shared.unattributed_consumers import unattributed
-from diagnosis.rules.consumers.poison_drop import at_limit, delivery_limit
-from diagnosis.series import count, delta, last, span
+from diagnosis.series import delta, last, span
 from diagnosis.unattributed import names, suspect_evidence, suspect_facts, with_suspects
 from diagnosis.window import Series
 
@@ -42,18 +42,9 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue without a dead-letter exchange whose deliveries are more than its settled messages."""
     for kind, queues in sorted(_uncounted(view).items()):
         yield from _by_total(view, kind, queues)
-    for queue in view.queues:
-        if queue.setting("dead-letter-exchange") is not None or not count(queue.stats, "deliver", "get"):
-            continue
-        if not may_have_lost(queue) or settles_unseen(view, queue):
-            continue
-        history = from_its_beginning(view, queue)
-        found = ledger(history, may_hold(view, queue))
-        if found is None:
-            continue
-        lost = found.discarded - _at_delivery_limit(view, queue, found)
-        if lost - found.discarded_error >= view.limits(queue).queues.loss_least:
-            yield _finding(view, queue, history, found, lost)
+    for each in discarded(view):
+        if each.ttl is None or each.returned is None:
+            yield _finding(view, each)
 
 
 def _uncounted(view: View) -> dict[str, list[Queue]]:
@@ -109,6 +100,7 @@ def _of_total(view: View, queue: Queue, gone: Deleted) -> Finding:
             "clients": names(suspects) if suspects else client_names(links),
             "by_get": False,
             "requeues": delta(history, "redeliver") > 0,
+            "perhaps_expired": False,
             "amqp10": True,
             "suspects": suspect_facts(suspects),
         },
@@ -126,12 +118,6 @@ def _of_total(view: View, queue: Queue, gone: Deleted) -> Finding:
         ),
         involved=with_suspects(involved_consumers((queue,), links), suspects),
     )
-
-
-def _at_delivery_limit(view: View, queue: Queue, found: Ledger) -> int:
-    """Return how many messages the delivery limit may have deleted; poison-drop reports them."""
-    limit = delivery_limit(queue, view.version)
-    return 0 if limit is None else at_limit(found.discarded, found.redelivered, limit)
 
 
 def _rejecters(view: View, queue: Queue) -> list[_Rejecter]:
@@ -161,10 +147,11 @@ def _severity(view: View, queue: Queue, history: Series[Queue], found: Ledger, l
     return Severity.CRITICAL if ongoing and share >= limits.consumers.reject_share else Severity.WARNING
 
 
-def _finding(view: View, queue: Queue, history: Series[Queue], found: Ledger, lost: int) -> Finding:
+def _finding(view: View, each: Discarded) -> Finding:
+    queue, history, found, lost = each.queue, each.history, each.found, each.lost
     rejecters = _rejecters(view, queue)
-    links = tuple(each.link for each in rejecters) or view.links(queue)
-    run = losing(history, lambda each: each.discarded, lost)
+    links = tuple(it.link for it in rejecters) or view.links(queue)
+    run = losing(history, lambda it: it.discarded, lost)
     seconds = span(run)
     counters = source("/api/queues", "message_stats.deliver", "message_stats.get", "message_stats.redeliver")
     return Finding(
@@ -181,13 +168,14 @@ def _finding(view: View, queue: Queue, history: Series[Queue], found: Ledger, lo
             "share": min(1.0, lost / max(found.delivered, 1)),
             "over_seconds": seconds,
             "lost_rate": lost / seconds if seconds else None,
-            "clients": client_names(each.link for each in rejecters),
+            "clients": client_names(it.link for it in rejecters),
             "by_get": bool(delta(history, "get")) and not rejecters,
             "requeues": found.redelivered > 0,
+            "perhaps_expired": each.returned is not None,
             "amqp10": False,
             "suspects": [],
         },
-        certainty=Certainty.CERTAIN if found.redelivered == 0 else Certainty.LIKELY,
+        certainty=Certainty.CERTAIN if found.redelivered == 0 and each.returned is None else Certainty.LIKELY,
         seen_seconds=seconds,
         evidence=(
             Evidence(key="delivered", value=found.delivered, unit=Unit.MESSAGES, source=counters),
@@ -209,12 +197,12 @@ def _finding(view: View, queue: Queue, history: Series[Queue], found: Ledger, lo
             *(
                 Evidence(
                     key="consumer",
-                    value=each.rejected,
+                    value=it.rejected,
                     unit=Unit.MESSAGES,
                     source=source("/api/consumers") + source("/api/channels", "message_stats.deliver"),
-                    facts={"consumed_by": consumer_facts(each.link)},
+                    facts={"consumed_by": consumer_facts(it.link)},
                 )
-                for each in rejecters[:3]
+                for it in rejecters[:3]
             ),
         ),
         involved=involved_consumers((queue,), links),

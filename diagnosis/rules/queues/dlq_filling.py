@@ -12,6 +12,7 @@ from diagnosis.facts import queue_facts
 from diagnosis.memo import per_view
 from diagnosis.routes import Place, dead_letters_to, is_delay
 from diagnosis.rules.consumers._shared.consumer_balances import never_acknowledging
+from diagnosis.rules.consumers._shared.discarded import expired_returns, time_to_live
 from diagnosis.rules.consumers._shared.objects import client_names
 from diagnosis.rules.queues._shared.message_balance import balance, latest_run
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, certainty, involved_queue, queue_refs, queue_subject
@@ -137,8 +138,12 @@ def _reason(view: View, origin: Queue, seconds: float) -> dict[str, Fact] | None
     if isinstance(length, int) and (origin.messages_ready or 0) >= view.limits(origin).queues.full_share * length:
         reason = "length_limit"
     elif whole.rejected >= whole.missing * 0.5:
-        returned = origin.type == "quorum" and delta(recent, "redeliver") > 0
-        reason = "rejected_or_delivery_limit" if returned else "rejected"
+        limited = origin.type == "quorum" and delta(recent, "redeliver") > 0
+        reason = "rejected_or_delivery_limit" if limited else "rejected"
+        ttl = time_to_live(origin)
+        returned = expired_returns(view, origin, recent, whole.rejected) if ttl is not None else None
+        if returned is not None:
+            reason = "returned" if returned.only else "rejected_or_returned"
     elif origin.setting("message-ttl") is not None:
         reason, messages = "expired", whole.lost
     else:

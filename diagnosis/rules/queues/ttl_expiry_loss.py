@@ -5,17 +5,35 @@ whatever its settings: since the consumer left, its messages expire unprocessed.
 what is recent on purpose, unless its TTL is next to nothing. Messages that consumers reject do not count as expired,
 because the balance excludes delivered messages. The API does not show a message's own `expiration`; without a TTL of
 the queue, messages that keep leaving a queue without a consumer can only expire by their own.
+
+A message that a consumer holds does not expire, but one that is returned after its TTL expires at once
+(`diagnosis.rules.consumers._shared.discarded`).
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from ackscope.findings import Evidence, ExchangeRef, Finding, Involved, QueueRef, Severity, Unit, source
+from ackscope.findings import (
+    Certainty,
+    Evidence,
+    ExchangeRef,
+    Fact,
+    Finding,
+    Involved,
+    QueueRef,
+    Severity,
+    Unit,
+    source,
+)
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
+from diagnosis.hold_time import hold_time
+from diagnosis.ledger import ledger, losing
 from diagnosis.purpose import CONSUMED, had_consumer, was_consumed
 from diagnosis.routes import Place, dead_letters_to, is_delay
+from diagnosis.rules.consumers._shared.comings import recent_clients
+from diagnosis.rules.consumers._shared.discarded import Discarded, discarded, time_to_live
 from diagnosis.rules.publishers._shared.overflow import has_length_limit
 from diagnosis.rules.queues._shared.message_balance import (
     MessageBalance,
@@ -32,7 +50,7 @@ from diagnosis.rules.queues._shared.queue import (
     queue_with_policy,
 )
 from diagnosis.rules.queues.queue_purged import purges
-from diagnosis.series import count, delta, span, stretch
+from diagnosis.series import count, delta, last, span, stretch
 from diagnosis.window import Series, Timestamped
 
 NAME = "ttl-expiry-loss"
@@ -62,17 +80,26 @@ class Expiry:
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that messages are published to and that may let them expire."""
+    returned = {each.queue.key: each for each in discarded(view) if each.ttl is not None and each.returned is not None}
     for queue in view.queues:
-        if queue.type == "stream" or is_private(queue):
-            continue
-        if not _may_expire(queue) or is_delay(view, queue) or _at_length_limit(view, queue):
-            continue
-        has_ttl = queue.setting("message-ttl") is not None
-        found = losing_run(view, queue) if has_ttl else losing_run(view, queue, meanwhile=_is_unconsumed)
-        if found is None or not (has_ttl or _drains_evenly(found[0])):
-            continue
-        if not (has_ttl and _was_purged(view, queue, found[1])):
-            yield _finding(view, queue, _expiry(view, queue, *found))
+        found = _before_delivery(view, queue)
+        if found is not None:
+            yield _finding(view, queue, found, returned.get(queue.key))
+        elif queue.key in returned:
+            yield _returned(view, returned[queue.key])
+
+
+def _before_delivery(view: View, queue: Queue) -> Expiry | None:
+    """Return what expires in a queue before it is delivered."""
+    if queue.type == "stream" or is_private(queue):
+        return None
+    if not _may_expire(queue) or is_delay(view, queue) or _at_length_limit(view, queue):
+        return None
+    has_ttl = queue.setting("message-ttl") is not None
+    found = losing_run(view, queue) if has_ttl else losing_run(view, queue, meanwhile=_is_unconsumed)
+    if found is None or not (has_ttl or _drains_evenly(found[0])):
+        return None
+    return None if has_ttl and _was_purged(view, queue, found[1]) else _expiry(view, queue, *found)
 
 
 def _was_purged(view: View, queue: Queue, found: MessageBalance) -> bool:
@@ -140,11 +167,11 @@ def _keeps_nothing(queue: Queue) -> bool:
     return isinstance(ttl, int) and ttl <= _NO_TIME
 
 
-def _finding(view: View, queue: Queue, expiry: Expiry) -> Finding:
+def _finding(view: View, queue: Queue, expiry: Expiry, returned: Discarded | None) -> Finding:
     limits, seconds = view.limits(queue).queues, lasts(expiry.run, expiry.balance)
     severity = _severity(view, queue, expiry)
-    ttl = queue.setting("message-ttl")
-    ttl = ttl if isinstance(ttl, int) else None
+    if returned is not None:
+        severity = min(severity, _severity_of_returns(view, returned), key=lambda each: each.urgency)
     exchange = queue.setting("dead-letter-exchange")
     exchange = exchange if isinstance(exchange, str) else None
     much = expiry.balance.lost >= limits.expiry_much_share * expiry.balance.published
@@ -160,16 +187,13 @@ def _finding(view: View, queue: Queue, expiry: Expiry) -> Finding:
         facts={
             "queue": queue_with_policy(queue),
             **balance_facts(expiry.balance),
-            "ready": queue.messages_ready or 0,
-            "consumers": queue.consumers or 0,
+            **_setting_facts(queue),
+            "returned": None if returned is None else _return_facts(view, returned),
             "worked": expiry.worked,
             "keeps_nothing": _keeps_nothing(queue),
             "consumer_left": consumer_left,
             "without_consumer_seconds": span(expiry.alone),
             "consumed_total": count(queue.stats, *CONSUMED),
-            "ttl_seconds": None if ttl is None else ttl / 1000,
-            "ttl_is_argument": "x-message-ttl" in queue.arguments,
-            "longer_ttl_milliseconds": None if ttl is None else ttl * 10,
             "dead_letter_exchange": exchange,
             "targets": None if expiry.targets is None else sorted(name for _, name in expiry.targets),
             "lost_for_good": expiry.targets is not None and not expiry.targets,
@@ -178,20 +202,124 @@ def _finding(view: View, queue: Queue, expiry: Expiry) -> Finding:
         accounted=expiry.balance.lost,
         certainty=certainty(severity, seconds, until),
         seen_seconds=seconds,
-        evidence=tuple(_evidence(queue, expiry, ttl)),
+        evidence=tuple(_evidence(queue, expiry)),
         involved=_involved(view, queue, exchange, expiry.targets or ()),
     )
 
 
-def _evidence(queue: Queue, expiry: Expiry, ttl: int | None) -> Iterator[Evidence]:
+def _setting_facts(queue: Queue) -> dict[str, Fact]:
+    ttl = queue.setting("message-ttl")
+    milliseconds = ttl if isinstance(ttl, int) else None
+    return {
+        "ready": queue.messages_ready or 0,
+        "consumers": queue.consumers or 0,
+        "ttl_seconds": time_to_live(queue),
+        "ttl_is_argument": "x-message-ttl" in queue.arguments,
+        "longer_ttl_milliseconds": None if milliseconds is None else milliseconds * 10,
+    }
+
+
+def _return_facts(view: View, each: Discarded) -> dict[str, Fact]:
+    """Return facts about messages that expired on their return, or were rejected.
+
+    Returns:
+        `{"lost", "delivered", "over_seconds", "ended", "only", "clients", "held", "hold_seconds", "prefetch"}`;
+        `held` is the most that consumers held; `hold_seconds` is how long they hold a message in the mean, None if they
+        acknowledge none; `prefetch` is what each of them acknowledges within half of the TTL.
+    """
+    queue, hold, returned = each.queue, hold_time(each.history), each.returned
+    pace = hold.ack_rate / max(1, queue.consumers or 0) if hold is not None else None
+    return {
+        "lost": each.lost,
+        "delivered": each.found.delivered,
+        "over_seconds": span(_run_of_returns(each)),
+        "ended": returned is not None and returned.ended,
+        "only": returned is not None and returned.only,
+        "clients": list(recent_clients(view, queue)),
+        "held": _most_held(each),
+        "hold_seconds": hold.hold if hold is not None else None,
+        "prefetch": max(1, int(pace * (each.ttl or 0.0) / 2)) if pace is not None else 1,
+    }
+
+
+def _most_held(each: Discarded) -> int:
+    return max(seen.value.messages_unacked or 0 for seen in each.history)
+
+
+def _run_of_returns(each: Discarded) -> Series[Queue]:
+    return losing(each.history, lambda it: it.discarded, each.lost)
+
+
+def _severity_of_returns(view: View, each: Discarded) -> Severity:
+    """Return how bad it is that returned messages expire; it goes on if some did within the last minute."""
+    limits = view.limits(each.queue)
+    share = each.lost / max(each.found.delivered, 1)
+    if share < limits.consumers.reject_share / 10:
+        return Severity.INFO
+    recent = ledger(last(each.history, limits.queues.expiry_much_for))
+    ongoing = recent is not None and recent.discarded >= limits.queues.loss_least
+    return Severity.CRITICAL if ongoing and share >= limits.consumers.reject_share else Severity.WARNING
+
+
+def _returned(view: View, each: Discarded) -> Finding:
+    """Return the finding about messages that expire when they are returned, and not before a delivery."""
+    queue, run, links = each.queue, _run_of_returns(each), view.links(each.queue)
+    return Finding(
+        rule=NAME,
+        severity=_severity_of_returns(view, each),
+        subject=queue_subject(queue),
+        since=run[0].at.iso(),
+        facts={
+            "queue": queue_with_policy(queue),
+            **_setting_facts(queue),
+            "returned": _return_facts(view, each),
+            "lost": 0,
+            "dead_letter_exchange": None,
+            "targets": [],
+            "lost_for_good": True,
+        },
+        certainty=Certainty.LIKELY,
+        seen_seconds=span(run),
+        evidence=(
+            Evidence(
+                key="returned",
+                value=each.lost,
+                unit=Unit.MESSAGES,
+                source=source("/api/queues", "message_stats", "messages_unacknowledged", "messages_ready"),
+                facts={"error": each.found.discarded_error},
+            ),
+            Evidence(
+                key="redelivered",
+                value=each.found.redelivered,
+                unit=Unit.MESSAGES,
+                source=source("/api/queues", "message_stats.redeliver"),
+            ),
+            Evidence(
+                key="held",
+                value=_most_held(each),
+                unit=Unit.MESSAGES,
+                source=source("/api/queues", "messages_unacknowledged"),
+            ),
+            _ttl_evidence(each.ttl or 0.0),
+        ),
+        involved=involved_queue(queue, links),
+    )
+
+
+def _ttl_evidence(seconds: float) -> Evidence:
+    return Evidence(
+        key="ttl",
+        value=seconds,
+        unit=Unit.SECONDS,
+        source=source("/api/queues", "arguments", "effective_policy_definition"),
+    )
+
+
+def _evidence(queue: Queue, expiry: Expiry) -> Iterator[Evidence]:
     yield from balance_evidence(expiry.balance)
+    ttl = time_to_live(queue)
     if ttl is not None:
-        yield Evidence(
-            key="ttl",
-            value=ttl / 1000,
-            unit=Unit.SECONDS,
-            source=source("/api/queues", "arguments", "effective_policy_definition"),
-        )
+        yield _ttl_evidence(ttl)
     yield Evidence(
         key="ready",
         value=queue.messages_ready or 0,

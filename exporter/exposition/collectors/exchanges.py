@@ -34,8 +34,10 @@ _FIELD_METRICS = tuple(
         ("rabbitmq_exchange_messages_published_total", "Messages published to the exchange.", "publish_in"),
         (
             "ackscope_exchange_messages_routed_total",
-            "Messages that the exchange routed to queues: one routed to three queues counts three times. Before 3.13 the "
-            "default exchange also counts messages for queues that do not exist.",
+            (
+                "Messages routed to queues: one routed to three counts three times. Before 3.13 the default exchange counts "
+                "those for queues that do not exist, too."
+            ),
             "publish_out",
         ),
     )

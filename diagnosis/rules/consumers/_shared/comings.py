@@ -2,10 +2,13 @@
 
 from itertools import pairwise
 
+from ackscope.findings import Fact
 from ackscope.snapshot import Channel, Connection, Queue
+from diagnosis.churn_loops import ChurnLoop, churn_loops
 from diagnosis.contract import View
 from diagnosis.facts import client_name
 from diagnosis.memo import per_view
+from diagnosis.rules.consumers._shared.channel_loops import MIN_PER_CYCLE
 from diagnosis.series import count, delta
 from diagnosis.window import Series
 
@@ -44,6 +47,31 @@ def recent_clients(view: View, queue: Queue) -> list[str]:
         if (each.vhost, each.queue) == queue.key
     }
     return sorted(name for name in names if name)
+
+
+def returning_loop(view: View, queue: Queue) -> ChurnLoop | None:
+    """Return the loop of channels that returns messages to a queue; None if another client may do so.
+
+    Channels that live for a second are rarely listed with their consumer. So it must be the only loop of its virtual
+    host, messages must come back in each cycle, no other queue there redelivers, and no other client consumes from it.
+    """
+    loops = [each for each in churn_loops(view) if each.connection.vhost == queue.vhost]
+    if len(loops) != 1 or loops[0].whole or min(loops[0].delivered, loops[0].redelivered) < MIN_PER_CYCLE:
+        return None
+    elsewhere = any(each.key != queue.key for each in redelivering(view, queue.vhost))
+    others = any(link.consumer.connection_name != loops[0].connection.name for link in view.links(queue))
+    return None if elsewhere or others else loops[0]
+
+
+def redelivering(view: View, vhost: str | None) -> list[Queue]:
+    """Return the queues of a virtual host that redelivered recently, by name."""
+    moved = (each for each in view.queues if each.vhost == vhost and each.stats.redeliver)
+    return sorted((each for each in moved if view.moved(each, "redeliver")), key=lambda each: each.name)
+
+
+def returning_facts(loop: ChurnLoop | None) -> dict[str, Fact] | None:
+    """Return facts about a loop of channels: `{"client", "cycle_rate"}`."""
+    return None if loop is None else {"client": loop.client, "cycle_rate": loop.rate}
 
 
 def _connections(view: View) -> dict[str, Connection]:

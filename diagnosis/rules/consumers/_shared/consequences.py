@@ -44,3 +44,7 @@ def _only_queue(_view: View, finding: Finding) -> Iterable[Hashable]:
 
 ONLY_QUEUE = Relation(_only_queue, queue_key)
 """The cause involves one queue; the effect is about it. A cause that names several does not know which one it is."""
+
+
+ABOUT_THIS_QUEUE_ONLY = Relation(queue_key, _only_queue)
+"""The cause is about a queue; the effect involves this one and no other, whatever its subject is."""
