@@ -2,9 +2,11 @@
 
 from lab.faults.consumers import (
     amqp10,
+    asks_elsewhere,
     auto_ack_consumer,
     auto_ack_ends,
     bad_ack_loop,
+    beside_healthy,
     cancelled_by_broker,
     cancelled_for_good,
     circulating,
@@ -37,6 +39,7 @@ from lab.faults.consumers import (
     slow_among_quick,
     slow_consumer,
     stream_overtaken,
+    stream_read_again,
     streams,
     stuck_consumer,
     unacked_grows,
@@ -85,4 +88,7 @@ FAULTS: tuple[FaultSpec, ...] = (
     *circulating.SPECS,
     slow_among_quick.SPEC,
     cancelled_by_broker.SPEC,
+    *beside_healthy.SPECS,
+    stream_read_again.SPEC,
+    *asks_elsewhere.SPECS,
 )
