@@ -108,7 +108,6 @@ SPECS = (
         summary="a client acknowledges a message twice each second and reconnects, with most messages unacknowledged",
         subject=Subject(kind="queue", name=RECONNECTS),
         inject=_reconnects,
-        client="fault-reconnects-after-bad-ack",
         apart=True,
         also=("connection-churn",),
         one_shot=False,

@@ -17,7 +17,7 @@ _LIVES, _PAUSES, _PROOF = 100, 30, 2
 
 def inject(fault: Fault) -> None:
     """Read 50 messages a second for 10 s, of a stream with 4,000, and begin again 3 s later."""
-    fault.make_queue(STREAM, {"x-queue-type": "stream"})
+    fault.make_queue(STREAM, {"x-queue-type": "stream", "x-max-age": "1h"})
     with fault.briefly("fault-stream-read-again-setup") as setup:
         publish(setup, STREAM, _STORED)
     channel = publisher(fault, "fault-stream-read-again-publisher")
@@ -31,7 +31,9 @@ def inject(fault: Fault) -> None:
             reader.channel.basic_consume(STREAM, reader.take, arguments={"x-stream-offset": "first"})
         elif age < _LIVES:
             connection.process_data_events(time_limit=0)
-            reader.work()
+            # When it closes, pika rejects what it has not handed out, which 3.10 refuses for a stream.
+            if age < _LIVES - 5:
+                reader.work()
         elif age == _LIVES:
             connection.close()
             if lives + 1 == _PROOF:
