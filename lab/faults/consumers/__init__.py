@@ -1,12 +1,12 @@
 """Faults of consumers (B)."""
 
 from lab.faults.consumers import (
+    among_others,
     amqp10,
     asks_elsewhere,
     auto_ack_consumer,
     auto_ack_ends,
     bad_ack_loop,
-    beside_healthy,
     cancelled_by_broker,
     cancelled_for_good,
     circulating,
@@ -88,7 +88,7 @@ FAULTS: tuple[FaultSpec, ...] = (
     *circulating.SPECS,
     slow_among_quick.SPEC,
     cancelled_by_broker.SPEC,
-    *beside_healthy.SPECS,
+    *among_others.SPECS,
     stream_read_again.SPEC,
     *asks_elsewhere.SPECS,
 )

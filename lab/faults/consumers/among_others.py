@@ -1,4 +1,4 @@
-"""One client beside a healthy consumer of the same queue polls, rejects, returns messages, or ends with them."""
+"""One client next to a healthy consumer of the same queue polls, rejects, returns messages, or ends with them."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -14,7 +14,8 @@ from lab.faults.fault import Fault, FaultSpec
 from lab.faults.queues.clients import reader
 
 RECONNECTS, POLLS, REJECTS, RETURNS = (
-    f"fault.{name}" for name in ("reconnects-after-bad-ack", "polls-beside", "rejects-beside", "returns-beside")
+    f"fault.{name}"
+    for name in ("reconnects-after-bad-ack", "polls-among-others", "rejects-among-others", "returns-among-others")
 )
 _RATE, _WORK, _TICK = 30.0, 0.05, 0.1
 _BACKLOG, _PREFETCH, _CYCLES = 60, 60, 3
@@ -113,15 +114,15 @@ SPECS = (
         one_shot=False,
     ),
     FaultSpec(
-        name="polls-beside",
+        name="polls-among-others",
         rule="competing-applications",
         summary="a client polls a message every 2 s with automatic acknowledgement from a queue that a consumer reads",
         subject=Subject(kind="queue", name=POLLS),
         inject=_polls,
-        client="fault-polls-beside",
+        client="fault-polls-among-others",
     ),
     FaultSpec(
-        name="rejects-beside",
+        name="rejects-among-others",
         rule="dlq-filling",
         summary="one of two consumers rejects all that it is sent, the other one acknowledges; the rejects are kept",
         subject=Subject(kind="queue", name=f"{REJECTS}.failed"),
@@ -130,16 +131,16 @@ SPECS = (
             lambda channel, tag: channel.basic_reject(tag, requeue=False),
             **{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": f"{REJECTS}.failed"},
         ),
-        client="fault-rejects-beside",
+        client="fault-rejects-among-others",
         also=("orphan-queue",),
     ),
     FaultSpec(
-        name="returns-beside",
+        name="returns-among-others",
         rule="requeue-loop",
         summary="one of two consumers requeues all that it is sent, and the other one acknowledges it",
         subject=Subject(kind="queue", name=RETURNS),
         inject=_settles(RETURNS, lambda channel, tag: channel.basic_nack(tag, requeue=True)),
-        client="fault-returns-beside",
+        client="fault-returns-among-others",
         one_shot=False,
     ),
 )
