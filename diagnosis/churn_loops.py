@@ -55,6 +55,7 @@ from diagnosis.loop_counts import (
 )
 from diagnosis.memo import per_view
 from diagnosis.probe_traffic import probe_traffic
+from diagnosis.series import nearest, span
 from diagnosis.view import is_own
 from diagnosis.window import Series
 
@@ -196,7 +197,7 @@ def _closings(view: View) -> tuple[tuple[ChurnLoop, ...], ClusterCycles | None]:
     if min(ended, began) >= FEWEST:
         found += _connections(view, overviews, _Turnover(ended, began, seconds))
     if cycles >= FEWEST:
-        loops = _channels(view, overviews, cycles / seconds, seconds)
+        loops = _channels(view, overviews, cycles / seconds, seconds, own.closes)
         sure = closed - ended >= slowest * seconds
         found += [each for each in loops if sure or each.error is not None]
     if not found and min(ended, began) < FEWEST:
@@ -357,8 +358,16 @@ def _everywhere(view: View) -> frozenset[str]:
     return frozenset.intersection(*held) if held else frozenset()
 
 
-def _channels(view: View, overviews: Series[Overview], rate: float, seconds: float) -> list[ChurnLoop]:
-    """Return loops of connections that stay while their channels come and go."""
+def _channels(view: View, overviews: Series[Overview], rate: float, seconds: float, own_rate: float) -> list[ChurnLoop]:
+    """Return loops of connections that stay while their channels come and go.
+
+    Args:
+        view: the view that is being judged.
+        overviews: all readings of the overview.
+        rate: cycles per second of the cluster.
+        seconds: for which `rate` was measured.
+        own_rate: channels per second that our own probes close.
+    """
     staying = staying_channels(view)
     listed = {channel.connection_name for channel in view.channels}
     strong: list[tuple[Series[Connection], int]] = []
@@ -389,8 +398,9 @@ def _channels(view: View, overviews: Series[Overview], rate: float, seconds: flo
     spell = churn_streak(view, overviews, "channel_closed", rate)
     return [
         _loop_of(
-            history,
+            (own := active(history)),
             rate * unexplained / total,
+            _cycles_within(overviews, own, own_rate) * unexplained / total,
             staying.get(history[-1].value.name, []),
             spell,
             alone=len(suspects) == 1,
@@ -398,6 +408,13 @@ def _channels(view: View, overviews: Series[Overview], rate: float, seconds: flo
         for history, unexplained in suspects
         if rate * seconds * unexplained / total >= FEWEST
     ]
+
+
+def _cycles_within(overviews: Series[Overview], history: Series[Connection], own_rate: float) -> float:
+    """Return the cycles of the cluster in the time of some readings: other churn may have begun long before."""
+    first, latest = nearest(overviews, history[0].at), nearest(overviews, history[-1].at)
+    closed, ended = (churn_increase(first.value, latest.value, f"{what}_closed") for what in ("channel", "connection"))
+    return max(0.0, closed - ended - own_rate * span((first, latest)))
 
 
 def _link_restarts(view: View) -> bool:
@@ -419,15 +436,15 @@ def _is_over(history: Series[Connection]) -> bool:
 def _loop_of(
     history: Series[Connection],
     rate: float,
+    cycles: float,
     staying: list[tuple[Channel, Channel]],
     spell: Series[Overview],
     *,
     alone: bool,
 ) -> ChurnLoop:
     """Return the loop of one connection; without packets and bytes if it also has lasting channels."""
-    history = active(history)
-    newer, seconds = history[-1].value, history[-1].at.since(history[0].at)
-    turn = Cycle() if staying else cycle(history, rate * seconds, alone=alone)
+    newer, seconds = history[-1].value, span(history)
+    turn = Cycle() if staying else cycle(history, cycles, alone=alone)
     if turn.error is not None and turn.packets:
         # Count the cycles from its own packets: the cluster's count may include those of others.
         rate = increase(history[0].value, newer)[0] / turn.packets / seconds

@@ -31,7 +31,6 @@ from diagnosis.rules.consumers._shared.channel_loops import MIN_PER_CYCLE, loop_
 from diagnosis.rules.consumers._shared.comings import (
     LASTING,
     comings,
-    recent_clients,
     returning_facts,
     returning_loop,
     seen_connections,
@@ -67,8 +66,9 @@ class ConsumerTurnover:
     Attributes:
         changes: readings whose consumers differ from those of the reading before.
         comparisons: pairs of readings that were compared.
-        consumers: every consumer that was seen.
-        max_at_once: the most consumers in one reading.
+        consumers: every consumer that came or went: it is not in all readings.
+        max_at_once: the most of them in one reading.
+        beside: consumers that are in all readings.
         seconds, since: the time that the readings cover.
     """
 
@@ -77,6 +77,7 @@ class ConsumerTurnover:
     comparisons: int
     consumers: tuple[Consumer, ...]
     max_at_once: int
+    beside: int
     seconds: float
     since: Instant
 
@@ -104,7 +105,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         seen = _consumer_turnover(queue, readings)
         limits = view.limits(queue).consumers
         often = seen.changes >= limits.flapping_changes and seen.changes > seen.comparisons / 2
-        replaced = len(seen.consumers) >= 2 * max(1, seen.max_at_once)
+        # A rolling restart under way has replaced each at most once, beside those that it has not reached.
+        replaced = len(seen.consumers) >= (_GENERATIONS if seen.beside else 2) * max(1, seen.max_at_once)
         if often and replaced and not {each.connection_name for each in seen.consumers} <= bad_acks:
             reported.add(queue.key)
             yield _finding(view, seen, _loop_of(view, seen))
@@ -159,7 +161,7 @@ def _crashes(view: View, seen: ConsumerTurnover, fruitless: Series[Queue]) -> Fi
         severity=Severity.CRITICAL if stopped else Severity.WARNING if late else Severity.INFO,
         subject=queue_subject(queue),
         since=fruitless[0].at.iso(),
-        facts=_facts(view, seen, _latest_clients(view, queue))
+        facts=_facts(view, seen, _latest_clients(view, seen))
         | {"rounds": rounds, "watched_seconds": seconds, "redelivered": delta(fruitless, "redeliver")},
         evidence=(
             Evidence(key="rounds", value=rounds, source=source("/api/queues", "consumers", "message_stats.deliver")),
@@ -215,7 +217,7 @@ def _returns(view: View, seen: ConsumerTurnover, rounds: Series[Queue]) -> Findi
         severity=Severity.WARNING if late else Severity.INFO,
         subject=queue_subject(queue),
         since=rounds[0].at.iso(),
-        facts=_facts(view, seen, _latest_clients(view, queue))
+        facts=_facts(view, seen, _latest_clients(view, seen))
         | {"watched_seconds": seconds, "redelivered": redelivered, "delivered": delivered},
         evidence=(
             Evidence(
@@ -231,7 +233,7 @@ def _returns(view: View, seen: ConsumerTurnover, rounds: Series[Queue]) -> Findi
                 source=source("/api/queues", "message_stats.ack"),
             ),
         ),
-        involved=_involved(view, queue, ()),
+        involved=_involved(view, queue, seen.consumers),
         certainty=Certainty.LIKELY if late else Certainty.EARLY,
         seen_seconds=seconds,
     )
@@ -280,10 +282,18 @@ def _reread_facts(again: StreamRestarts | None) -> dict[str, Fact] | None:
     }
 
 
-def _latest_clients(view: View, queue: Queue) -> list[str]:
-    loops = [each for each in churn_loops(view) if each.whole and each.alone and each.connection.vhost == queue.vhost]
-    loop = loops[0] if loops else returning_loop(view, queue)
-    return recent_clients(view, queue) or ([loop.client] if loop is not None else [])
+def _latest_clients(view: View, seen: ConsumerTurnover) -> list[str]:
+    loops = (each for each in churn_loops(view) if each.whole and each.alone)
+    loop = next((each for each in loops if each.connection.vhost == seen.queue.vhost), None)
+    loop = loop or returning_loop(view, seen.queue)
+    return _names(view, seen) or ([loop.client] if loop is not None else [])
+
+
+def _names(view: View, seen: ConsumerTurnover) -> list[str]:
+    """Return the application names of the consumers that came or went, sorted."""
+    known = seen_connections(view)
+    found = {client_name(known.get(each.connection_name or ""), each.connection_name) for each in seen.consumers}
+    return sorted(name for name in found if name)
 
 
 def _facts(view: View, seen: ConsumerTurnover, clients: list[str]) -> dict[str, Fact]:
@@ -355,7 +365,7 @@ def _involved(view: View, queue: Queue, consumers: Iterable[Consumer]) -> Involv
 
 def _loop_of(view: View, seen: ConsumerTurnover) -> ChurnLoop | None:
     """Return the loop of channels or connections of one of these clients, if any."""
-    names = recent_clients(view, seen.queue)
+    names = _names(view, seen)
     return next((each for each in churn_loops(view) if each.client in names), None)
 
 
@@ -400,12 +410,14 @@ def _consumer_turnover(queue: Queue, readings: Series[tuple[Consumer, ...]]) -> 
     everyone: dict[tuple[str, str], Consumer] = {}
     for each in by_reading:
         everyone.update(each)
+    lasting = set.intersection(*(set(each) for each in by_reading)) if len(by_reading) > 1 else set()
     return ConsumerTurnover(
         queue=queue,
         changes=sum(older.keys() != newer.keys() for older, newer in pairwise(by_reading)),
         comparisons=len(by_reading) - 1,
-        consumers=tuple(everyone[key] for key in sorted(everyone)),
-        max_at_once=max(len(each) for each in by_reading),
+        consumers=tuple(everyone[key] for key in sorted(everyone.keys() - lasting)),
+        max_at_once=max(len(each) for each in by_reading) - len(lasting),
+        beside=len(lasting),
         seconds=readings[-1].at.since(readings[0].at),
         since=readings[0].at,
     )
@@ -417,7 +429,7 @@ def _identity(consumer: Consumer) -> tuple[str, str]:
 
 def _finding(view: View, seen: ConsumerTurnover, loop: ChurnLoop | None) -> Finding:
     queue, warning_after = seen.queue, view.limits(seen.queue).consumers.flapping_for
-    clients = recent_clients(view, queue) or ([loop.client] if loop else _latest_clients(view, queue))
+    clients = _names(view, seen) or ([loop.client] if loop else _latest_clients(view, seen))
     seconds = max(seen.seconds, loop.lasts if loop else 0.0)
     replaced = len(seen.consumers) >= _GENERATIONS * max(1, seen.max_at_once)
     late = seconds >= warning_after if loop and not replaced else replaced and seconds >= _MIN_SECONDS

@@ -34,7 +34,7 @@ _FIELD_METRICS = tuple(
         ("rabbitmq_exchange_messages_published_total", "Messages published to the exchange.", "publish_in"),
         (
             "ackscope_exchange_messages_routed_total",
-            "Messages routed to queues; one for three counts as 3. Before 3.13 the default exchange adds unroutable ones.",
+            "Messages routed to queues: one for three counts as 3. Before 3.13 the default exchange adds lost ones.",
             "publish_out",
         ),
     )

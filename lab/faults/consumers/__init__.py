@@ -1,7 +1,9 @@
 """Faults of consumers (B)."""
 
 from lab.faults.consumers import (
+    among_others,
     amqp10,
+    asks_elsewhere,
     auto_ack_consumer,
     auto_ack_ends,
     bad_ack_loop,
@@ -29,6 +31,7 @@ from lab.faults.consumers import (
     prefetch_hoarder,
     prefetch_past_timeout,
     prefetch_too_small,
+    priority_without_effect,
     reject_loss,
     republish_loop,
     requeue_loop,
@@ -37,6 +40,7 @@ from lab.faults.consumers import (
     slow_among_quick,
     slow_consumer,
     stream_overtaken,
+    stream_read_again,
     streams,
     stuck_consumer,
     unacked_grows,
@@ -50,6 +54,7 @@ FAULTS: tuple[FaultSpec, ...] = (
     slow_consumer.SPEC,
     prefetch_too_small.SPEC,
     prefetch_hoarder.SPEC,
+    priority_without_effect.SPEC,
     no_consumer.SPEC,
     requeue_loop.SPEC,
     poison_drop.SPEC,
@@ -85,4 +90,7 @@ FAULTS: tuple[FaultSpec, ...] = (
     *circulating.SPECS,
     slow_among_quick.SPEC,
     cancelled_by_broker.SPEC,
+    *among_others.SPECS,
+    stream_read_again.SPEC,
+    *asks_elsewhere.SPECS,
 )

@@ -19,6 +19,7 @@ from lab.faults.publishers import (
     pub_unroutable_dropped,
     pub_unroutable_returned,
     pub_unroutable_unlisted,
+    queue_away,
     unroutable_by_intent,
 )
 
@@ -27,6 +28,7 @@ FAULTS: tuple[FaultSpec, ...] = (
     pub_unroutable_returned.SPEC,
     pub_unroutable_alternate.SPEC,
     pub_unroutable_unlisted.SPEC,
+    queue_away.SPEC,
     *unroutable_by_intent.SPECS,
     pub_missing_exchange.SPEC,
     pub_no_confirms.SPEC,

@@ -38,6 +38,13 @@ def test_faults_of_one_subject_do_not_meet():
     assert 1 == len(possible_pairs([FAULTS["no-consumer"], FAULTS["channel-churn"]]))
 
 
+@pytest.mark.parametrize("loop", ["channel-churn", "bad-ack-loop", "connection-churn"])
+def test_loops_of_channels_and_connections_do_not_meet(loop):
+    """The counters of the cluster count them together."""
+    for name in ("queue-renamed", "reconnects-after-bad-ack"):
+        assert [] == possible_pairs([FAULTS[name], FAULTS[loop]])
+
+
 def test_information_and_documented_consequences_are_not_extra():
     """A limit of queues explains churn of channels."""
     others = [

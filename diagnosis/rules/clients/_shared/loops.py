@@ -9,6 +9,7 @@ from ackscope.findings import Evidence, Fact, Involved, Subject, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.churn_loops import ChurnLoop
 from diagnosis.purpose import was_consumed
+from diagnosis.series import delta
 from diagnosis.view import View
 
 MIN_PER_CYCLE = 0.7
@@ -98,10 +99,30 @@ def lost_queues(view: View, closing: ChurnLoop) -> tuple[Queue, ...]:
     return tuple(
         queue
         for queue in view.gone_queues()
-        if queue.vhost == vhost
-        and was_consumed(queue)
-        and closing.said(f"NOT_FOUND - no queue '{queue.name}' in vhost '{vhost}'")
+        if queue.vhost == vhost and was_consumed(queue) and _is_refused(closing, queue)
     )
+
+
+def renamed_queues(view: View, closing: ChurnLoop) -> tuple[Queue, ...]:
+    """Return queues that fill and were never consumed, if a queue with a name as long gives the broker's error (404).
+
+    A release that counts its queues leaves clients behind that ask for the former one.
+    """
+    vhost = closing.connection.vhost or "/"
+    return tuple(
+        queue
+        for queue in view.queues
+        if queue.vhost == vhost
+        and queue.consumers == 0
+        and queue.messages_ready
+        and not was_consumed(queue)
+        and delta(view.history(queue), "publish") > 0
+        and _is_refused(closing, queue)
+    )
+
+
+def _is_refused(closing: ChurnLoop, queue: Queue) -> bool:
+    return closing.said(f"NOT_FOUND - no queue '{queue.name}' in vhost '{queue.vhost}'")
 
 
 def subject_key(subject: Subject) -> tuple[str, str | None, str]:

@@ -11,7 +11,7 @@ from ackscope.findings import Certainty, Evidence, ExchangeRef, Fact, Finding, I
 from diagnosis.churn_loops import ChurnLoop, churn_loops, text_bytes
 from diagnosis.contract import View
 from diagnosis.memo import per_view
-from diagnosis.rules.clients._shared.loops import lost_queues
+from diagnosis.rules.clients._shared.loops import lost_queues, renamed_queues
 from diagnosis.rules.clients._shared.refusals import access_words, refusal
 
 # Fewer events per cycle count as none, because the broker refreshes counters at different times.
@@ -172,7 +172,7 @@ def _classify(view: View, closing: ChurnLoop) -> RefusedPublish:
     if not 0 < missing <= _MAX_NAME_BYTES or received < _FRAME_BYTES + missing:
         missing = 0
     gone = tuple(name for name in _disappeared(view, vhost) if text_bytes(name) == missing)
-    if not gone and lost_queues(view, closing):
+    if not gone and (lost_queues(view, closing) or renamed_queues(view, closing)):
         # The consumer of a deleted queue gets an error of this length.
         missing = 0
     large = received >= view.thresholds.publishers.closing_bytes

@@ -72,6 +72,25 @@ def test_a_heartbeat_among_the_packets_does_not_hide_the_length():
     assert only_loop(film(frame, until=40)).error == 43
 
 
+@pytest.mark.parametrize(("rate", "began"), [(1.0, 52.0), (2.0, 47.0), (4.0, 55.0)])
+def test_a_new_loop_beside_older_churn_is_not_taken_for_half_as_many_cycles(rate, began):
+    """Two cycles of two packets are as long as one cycle of four with another error text."""
+
+    def frame(t):
+        known, older = looping(t, rate=rate, began=began, sent=16 + 19 + 57), turns(t, 0.1, 0.0)
+        there, bad = known["connections"]
+        done = turns(t, rate, began)
+        return {
+            **known,
+            "overview": churning(t, channels=done + older, connections=older),
+            "connections": (there, *([bad] if t >= began else [])),
+        }
+
+    closings = [each for each in loops_in(film(frame, until=70)) if not each.whole]
+
+    assert [(57, 2)] == [(each.error, each.packets) for each in closings]
+
+
 def test_a_loop_that_began_just_now_has_its_true_rate_and_age():
     """The quiet time before it does not count."""
     closing = only_loop(film(lambda t: looping(t, began=40), until=55))

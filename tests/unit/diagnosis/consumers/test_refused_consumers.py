@@ -139,13 +139,38 @@ def test_consumers_that_connect_and_disconnect_are_found():
     )
 
 
-def test_a_rolling_restart_is_no_flapping():
-    """All three are replaced once, one after the other."""
+@pytest.mark.parametrize(("healthy", "brief"), [(1, 1), (10, 1), (4, 3)])
+def test_consumers_that_stay_beside_them_neither_hide_nor_share_the_blame(healthy, brief):
+    """One instance of ten crashes again and again."""
 
     def frame(t):
-        names = [f"10.0.0.{number}:{50001 if t > 10 + 5 * number else 50000} -> b" for number in range(3)]
+        picture = flapping(t, consumers=brief)
+        names = [f"10.0.1.{number}:40000 -> b" for number in range(healthy)]
         return {
-            "queues": (queue(consumers=3, stats=stats(ack=int(10 * t))),),
+            **picture,
+            "consumers": (
+                *picture["consumers"],
+                *(consumer(connection_name=name, channel_name=f"{name} (1)") for name in names),
+            ),
+            "connections": (*picture["connections"], *(connection(name, client_name="steady") for name in names)),
+        }
+
+    (finding,) = of(look(film(frame, until=30)), "consumer-flapping")
+
+    assert ("warning", ["billing"], ("billing",)) == (
+        finding.severity, finding.facts["clients"], finding.involved.clients
+    )  # fmt: skip
+    assert brief == finding.facts["max_at_once"]
+
+
+@pytest.mark.parametrize("instances", [3, 8])
+def test_a_rolling_restart_is_no_flapping(instances):
+    """All are replaced once, one after the other."""
+
+    def frame(t):
+        names = [f"10.0.0.{number}:{50001 if t > 10 + 5 * number else 50000} -> b" for number in range(instances)]
+        return {
+            "queues": (queue(consumers=instances, stats=stats(ack=int(10 * t))),),
             "consumers": tuple(consumer(connection_name=name, channel_name=f"{name} (1)") for name in names),
             "connections": tuple(connection(name) for name in names),
         }

@@ -5,7 +5,7 @@ import pytest
 from ackscope.findings import ExchangeRef
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.clients.loops import churning, loop, looping, reconnecting, turns
-from tests.unit.diagnosis.pictures import PEER, connection, film, look, text
+from tests.unit.diagnosis.pictures import PEER, connection, film, look, queue, stats, text
 from tests.unit.diagnosis.publishers.films import exchange, facts, findings, of
 
 MISSING, REFUSED, LARGE = "pub-missing-exchange", "pub-access-refused", "pub-oversized-message"
@@ -57,6 +57,22 @@ def test_a_missing_exchange(until, severity):
     assert expected == {key: facts(verdict, MISSING)[key] for key in expected}
     keys = ["refused_channels", "refused_published", "refused_error", "refused_received"]
     assert keys == [item.key for item in findings(verdict, MISSING)[0].evidence]
+
+
+@pytest.mark.parametrize(
+    ("name", "consumed", "expected"),
+    [("lohn.v2", False, set()), ("lohn.v10", False, {MISSING}), ("lohn.v2", True, {MISSING})],
+    ids=["as long", "longer", "it had consumers"],
+)
+def test_who_asks_for_the_former_name_of_a_queue_that_fills_is_no_publisher(name, consumed, expected):
+    """The queue was deleted long ago; an error about `lohn.v1` is as long as one about a missing exchange."""
+    loop_frame = loops("NOT_FOUND - no queue 'lohn.v1' in vhost '/'")
+
+    def frame(t):
+        filled = stats(publish=int(6 * t), **({"deliver": 10, "deliver_get": 10, "ack": 10} if consumed else {}))
+        return {**loop_frame(t), "queues": (queue(name, consumers=0, messages_ready=10 + int(6 * t), stats=filled),)}
+
+    assert expected == set(rules_of(look(film(frame, until=90))))
 
 
 def test_an_exchange_that_disappeared_is_named():
