@@ -45,7 +45,7 @@ from diagnosis.rules.consumers._shared.redelivery_rounds import (
     redelivered_partly,
     redelivery_rounds,
 )
-from diagnosis.rules.consumers._shared.stream_restarts import StreamRestarts, stream_restarts
+from diagnosis.rules.consumers._shared.stream_restarts import StreamRestarts, skipped_messages, stream_restarts
 from diagnosis.rules.consumers.bad_ack_loop import bad_ack_connections
 from diagnosis.series import delta, span, stretch
 from diagnosis.window import Series
@@ -314,6 +314,8 @@ def _facts(view: View, seen: ConsumerTurnover, clients: list[str]) -> dict[str, 
         "watched_seconds": seen.seconds,
         "redelivered": delta(view.history(queue), "redeliver"),
         "delivered": None,
+        "clean": False,
+        "skipped": None,
         "warning_after_seconds": view.limits(queue).consumers.flapping_for,
     }
 
@@ -433,7 +435,10 @@ def _finding(view: View, seen: ConsumerTurnover, loop: ChurnLoop | None) -> Find
     seconds = max(seen.seconds, loop.lasts if loop else 0.0)
     replaced = len(seen.consumers) >= _GENERATIONS * max(1, seen.max_at_once)
     late = seconds >= warning_after if loop and not replaced else replaced and seconds >= _MIN_SECONDS
-    redelivered = delta(view.history(queue), "redeliver")
+    history, skipped = view.history(queue), skipped_messages(view, queue, seen.consumers)
+    redelivered = delta(history, "redeliver")
+    # Short-lived workers that acknowledge all before they end do so on purpose.
+    clean = queue.type != "stream" and not redelivered and delta(history, "ack") > 0
     evidence = [
         Evidence(key="consumers", value=len(seen.consumers), source=source("/api/consumers")),
         Evidence(key="changes", value=seen.changes, source=source("/api/consumers")),
@@ -446,12 +451,15 @@ def _finding(view: View, seen: ConsumerTurnover, loop: ChurnLoop | None) -> Find
     ]
     if loop:
         evidence.append(loop_evidence(loop))
+    if skipped:
+        counters = source("/api/queues", "message_stats.publish", "message_stats.deliver")
+        evidence.append(Evidence(key="skipped", value=skipped, unit=Unit.MESSAGES, source=counters))
     return Finding(
         rule=NAME,
-        severity=Severity.WARNING if late else Severity.INFO,
+        severity=Severity.WARNING if late and not clean else Severity.INFO,
         subject=queue_subject(queue),
         since=(loop.since if loop else seen.since).iso(),
-        facts=_facts(view, seen, clients),
+        facts=_facts(view, seen, clients) | {"clean": clean, "skipped": skipped, "over_seconds": span(history)},
         evidence=tuple(evidence),
         involved=_involved(view, queue, seen.consumers),
         certainty=Certainty.LIKELY if late else Certainty.EARLY,

@@ -2,12 +2,13 @@
 
 A stream sends from the offset that a subscription asks for. Over AMQP 0-9-1 the client keeps count itself: one that
 stores no offset, and asks for the first message, is sent all that it has read before. If it ends before it reached
-the end of the stream, it never reads what is new. A reader that stored its offset asks for another one each time.
+the end of the stream, it never reads what is new. One that asks for the newest message, which is the default, is never
+sent what is published while it is away. A reader that stored its offset asks for another one each time.
 Source: https://www.rabbitmq.com/docs/streams#consuming; seen on 4.3.6 and 3.10.8.
 """
 
 from collections import defaultdict
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -15,6 +16,7 @@ from ackscope.clock import Instant
 from ackscope.snapshot import Consumer, Queue
 from diagnosis.contract import View
 from diagnosis.facts import client_name
+from diagnosis.ledger import SKEW_SECONDS
 from diagnosis.memo import per_view
 from diagnosis.rules.consumers._shared.comings import seen_connections
 from diagnosis.series import count, delta, last, span, steps
@@ -25,6 +27,9 @@ _LEAST = 100
 _UNSEEN = 10.0
 """Seconds at the end of a reader in which it was sent messages that no reading shows: a poll and a refresh."""
 _RECENT = 30.0
+
+_NEWEST = (None, "next")
+"""Offsets of a subscription that begins with what is published after it; None is the default."""
 
 _Start = tuple[str, str | int]
 """A client and the offset that it asks for."""
@@ -62,6 +67,20 @@ def stream_restarts(view: View, queue: Queue) -> StreamRestarts | None:
     groups = per_view(view, _by_start).get(queue.key, {})
     found = (_restarts(view, queue, *key, by_reading) for key, by_reading in sorted(groups.items(), key=str))
     return max((each for each in found if each is not None), key=lambda each: each.returns, default=None)
+
+
+def skipped_messages(view: View, queue: Queue, readers: Sequence[Consumer]) -> int | None:
+    """Return how many messages were published while the only reader of a stream was away, and none of them was sent.
+
+    None if that is not known: others read the stream, or a reader asks for another message than the newest one.
+    """
+    history = view.history(queue)
+    alone = all((seen.value.consumers or 0) <= 1 for seen in history)
+    if queue.type != "stream" or not readers or not alone or any(each.stream_offset not in _NEWEST for each in readers):
+        return None
+    published, sent = delta(history, "publish"), delta(history, "deliver")
+    least = max(view.limits(queue).queues.loss_least, 2 * SKEW_SECONDS * published / max(span(history), 1.0))
+    return published - sent if published - sent >= least else None
 
 
 def _by_start(view: View) -> dict[tuple[str, str], dict[_Start, list[dict[str, Consumer]]]]:
