@@ -103,9 +103,10 @@ def _before_delivery(view: View, queue: Queue) -> Expiry | None:
 
 
 def _was_purged(view: View, queue: Queue, found: MessageBalance) -> bool:
-    """Return whether all that was lost left at once, long before its TTL."""
+    """Return whether nearly all that was lost left at once, long before its TTL; a few more prove no loss."""
     purged = purges(view, queue)
-    return bool(purged) and found.lost <= sum(balance.vanished for _, balance in purged)
+    rest = found.lost - sum(balance.vanished for _, balance in purged)
+    return bool(purged) and rest < view.limits(queue).queues.loss_least
 
 
 def _may_expire(queue: Queue) -> bool:

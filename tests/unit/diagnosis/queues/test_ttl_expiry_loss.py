@@ -190,3 +190,21 @@ def test_the_first_length_of_a_new_queue_is_that_of_its_first_moment():
 
     for until in range(20, 61, 10):
         assert [] == of("ttl-expiry-loss", look(film(at, until=until, every=10)))
+
+
+@pytest.mark.parametrize("late", [0, 1, 2, 4])
+def test_a_purge_long_before_the_ttl_is_no_expiry_where_a_counter_is_late(late):
+    """The length of the queue is read before the last messages are counted."""
+
+    def at(t):
+        published = min(int(8 * t), 240)
+        counted = published - (late if t in (30, 35) else 0)
+        there = 0 if t >= 40 else published
+        return frame(
+            queue(messages=there, messages_ready=there, consumers=0, arguments={"x-message-ttl": 900_000},
+                  stats=stats(publish=counted))
+        )  # fmt: skip
+
+    verdict = look(film(at, until=75))
+
+    assert ([], ["orders"]) == (of(RULE, verdict), [name for _, name in of("queue-purged", verdict)])
