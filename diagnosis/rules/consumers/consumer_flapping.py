@@ -233,7 +233,7 @@ def _returns(view: View, seen: ConsumerTurnover, rounds: Series[Queue]) -> Findi
                 source=source("/api/queues", "message_stats.ack"),
             ),
         ),
-        involved=_involved(view, queue, seen.consumers),
+        involved=_involved(view, queue, _of_names(view, seen)),
         certainty=Certainty.LIKELY if late else Certainty.EARLY,
         seen_seconds=seconds,
     )
@@ -290,10 +290,22 @@ def _latest_clients(view: View, seen: ConsumerTurnover) -> list[str]:
 
 
 def _names(view: View, seen: ConsumerTurnover) -> list[str]:
-    """Return the application names of the consumers that came or went, sorted."""
+    """Return the application names of the consumers that ended, sorted; one that only came may stay."""
     known = seen_connections(view)
-    found = {client_name(known.get(each.connection_name or ""), each.connection_name) for each in seen.consumers}
+    latest = {_identity(each) for each in view.window.readings("consumers")[-1].value}
+    ended = (each for each in seen.consumers if _identity(each) not in latest)
+    found = {client_name(known.get(each.connection_name or ""), each.connection_name) for each in ended}
     return sorted(name for name in found if name)
+
+
+def _of_names(view: View, seen: ConsumerTurnover) -> list[Consumer]:
+    """Return the consumers that came or went, of clients whose consumers end."""
+    known, names = seen_connections(view), _names(view, seen)
+    return [
+        each
+        for each in seen.consumers
+        if client_name(known.get(each.connection_name or ""), each.connection_name) in names
+    ]
 
 
 def _facts(view: View, seen: ConsumerTurnover, clients: list[str]) -> dict[str, Fact]:
@@ -461,7 +473,7 @@ def _finding(view: View, seen: ConsumerTurnover, loop: ChurnLoop | None) -> Find
         since=(loop.since if loop else seen.since).iso(),
         facts=_facts(view, seen, clients) | {"clean": clean, "skipped": skipped, "over_seconds": span(history)},
         evidence=tuple(evidence),
-        involved=_involved(view, queue, seen.consumers),
+        involved=_involved(view, queue, _of_names(view, seen)),
         certainty=Certainty.LIKELY if late else Certainty.EARLY,
         seen_seconds=seconds,
     )

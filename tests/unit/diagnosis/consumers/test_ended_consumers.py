@@ -91,6 +91,14 @@ def test_a_consumer_that_stays_and_acknowledges_is_no_excuse():
     assert "warning" == finding.severity
 
 
+def test_a_consumer_that_came_and_stays_is_not_named():
+    """A worker was started while others already reconnected."""
+    frame = beside(reconnecting(), sent=12.0, acked=12.0)
+    (finding,) = flapping(look(film(lambda t: frame(t) if t >= 100 else reconnecting()(t), until=120)))
+
+    assert ([], ()) == (finding.facts["clients"], finding.involved.clients)
+
+
 @pytest.mark.parametrize(
     "frame",
     [
