@@ -1,19 +1,21 @@
 """dead-letter-cycle (C07): messages go from a queue to its dead-letter queue and back, endlessly.
 
 A retry through a delay queue is a cycle by design: most messages leave it by an ack. It is a fault if almost nothing is
-acknowledged and the same messages are rejected again. The broker ends a cycle only if it contains no reject.
+acknowledged and the same messages are rejected again. The broker ends a cycle only if it contains no reject. A delay
+queue on the path that is at its length limit does not delay: what exceeds the limit comes back at once.
 Source: https://www.rabbitmq.com/docs/dlx#effects
 """
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, QueueRef, Severity, Unit, source
+from ackscope.findings import Evidence, Fact, Finding, QueueRef, Severity, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
 from diagnosis.routes import Place, dead_letters_to
 from diagnosis.rules.queues._shared.message_balance import MessageBalance, balance, latest_run
 from diagnosis.rules.queues._shared.queue import certainty, involved_queue, queue_subject
+from diagnosis.rules.queues._shared.waits import cut_short
 from diagnosis.series import count, delta, span
 from diagnosis.window import Series
 
@@ -70,11 +72,26 @@ def _rejecting_run(view: View, queue: Queue) -> tuple[Series[Queue], MessageBala
     return (run, whole) if same else None
 
 
+def _full(view: View, path: tuple[Place, ...], run: Series[Queue], whole: MessageBalance) -> dict[str, Fact] | None:
+    """Return the first queue on the way back that is full and so shortens the delay; None if there is none."""
+    # A dead letter that came back may count as redelivered, and so does what a consumer requeued.
+    least = max(0, whole.rejected - delta(run, "redeliver")) / whole.seconds
+    for place in path[1:]:
+        queue = view.queue(*place)
+        if queue is None or queue.consumers:
+            continue
+        found = cut_short(view, queue, least, whole.rejected / whole.seconds)
+        if found is not None:
+            return found
+    return None
+
+
 def _finding(view: View, queue: Queue, path: tuple[Place, ...], run: Series[Queue], whole: MessageBalance) -> Finding:
     limits, seconds = view.limits(queue).queues, span(run)
     severity = Severity.WARNING if seconds >= limits.cycle_for else Severity.INFO
     last_queue = view.queue(*path[-1]) or queue
     counters = source("/api/queues", "message_stats.deliver", "message_stats.ack", "messages_unacknowledged")
+    full = _full(view, path, run, whole)
     return Finding(
         rule=NAME,
         severity=severity,
@@ -88,6 +105,8 @@ def _finding(view: View, queue: Queue, path: tuple[Place, ...], run: Series[Queu
             "rejected": whole.rejected,
             "published": whole.published,
             "acked": whole.consumed,
+            "acked_rate": whole.consumed / seconds,
+            "full": full,
             "over_seconds": seconds,
             "delivered_total": count(queue.stats, "deliver"),
             "acked_total": count(queue.stats, "ack"),
@@ -110,6 +129,7 @@ def _finding(view: View, queue: Queue, path: tuple[Place, ...], run: Series[Queu
                 key="path",
                 source=source("/api/queues", "arguments", "effective_policy_definition") + source("/api/bindings"),
             ),
+            *([Evidence(key="full", source=source("/api/queues", "messages_ready", "arguments"))] if full else []),
             Evidence(key="totals", source=source("/api/queues", "message_stats.deliver", "message_stats.ack")),
         ),
         involved=involved_queue(queue, view.links(queue), [QueueRef(*each) for each in path[1:]]),
