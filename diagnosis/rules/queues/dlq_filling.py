@@ -27,6 +27,8 @@ NAME = "dlq-filling"
 
 _FEW = 0.05
 """Share of the messages that leave the other queues below which dead letters are a few poison messages."""
+_BEYOND = 2.0
+"""Times as many redeliveries as the delivery limit needs, from which on more messages are returned than reach it."""
 _EMPTIED = 0.1
 """Share of the dead letters from which on clients take messages from here regularly."""
 _EMPTIED_FOR = 60.0
@@ -134,7 +136,7 @@ def _finding(view: View, queue: Queue, run: Series[Queue], sources: list[Queue])
             "removed": removed,
             "is_emptied": removed >= max(limits.loss_least, _EMPTIED * arrived),
             "dead_share": share,
-            "few": share is None or share < _FEW,
+            "few": (share is None or share < _FEW) and not any(each["others_returned"] for each in reasons),
             "over_seconds": seconds,
             "ready": queue.messages_ready,
             "source_count": len(sources),
@@ -194,7 +196,7 @@ def _returning(view: View, origin: Queue) -> _Returning | None:
 
 
 def _reason(view: View, origin: Queue, seconds: float) -> dict[str, Fact] | None:
-    """Return why a queue dead-letters, how many messages in how many seconds, and its deliveries; None if it did not."""
+    """Return why a queue dead-letters, with the messages and deliveries that show it; None if it did not."""
     recent = last(view.history(origin), max(seconds, view.thresholds.interval))
     whole = balance(recent)
     if whole is None or whole.missing <= 0:
@@ -209,14 +211,16 @@ def _reason(view: View, origin: Queue, seconds: float) -> dict[str, Fact] | None
         reason, messages = "expired", whole.lost
     else:
         reason = "rejected_or_expired"
+    redelivered, limit = delta(recent, "redeliver"), delivery_limit(origin, view.version)
     return {
         "reason": reason,
         "queue": queue_facts(origin),
         "messages": messages,
         "seconds": whole.seconds,
         "delivered": delta(recent, "deliver", "get"),
-        "redelivered": delta(recent, "redeliver"),
-        "delivery_limit": delivery_limit(origin, view.version),
+        "redelivered": redelivered,
+        "delivery_limit": limit,
+        "others_returned": reason == "delivery_limit" and redelivered >= _BEYOND * (limit or 0) * messages,
     }
 
 

@@ -21,6 +21,9 @@ from diagnosis.window import Series
 _UNSEEN = 3
 """Channels that may have been opened and closed between two readings, without asking what they published."""
 
+_BESIDE = 1.0
+"""Seconds within which readings of one round are taken."""
+
 POLLED = ("get", "get_no_ack")
 """Counters of messages that clients fetched with basic.get."""
 
@@ -63,12 +66,14 @@ class ClientPublishes:
             skew: seconds by which its counters may differ from those of channels.
         """
         history = since_first_reading(view, queue, self, view.thresholds.interval)
-        polled = delta(history, *POLLED)
-        unsure = 1 + skew * polled / span(history)
+        within = since_first_reading(view, queue, self, _BESIDE)
+        least, most = sorted((delta(within, *POLLED), delta(history, *POLLED)))
+        unsure = 1 + skew * most / span(history)
+        least, most = least - unsure, most + unsure
         known = {name: fetched for (vhost, name), fetched in self.polled.items() if vhost == queue.vhost and fetched}
         if self._polls_only(view, queue):
-            return set(known) if abs(sum(known.values()) - polled) <= unsure else set()
-        fitting = {name for name, fetched in known.items() if abs(fetched - polled) <= unsure}
+            return set(known) if least <= sum(known.values()) <= most else set()
+        fitting = {name for name, fetched in known.items() if least <= fetched <= most}
         return fitting if len(fitting) == 1 else set()
 
     def _polls_only(self, view: View, queue: Queue) -> bool:

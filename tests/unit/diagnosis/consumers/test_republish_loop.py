@@ -343,6 +343,13 @@ def test_dead_letters_that_are_polled_and_published_again_circulate(fields):
     assert any("stop 'healer' alone" in step.text for step in made.steps)
 
 
+def test_a_client_is_known_although_it_was_quicker_before_its_first_reading():
+    """Queues are remembered for longer than channels."""
+    window = film(lambda t: healed()(2 * min(t, 94.0) + max(0.0, t - 94.0)), until=120)
+
+    assert [["healer"]] == [each.facts["clients"] for each in loops(window)]
+
+
 def test_polled_dead_letters_are_information_at_first():
     """As for consumers."""
     assert ["info"] == [each.severity for each in loops(film(healed(), until=30))]
@@ -369,11 +376,13 @@ def test_the_growth_of_their_queue_is_a_consequence():
         {"cron": 40.0, "polled": 0.0, "sent": 0.0},
         {"again": 30.0, "results": 30.0},
         {"turns": 1.0, "good": 0.0, "new": 0.0, "held": 3},
+        {"turns": 2.7, "again": 2.0, "good": 9.3, "held": 8},
     ],
     ids=[
         "moved back once", "half succeed at the second attempt", "all succeed at the second attempt",
         "all succeed at the third attempt", "archived", "archived by a busy client", "another client publishes",
         "the client is not known", "another client polls as much", "the worker publishes copies", "slow",
+        "given up after three attempts",
     ],
 )  # fmt: skip
 def test_dead_letters_that_may_end_are_left_alone(fields):

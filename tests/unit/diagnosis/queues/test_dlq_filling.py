@@ -228,6 +228,16 @@ def test_a_few_are_less_than_a_twentieth(good, few):
     assert few == finding.facts["few"] == ("poison messages look the same" in text(finding).summary)
 
 
+def test_a_few_dead_letters_among_many_returns_are_not_a_few_poison_messages():
+    """Far more messages are returned than reach the limit: they are returned together with a bad one."""
+    (few, many) = (
+        one(RULE, look(film(lambda t, rounds=rounds: returned(t, good=100.0, rounds=rounds), until=60))).facts["few"]
+        for rounds in (5.5, 20.0)
+    )
+
+    assert (True, False) == (few, many)
+
+
 def test_no_client_is_named_if_several_return_messages():
     """Or if the counters of its channels do not account for the returns."""
 
