@@ -67,9 +67,9 @@ class ClientPublishes:
         """
         history = since_first_reading(view, queue, self, view.thresholds.interval)
         within = since_first_reading(view, queue, self, _BESIDE)
-        least, most = sorted((delta(within, *POLLED), delta(history, *POLLED)))
-        unsure = 1 + skew * most / span(history)
-        least, most = least - unsure, most + unsure
+        polled = delta(history, *POLLED)
+        unsure = 1 + skew * polled / span(history)
+        least, most = delta(within, *POLLED) - unsure, polled + unsure
         known = {name: fetched for (vhost, name), fetched in self.polled.items() if vhost == queue.vhost and fetched}
         if self._polls_only(view, queue):
             return set(known) if least <= sum(known.values()) <= most else set()

@@ -116,6 +116,16 @@ def test_other_delay_queues_delay(fields):
     assert "length limit" not in text(finding).cause
 
 
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [({}, [("warning", "orders")]), ({"ready": 20}, []), ({"rate": 6.0}, [])],
+    ids=["at its limit", "room left", "most are acknowledged"],
+)
+def test_good_messages_do_not_hide_a_loop_through_a_full_queue(fields, expected):
+    """A fifth of the deliveries is acknowledged."""
+    assert expected == of(RULE, look(film(lambda t: overflowing(t, **{"rate": 28.0, **fields}), until=80)))
+
+
 def test_how_long_the_delay_queue_is_full_does_not_depend_on_the_rejections():
     """Few of the latest rejections are proven not to be requeues; the queue has been at its limit for longer."""
 
