@@ -28,7 +28,7 @@ from diagnosis.rules.consumers._shared.client_publishes import (
     since_first_reading,
 )
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, process_facts, queue_subject
-from diagnosis.rules.queues._shared.message_balance import balance
+from diagnosis.rules.queues._shared.message_balance import balance, latest_run
 from diagnosis.series import count, delta, span
 from diagnosis.window import Series
 
@@ -274,12 +274,7 @@ def _connections(view: View, found: _Circle) -> list[Connection]:
 
 def _seen(view: View, found: _Circle) -> float:
     """Return how long the first queue has been as quick; queues are remembered for longer than channels."""
-    rate = found.acked / found.consumed / found.over_seconds
-    history = view.history(found.queues[0])
-    start = len(history) - 1
-    while start > 0:
-        pair = history[start - 1 : start + 1]
-        if delta(pair, *CONSUMED) < 0.5 * rate * span(pair):
-            break
-        start -= 1
-    return max(span(history[start:]), found.over_seconds)
+    least = 0.5 * found.acked / found.consumed / found.over_seconds
+    history, interval = view.history(found.queues[0]), view.limits(found.queues[0]).interval
+    run = latest_run(history, interval, lambda pair: delta(pair, *CONSUMED) >= least * span(pair))
+    return max(span(run), found.over_seconds)

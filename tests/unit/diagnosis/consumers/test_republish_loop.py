@@ -350,6 +350,13 @@ def test_a_client_is_known_although_it_was_quicker_before_its_first_reading():
     assert [["healer"]] == [each.facts["clients"] for each in loops(window)]
 
 
+def test_one_slow_interval_does_not_end_a_loop():
+    """The broker refreshes its counters every 5 s, and now and then late."""
+    window = film(lambda t: healed()(t - min(4.0, max(0.0, t - 60.0))), until=100)
+
+    assert ["warning"] == [each.severity for each in loops(window)]
+
+
 def test_polled_dead_letters_are_information_at_first():
     """As for consumers."""
     assert ["info"] == [each.severity for each in loops(film(healed(), until=30))]
