@@ -4,29 +4,32 @@ A client that retries by a copy to the same queue acknowledges each message, so 
 ever done. Channels do not say to which queue they publish, but a queue cannot get more than all channels publish. What
 it gets beyond the publishes of other clients comes from its own consumers. Dead letters are not counted as published.
 The same holds for a queue together with those whose dead letters come to it, and for several queues that feed each
-other.
+other. A client that polls dead letters (basic.get) and publishes them to their queue again is no consumer; it is known
+by the number of messages that it polled.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from ackscope.clock import Instant
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Unit, source
-from ackscope.snapshot import Queue
+from ackscope.snapshot import Connection, Queue
 from diagnosis.contract import RuleResult, View
-from diagnosis.facts import queue_facts
+from diagnosis.facts import client_name, queue_facts
 from diagnosis.memo import per_view
 from diagnosis.purpose import CONSUMED
 from diagnosis.routes import Place, dead_letters_to
 from diagnosis.rules.consumers._shared.client_publishes import (
+    POLLED,
     ClientPublishes,
     client_publishes,
     owner,
     since_first_reading,
 )
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, process_facts, queue_subject
-from diagnosis.series import delta, span
+from diagnosis.rules.queues._shared.message_balance import balance, latest_run
+from diagnosis.series import count, delta, span
 from diagnosis.window import Series
 
 NAME = "republish-loop"
@@ -45,12 +48,15 @@ class _Circle:
     Attributes:
         queues: the consumed ones first.
         consumed: how many of them are judged by their acknowledgements; dead letters of the others lead back.
+        takers: names of the clients that take messages from these and publish, or of their connections.
+        acked: messages that left the consumed ones by a client.
         since: time of the first reading.
         held: messages of all of them at each reading.
     """
 
     queues: tuple[Queue, ...]
     consumed: int
+    takers: frozenset[str | None]
     since: Instant
     over_seconds: float
     published: int
@@ -66,20 +72,21 @@ class _Circle:
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Judge every queue with consumers that gets and acknowledges messages, then those that may feed each other."""
+    """Judge every queue whose messages clients take, then those that may feed each other."""
     made = client_publishes(view)
     if made is None:
         return
     rest: dict[str, list[Queue]] = defaultdict(list)
     for queue in view.queues:
-        if not queue.consumers or queue.type == "stream" or not view.moved(queue, "ack"):
+        polled = not queue.consumers and count(queue.stats, *POLLED) and any(view.moved(queue, it) for it in POLLED)
+        if queue.type == "stream" or not (polled or (queue.consumers and view.moved(queue, "ack"))):
             continue
-        found = _circle(view, (queue,), 1, made) if queue.stats.publish else None
+        found = _circle(view, (queue,), 1, made) if queue.stats.publish and not polled else None
         if found is None and (leading := _leading_to(view, queue)):
             found = _circle(view, (queue, *leading), 1, made)
         if found is not None:
             yield _finding(view, found)
-        elif not (queue.exclusive or queue.auto_delete):
+        elif not (polled or queue.exclusive or queue.auto_delete):
             rest[queue.vhost].append(queue)
     for _, queues in sorted(rest.items()):
         found = _circle_of_several(view, queues, made)
@@ -110,7 +117,7 @@ def _circle_of_several(view: View, queues: list[Queue], made: ClientPublishes) -
     """
     found = sorted(queues, key=lambda queue: queue.name)
     while len(found) > 1:
-        own = {owner(view, link.consumer.connection_name) for queue in found for link in view.links(queue)}
+        own = _consumers_of(view, found)
         others = made.others(found[0].vhost, own)
         left = [queue for queue in found if _is_fed(view, queue, others, made)]
         if len(left) == len(found):
@@ -131,6 +138,10 @@ def _is_fed(view: View, queue: Queue, others: int, made: ClientPublishes) -> boo
     unsure = view.limits(queue).queues.loss_skew * (published + others) / span(history)
     quick = acked >= view.limits(queue).consumers.republish_rate * span(history)
     return quick and published - others - unsure >= _SHARE * (acked - unsure)
+
+
+def _consumers_of(view: View, queues: Iterable[Queue]) -> set[str | None]:
+    return {owner(view, link.consumer.connection_name) for queue in queues for link in view.links(queue)}
 
 
 def _is_constant(held: list[int]) -> bool:
@@ -156,27 +167,42 @@ def _circle(view: View, queues: tuple[Queue, ...], consumed: int, made: ClientPu
     queue, vhost = queues[0], queues[0].vhost
     histories = [since_first_reading(view, each, made, view.thresholds.interval) for each in queues]
     limits, history = view.limits(queue).consumers, histories[0]
-    own = {owner(view, link.consumer.connection_name) for each in queues for link in view.links(each)}
-    if not own or None in own or len(history) < 2 or span(history) < view.thresholds.early:
+    if len(history) < 2 or span(history) < view.thresholds.early:
         return None
-    by_own, by_others = made.of(vhost, own), made.others(vhost, own)
+    skew = view.limits(queue).queues.loss_skew
+    takers = _consumers_of(view, queues[:consumed]) or made.pollers(view, queue, skew)
+    if not takers or None in takers:
+        return None
+    by_others = made.others(vhost, takers)
     published = sum(delta(each, "publish") for each in histories)
-    acked = sum(delta(each, *CONSUMED) for each in histories)
+    settled = sum(delta(each, *CONSUMED) for each in histories)
     # Both are refreshed every 5 s, each at its own time.
-    unsure = view.limits(queue).queues.loss_skew * (published + by_others) / span(history)
-    again = int(min(published - by_others - unsure, by_own))
+    unsure = skew * (published + by_others) / span(history)
+    again = int(min(published - by_others - unsure, made.of(vhost, takers)))
     held = _held(histories)
     if min(held) == 0:
         # Messages that go round never leave the queues empty.
         return None
     # Where they wait between two rounds, the rounds are seen in the queue alone, which is remembered for longer.
     delayed = len(queues) > consumed
+    acked = sum(delta(each, *CONSUMED) for each in histories[:consumed])
     watched = delta(view.history(queue), *CONSUMED) if delayed else acked
     turns = watched >= limits.republish_rounds * consumed * max(1, *held)
     quick = acked >= limits.republish_rate * span(history)
-    if not quick or not turns or again < _SHARE * (acked - unsure):
+    if not quick or not turns or again < _SHARE * (settled - unsure):
         return None
-    return _Circle(queues, consumed, history[0].at, span(history), published, by_others, again, acked, held)
+    if delayed and _came_back(history) < _SHARE * again:
+        return None
+    seconds = span(history)
+    return _Circle(
+        queues, consumed, frozenset(takers), history[0].at, seconds, published, by_others, again, acked, held
+    )
+
+
+def _came_back(history: Series[Queue]) -> int:
+    """Return how many messages came to a queue without a publish; one that is emptied once gets none."""
+    whole = balance(history)
+    return -whole.missing if whole is not None else 0
 
 
 def _finding(view: View, found: _Circle) -> Finding:
@@ -184,6 +210,8 @@ def _finding(view: View, found: _Circle) -> Finding:
     limits = view.limits(queue).consumers
     links = [link for each in found.queues for link in view.links(each)]
     own = [link for each in found.queues[: found.consumed] for link in view.links(each)]
+    pollers = [] if own else _connections(view, found)
+    involved = involved_consumers(found.queues, links)
     late = seconds >= limits.republish_for
     others: list[Fact] = [each.name for each in found.queues[1:]]
     return Finding(
@@ -196,8 +224,9 @@ def _finding(view: View, found: _Circle) -> Finding:
             "others": others,
             "delayed": len(found.queues) > found.consumed,
             "rejected": len(found.queues) > found.consumed and any(each.consumers for each in found.queues[1:]),
-            "clients": client_names(own),
-            "consumer": process_facts(own[0]),
+            "polled": not own,
+            "clients": client_names(own) or sorted({client_name(each, each.name) or each.name for each in pollers}),
+            "consumer": process_facts(own[0]) if own else None,
             "acked": found.acked,
             "published": found.published,
             "by_others": found.by_others,
@@ -225,20 +254,27 @@ def _finding(view: View, found: _Circle) -> Finding:
             ),
             Evidence(key="most", value=found.most, unit=Unit.MESSAGES, source=source("/api/queues", "messages")),
         ),
-        involved=involved_consumers(found.queues, links),
+        involved=replace(
+            involved,
+            connections=tuple(dict.fromkeys((*(each.name for each in pollers), *involved.connections))),
+            clients=tuple(
+                dict.fromkeys((*(each.client_name for each in pollers if each.client_name), *involved.clients))
+            ),
+        ),
         certainty=Certainty.LIKELY if late else Certainty.EARLY,
         seen_seconds=seconds,
     )
 
 
+def _connections(view: View, found: _Circle) -> list[Connection]:
+    """Return the connections of the clients that take the messages."""
+    own = (each for each in view.connections if each.vhost == found.queues[0].vhost)
+    return [each for each in own if owner(view, each.name) in found.takers]
+
+
 def _seen(view: View, found: _Circle) -> float:
     """Return how long the first queue has been as quick; queues are remembered for longer than channels."""
-    rate = found.acked / found.consumed / found.over_seconds
-    history = view.history(found.queues[0])
-    start = len(history) - 1
-    while start > 0:
-        pair = history[start - 1 : start + 1]
-        if delta(pair, *CONSUMED) < 0.5 * rate * span(pair):
-            break
-        start -= 1
-    return max(span(history[start:]), found.over_seconds)
+    least = 0.5 * found.acked / found.consumed / found.over_seconds
+    history, interval = view.history(found.queues[0]), view.limits(found.queues[0]).interval
+    run = latest_run(history, interval, lambda pair: delta(pair, *CONSUMED) >= least * span(pair))
+    return max(span(run), found.over_seconds)

@@ -1,23 +1,28 @@
 """dead-letter-cycle (C07): messages go from a queue to its dead-letter queue and back, endlessly.
 
 A retry through a delay queue is a cycle by design: most messages leave it by an ack. It is a fault if almost nothing is
-acknowledged and the same messages are rejected again. The broker ends a cycle only if it contains no reject.
+acknowledged and the same messages are rejected again. The broker ends a cycle only if it contains no reject. A delay
+queue on the path that is at its length limit does not delay: what exceeds the limit comes back at once.
 Source: https://www.rabbitmq.com/docs/dlx#effects
 """
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Finding, QueueRef, Severity, Unit, source
+from ackscope.findings import Evidence, Fact, Finding, QueueRef, Severity, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
 from diagnosis.routes import Place, dead_letters_to
 from diagnosis.rules.queues._shared.message_balance import MessageBalance, balance, latest_run
 from diagnosis.rules.queues._shared.queue import certainty, involved_queue, queue_subject
+from diagnosis.rules.queues._shared.waits import cut_short
 from diagnosis.series import count, delta, span
 from diagnosis.window import Series
 
 NAME = "dead-letter-cycle"
+
+_ACKED_IF_FULL = 0.5
+"""Share of the deliveries that may be acknowledged where a full delay queue on the path does not delay."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -26,13 +31,16 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     for queue in view.queues:
         if queue.setting("dead-letter-exchange") is None or not queue.consumers or not view.moved(queue, "deliver"):
             continue
-        rejecting = _rejecting_run(view, queue)
+        acked = view.limits(queue).queues.cycle_acked
+        rejecting = _rejecting_run(view, queue, max(acked, _ACKED_IF_FULL))
         if rejecting is None:
             continue
         if routes is None:
             routes = {each.key: dead_letters_to(view, each) or frozenset() for each in view.queues}
         path = cycle_path(queue.key, routes)
-        if path:
+        if path and _full(view, path, 0.0, 0.0) is None:
+            rejecting = _rejecting_run(view, queue, acked)
+        if path and rejecting is not None:
             yield _finding(view, queue, path, *rejecting)
 
 
@@ -50,8 +58,8 @@ def cycle_path(start: Place, routes: dict[Place, frozenset[Place]]) -> tuple[Pla
     return ()
 
 
-def _rejecting_run(view: View, queue: Queue) -> tuple[Series[Queue], MessageBalance] | None:
-    """Return the latest stretch in which almost all deliveries were rejected and the same messages came back."""
+def _rejecting_run(view: View, queue: Queue, share: float) -> tuple[Series[Queue], MessageBalance] | None:
+    """Return the latest stretch in which at most a share was acknowledged and the same messages were rejected again."""
     limits = view.limits(queue)
 
     def rejects(pair: Series[Queue]) -> bool:
@@ -59,7 +67,7 @@ def _rejecting_run(view: View, queue: Queue) -> tuple[Series[Queue], MessageBala
         step = balance(pair)
         # Redelivered messages were requeued, so they never left the queue.
         dead_lettered = step.rejected - delta(pair, "redeliver") if step is not None else 0
-        return dead_lettered >= limits.queues.cycle_rate * span(pair) and acked <= limits.queues.cycle_acked * delivered
+        return dead_lettered >= limits.queues.cycle_rate * span(pair) and acked <= share * delivered
 
     run = latest_run(view.history(queue), limits.interval, rejects)
     whole = balance(run)
@@ -70,11 +78,26 @@ def _rejecting_run(view: View, queue: Queue) -> tuple[Series[Queue], MessageBala
     return (run, whole) if same else None
 
 
+def _full(view: View, path: tuple[Place, ...], least: float, rate: float) -> dict[str, Fact] | None:
+    """Return the first queue on the way back that is full and so shortens the delay; None if there is none."""
+    for place in path[1:]:
+        queue = view.queue(*place)
+        if queue is None or queue.consumers:
+            continue
+        found = cut_short(view, queue, least, rate)
+        if found is not None:
+            return found
+    return None
+
+
 def _finding(view: View, queue: Queue, path: tuple[Place, ...], run: Series[Queue], whole: MessageBalance) -> Finding:
     limits, seconds = view.limits(queue).queues, span(run)
     severity = Severity.WARNING if seconds >= limits.cycle_for else Severity.INFO
     last_queue = view.queue(*path[-1]) or queue
     counters = source("/api/queues", "message_stats.deliver", "message_stats.ack", "messages_unacknowledged")
+    # A dead letter that came back may count as redelivered, and so does what a consumer requeued.
+    least = max(0, whole.rejected - delta(run, "redeliver")) / whole.seconds
+    full = _full(view, path, least, whole.rejected / whole.seconds)
     return Finding(
         rule=NAME,
         severity=severity,
@@ -88,6 +111,8 @@ def _finding(view: View, queue: Queue, path: tuple[Place, ...], run: Series[Queu
             "rejected": whole.rejected,
             "published": whole.published,
             "acked": whole.consumed,
+            "acked_rate": whole.consumed / seconds,
+            "full": full,
             "over_seconds": seconds,
             "delivered_total": count(queue.stats, "deliver"),
             "acked_total": count(queue.stats, "ack"),
@@ -110,6 +135,7 @@ def _finding(view: View, queue: Queue, path: tuple[Place, ...], run: Series[Queu
                 key="path",
                 source=source("/api/queues", "arguments", "effective_policy_definition") + source("/api/bindings"),
             ),
+            *([Evidence(key="full", source=source("/api/queues", "messages_ready", "arguments"))] if full else []),
             Evidence(key="totals", source=source("/api/queues", "message_stats.deliver", "message_stats.ack")),
         ),
         involved=involved_queue(queue, view.links(queue), [QueueRef(*each) for each in path[1:]]),

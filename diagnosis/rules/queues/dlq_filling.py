@@ -1,25 +1,49 @@
 """dlq-filling (C05): the queue that takes dead letters grows; messages fail somewhere.
 
-Arguments, policies and bindings show which queue takes dead letters; names are not used.
+Arguments, policies and bindings show which queue takes dead letters; names are not used. A queue that clients empty as
+fast as dead letters come does not grow, however many come.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from ackscope.findings import Evidence, Fact, Finding, Severity, Unit, source
 from ackscope.snapshot import Queue
-from diagnosis.contract import RuleResult, View
+from diagnosis.contract import ConsumerPath, RuleResult, View
 from diagnosis.facts import queue_facts
+from diagnosis.ledger import may_settle_unseen
 from diagnosis.memo import per_view
-from diagnosis.routes import Place, dead_letters_to, is_delay
-from diagnosis.rules.consumers._shared.consumer_balances import never_acknowledging
+from diagnosis.purpose import CONSUMED
+from diagnosis.routes import Place, dead_letters_from, dead_letters_to, is_delay
+from diagnosis.rules.consumers._shared.consumer_balances import consumer_balances, never_acknowledging
 from diagnosis.rules.consumers._shared.discarded import expired_returns, time_to_live
 from diagnosis.rules.consumers._shared.objects import client_names
+from diagnosis.rules.consumers.poison_drop import at_limit, delivery_limit
 from diagnosis.rules.queues._shared.message_balance import balance, latest_run
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, certainty, involved_queue, queue_refs, queue_subject
 from diagnosis.series import delta, last, span
 from diagnosis.window import Series
 
 NAME = "dlq-filling"
+
+_FEW = 0.05
+"""Share of the messages that leave the other queues below which dead letters are a few poison messages."""
+_BEYOND = 2.0
+"""Times as many redeliveries as the delivery limit needs, from which on more messages are returned than reach it."""
+_EMPTIED = 0.1
+"""Share of the dead letters from which on clients take messages from here regularly."""
+_EMPTIED_FOR = 60.0
+"""Seconds for which a queue must grow although clients remove half of the dead letters."""
+_RETURNS, _ALL = 0.05, 0.7
+"""Share of its deliveries that a client must have returned, and share of all returns that must be its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Returning:
+    """The only client that returns or rejects messages of a queue, by the counters of its channels."""
+
+    links: tuple[ConsumerPath, ...]
+    facts: dict[str, Fact]
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -59,14 +83,17 @@ def _growing_run(view: View, queue: Queue) -> Series[Queue]:
         return step is not None and _ready(pair[-1].value) > _ready(pair[0].value) and step.missing < 0
 
     long = last(history, limits.queues.dead_letters_for)
-    if span(long) >= limits.queues.dead_letters_for and _arrived(long) >= limits.queues.dead_letters_least:
+    least = limits.queues.dead_letters_least
+    if span(long) >= limits.queues.dead_letters_for and min(_arrived(long), _grown(long)) >= least:
         # Slower growth also counts if the queue never shrank: nobody handles even one message per minute.
         levels = [_ready(seen.value) for seen in long]
         if levels == sorted(levels):
             return long
     run = latest_run(history, limits.interval, grows)
     minimum = limits.queues.loss_least
-    return run if span(run) >= limits.early and _arrived(run) >= minimum else ()
+    # The length of a queue that clients empty again and again rises by chance over a few readings.
+    seconds = _EMPTIED_FOR if _mostly_emptied(run) else limits.early
+    return run if span(run) >= seconds and min(_arrived(run), _grown(run)) >= minimum else ()
 
 
 def _arrived(series: Series[Queue]) -> int:
@@ -75,17 +102,29 @@ def _arrived(series: Series[Queue]) -> int:
     return -whole.missing if whole is not None else 0
 
 
+def _mostly_emptied(series: Series[Queue]) -> bool:
+    return 2 * delta(series, *CONSUMED) >= _arrived(series)
+
+
+def _grown(series: Series[Queue]) -> int:
+    return _ready(series[-1].value) - _ready(series[0].value)
+
+
 def _ready(queue: Queue) -> int:
     return queue.messages_ready or 0
 
 
 def _finding(view: View, queue: Queue, run: Series[Queue], sources: list[Queue]) -> Finding:
     limits = view.limits(queue).queues
-    seconds, arrived = span(run), _arrived(run)
-    long_and_many = seconds >= limits.dead_letters_for and arrived >= limits.dead_letters_least
+    seconds, arrived, grown, removed = span(run), _arrived(run), _grown(run), delta(run, *CONSUMED)
+    long_and_many = (
+        seconds >= limits.dead_letters_for and grown >= limits.dead_letters_least and not _mostly_emptied(run)
+    )
     severity = Severity.WARNING if long_and_many else Severity.INFO
     reasons = [reason for each in sources if (reason := _reason(view, each, seconds)) is not None]
     rejecting = [link for each in sources for link in never_acknowledging(view, each)]
+    returning = _returning(view, sources[0]) if len(sources) == 1 and not rejecting else None
+    share = _share(view, sources, run, arrived)
     return Finding(
         rule=NAME,
         severity=severity,
@@ -94,12 +133,18 @@ def _finding(view: View, queue: Queue, run: Series[Queue], sources: list[Queue])
         facts={
             "queue": queue_facts(queue),
             "arrived": arrived,
+            "grown": grown,
+            "removed": removed,
+            "is_emptied": removed >= max(limits.loss_least, _EMPTIED * arrived),
+            "dead_share": share,
+            "few": (share is None or share < _FEW) and not any(each["others_returned"] for each in reasons),
             "over_seconds": seconds,
             "ready": queue.messages_ready,
             "source_count": len(sources),
             "sources": [each.name for each in sources[:MAX_NAMED]],
             "reasons": reasons[:3],
             "rejecting": client_names(rejecting),
+            "returning": returning.facts if returning else None,
             "rejected": not reasons or any(str(each["reason"]).startswith("rejected") for each in reasons),
             "warning_after_seconds": limits.dead_letters_for,
         },
@@ -123,12 +168,36 @@ def _finding(view: View, queue: Queue, run: Series[Queue], sources: list[Queue])
                 source=source("/api/queues", "arguments", "effective_policy_definition") + source("/api/bindings"),
             ),
         ),
-        involved=involved_queue(queue, rejecting, queue_refs(sources)),
+        involved=involved_queue(queue, returning.links if returning else rejecting, queue_refs(sources)),
     )
 
 
+def _share(view: View, sources: list[Queue], run: Series[Queue], arrived: int) -> float | None:
+    """Return the share of dead letters among the messages that left their queues; None if it is unknown."""
+    if any(may_settle_unseen(view, each) for each in sources):
+        return None
+    parts = [[seen for seen in view.history(each) if seen.at.mono >= run[0].at.mono] for each in sources]
+    return arrived / (arrived + sum(delta(tuple(part), *CONSUMED) for part in parts))
+
+
+def _returning(view: View, origin: Queue) -> _Returning | None:
+    """Return the client that returns or rejects messages of a queue, if no other one can; None if it is not known."""
+    begin, links = view.channels_before, view.links(origin)
+    recent = tuple(seen for seen in view.history(origin) if begin is not None and seen.at.mono >= begin.mono - 1.0)
+    whole, known = balance(recent), consumer_balances(view, origin)
+    if whole is None or not links or len(known) < len(links) or delta(recent, "get"):
+        return None
+    own = [each for each in known if each.rejected >= max(1.0, _RETURNS * each.sent)]
+    names, returned = client_names(each.link for each in own), sum(each.rejected for each in own)
+    if len(names) != 1 or returned < max(view.limits(origin).queues.loss_least, _ALL * whole.rejected):
+        return None
+    sent = sum(each.sent for each in own)
+    facts: dict[str, Fact] = {"client": names[0], "returned": returned, "sent": sent, "seconds": whole.seconds}
+    return _Returning(tuple(each.link for each in own), facts)
+
+
 def _reason(view: View, origin: Queue, seconds: float) -> dict[str, Fact] | None:
-    """Return why a queue dead-letters: `{"reason", "queue", "messages", "seconds"}`; None if it did not."""
+    """Return why a queue dead-letters, with the messages and deliveries that show it; None if it did not."""
     recent = last(view.history(origin), max(seconds, view.thresholds.interval))
     whole = balance(recent)
     if whole is None or whole.missing <= 0:
@@ -138,8 +207,7 @@ def _reason(view: View, origin: Queue, seconds: float) -> dict[str, Fact] | None
     if isinstance(length, int) and (origin.messages_ready or 0) >= view.limits(origin).queues.full_share * length:
         reason = "length_limit"
     elif whole.rejected >= whole.missing * 0.5:
-        limited = origin.type == "quorum" and delta(recent, "redeliver") > 0
-        reason = "rejected_or_delivery_limit" if limited else "rejected"
+        reason = _settled(view, origin, recent, whole.missing)
         ttl = time_to_live(origin)
         returned = expired_returns(view, origin, recent, whole.rejected) if ttl is not None else None
         if returned is not None:
@@ -148,4 +216,28 @@ def _reason(view: View, origin: Queue, seconds: float) -> dict[str, Fact] | None
         reason, messages = "expired", whole.lost
     else:
         reason = "rejected_or_expired"
-    return {"reason": reason, "queue": queue_facts(origin), "messages": messages, "seconds": whole.seconds}
+    redelivered, limit = delta(recent, "redeliver"), delivery_limit(origin, view.version)
+    return {
+        "reason": reason,
+        "queue": queue_facts(origin),
+        "messages": messages,
+        "seconds": whole.seconds,
+        "delivered": delta(recent, "deliver", "get"),
+        "redelivered": redelivered,
+        "delivery_limit": limit,
+        "others_returned": reason == "delivery_limit" and redelivered >= _BEYOND * (limit or 0) * messages,
+    }
+
+
+def _settled(view: View, origin: Queue, recent: Series[Queue], messages: int) -> str:
+    """Return how consumers made dead letters: they rejected messages, or returned them up to the delivery limit."""
+    redelivered, limit = delta(recent, "redeliver"), delivery_limit(origin, view.version)
+    if not redelivered or origin.type != "quorum":
+        return "rejected"
+    # What comes back as a dead letter counts as redelivered from 4.0 on.
+    if limit is None or dead_letters_from(view, origin):
+        return "rejected_or_delivery_limit"
+    over = at_limit(messages, redelivered, limit)
+    if over >= messages:
+        return "delivery_limit"
+    return "rejected_or_delivery_limit" if over else "rejected"

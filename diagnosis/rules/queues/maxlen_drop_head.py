@@ -2,7 +2,8 @@
 
 Three signs together: the queue stays at its length limit, its overflow is `drop-head`, and messages are lost that no
 client consumed or rejected. All publishes are confirmed. It is also reported if the queue was full and is not now,
-because its consumers caught up or somebody purged it.
+because its consumers caught up or somebody purged it. A delay queue loses nothing this way, but hands messages on before
+their TTL has passed.
 
 The counters of a busy queue prove a small share of loss only after minutes, because each is up to 5 s old. A queue that
 stays just below its limit while more is published than consumed drops the rest: likely at once, critical when proven.
@@ -17,6 +18,7 @@ from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Supp
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.ledger import from_its_beginning, ledger, losing, may_have_lost, may_settle_unseen
+from diagnosis.routes import dead_letters_to, is_delay
 from diagnosis.rules.publishers._shared.overflow import has_length_limit, level, refuses_when_full
 from diagnosis.rules.queues._shared.message_balance import (
     MessageBalance,
@@ -32,8 +34,9 @@ from diagnosis.rules.queues._shared.queue import (
     queue_subject,
     queue_with_policy,
 )
+from diagnosis.rules.queues._shared.waits import cut_short
 from diagnosis.rules.queues.queue_purged import purged_from
-from diagnosis.series import span, stretch
+from diagnosis.series import delta, span, stretch
 from diagnosis.window import Series
 
 NAME = "maxlen-drop-head"
@@ -48,6 +51,10 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if not _limited(queue):
             continue
         share = view.limits(queue).queues.full_share
+        early = _early(view, queue) if is_delay(view, queue) else None
+        if early is not None:
+            yield early
+            continue
         recent, whole = losing_run(view, queue, partial(_full, share)), _since_it_is_known(view, queue, share)
         found = max((each for each in (recent, whole) if each is not None), key=lambda it: it[1].lost, default=None)
         proven = found is not None
@@ -60,6 +67,41 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield Suppressed(rule=NAME, subject=queue_subject(queue), reason="dead_lettered", facts=facts)
             continue
         yield _finding(view, queue, *found, ended=not _full(share, queue), proven=proven)
+
+
+def _early(view: View, queue: Queue) -> Finding | None:
+    """Return the finding about a delay queue whose messages do not wait for their TTL; None if they do, or may do."""
+    share = view.limits(queue).queues.full_share
+    run = stretch(view.history(queue), lambda older, newer: _full(share, older.value) and _full(share, newer.value))
+    if span(run) < view.thresholds.early:
+        return None
+    rate = delta(run, "publish") / span(run)
+    delay = cut_short(view, queue, rate, rate)
+    whole, targets = balance(run), sorted(dead_letters_to(view, queue) or ())
+    if delay is None or whole is None or not targets:
+        return None
+    return Finding(
+        rule=NAME,
+        severity=Severity.INFO,
+        subject=queue_subject(queue),
+        since=run[0].at.iso(),
+        facts={
+            "queue": queue_with_policy(queue),
+            **_limit_facts(queue),
+            **balance_facts(whole),
+            "consumers": 0,
+            "ended": False,
+            "proven": True,
+            "newest_only": _keeps_newest_only(queue),
+            "critical_after_seconds": view.limits(queue).queues.maxlen_for,
+            "delay": delay,
+            "targets": [name for _, name in targets],
+        },
+        certainty=Certainty.CERTAIN,
+        seen_seconds=span(run),
+        evidence=(_ready_evidence(), balance_evidence(whole)[0]),
+        involved=involved_queue(queue),
+    )
 
 
 def _limited(queue: Queue) -> bool:
@@ -147,25 +189,23 @@ def _finding(
             "proven": proven,
             "newest_only": _keeps_newest_only(queue),
             "critical_after_seconds": limit,
+            "delay": None,
+            "targets": [],
         },
         accounted=found.lost,
         certainty=Certainty.LIKELY if ended or not proven else certainty(severity, seconds, limit),
         seen_seconds=seconds,
         evidence=(
-            Evidence(
-                key="ready",
-                source=source(
-                    "/api/queues",
-                    "messages_ready",
-                    "message_bytes_ready",
-                    "arguments",
-                    "effective_policy_definition",
-                ),
-            ),
+            _ready_evidence(),
             *balance_evidence(found),
         ),
         involved=involved_queue(queue, view.links(queue)),
     )
+
+
+def _ready_evidence() -> Evidence:
+    fields = ("messages_ready", "message_bytes_ready", "arguments", "effective_policy_definition")
+    return Evidence(key="ready", source=source("/api/queues", *fields))
 
 
 def _limit_facts(queue: Queue) -> dict[str, Fact]:

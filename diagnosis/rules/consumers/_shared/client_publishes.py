@@ -1,7 +1,8 @@
-"""What each client published in the readings of channels (about 25 s), over AMQP 0-9-1.
+"""What each client published and polled in the readings of channels (about 25 s), over AMQP 0-9-1.
 
 Channels do not say to which queue they publish, but a queue cannot get more than all channels publish: what it gets
-beyond the publishes of other clients comes from this one.
+beyond the publishes of other clients comes from this one. Nor do they say which queue they poll (basic.get): a client
+is known if it polled as many messages as were polled from the queue.
 """
 
 import math
@@ -14,11 +15,17 @@ from diagnosis.churn import churn_increase
 from diagnosis.contract import View
 from diagnosis.memo import per_view
 from diagnosis.probe_traffic import probe_traffic
-from diagnosis.series import restarted
+from diagnosis.series import count, delta, restarted, span
 from diagnosis.window import Series
 
 _UNSEEN = 3
 """Channels that may have been opened and closed between two readings, without asking what they published."""
+
+_BESIDE = 1.0
+"""Seconds within which readings of one round are taken."""
+
+POLLED = ("get", "get_no_ack")
+"""Counters of messages that clients fetched with basic.get."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +34,14 @@ class ClientPublishes:
 
     Attributes:
         by_owner: (virtual host, name of the client) -> messages; the name of the connection if the client has none.
+        polled: as `by_owner`, of the messages that the client fetched with basic.get.
         total: virtual host -> messages.
         start: time of the first reading (monotonic).
         unseen: the most messages that channels may have published which are in no reading, in all virtual hosts.
     """
 
     by_owner: dict[tuple[str | None, str | None], int]
+    polled: dict[tuple[str | None, str | None], int]
     total: dict[str | None, int]
     start: float
     unseen: int
@@ -44,6 +53,38 @@ class ClientPublishes:
     def of(self, vhost: str | None, owners: Iterable[str | None]) -> int:
         """Return what some clients published in a virtual host."""
         return sum(self.by_owner.get((vhost, each), 0) for each in owners)
+
+    def pollers(self, view: View, queue: Queue, skew: float) -> set[str | None]:
+        """Return the clients that fetched messages from a queue with basic.get; empty if that is not known.
+
+        If no other queue of the virtual host is polled, all its clients that poll fetched as many together. Else one of
+        them alone fetched as many.
+
+        Args:
+            view: the view that is being judged.
+            queue: the queue.
+            skew: seconds by which its counters may differ from those of channels.
+        """
+        history = since_first_reading(view, queue, self, view.thresholds.interval)
+        within = since_first_reading(view, queue, self, _BESIDE)
+        polled = delta(history, *POLLED)
+        unsure = 1 + skew * polled / span(history)
+        least, most = delta(within, *POLLED) - unsure, polled + unsure
+        known = {name: fetched for (vhost, name), fetched in self.polled.items() if vhost == queue.vhost and fetched}
+        if self._polls_only(view, queue):
+            return set(known) if least <= sum(known.values()) <= most else set()
+        fitting = {name for name, fetched in known.items() if least <= fetched <= most}
+        return fitting if len(fitting) == 1 else set()
+
+    def _polls_only(self, view: View, queue: Queue) -> bool:
+        """Return whether no other queue of a virtual host was polled."""
+        if any(each.vhost == queue.vhost for each in view.unread):
+            return False
+        others = (each for each in view.queues if each.vhost == queue.vhost and each.key != queue.key)
+        polled = (each for each in others if count(each.stats, *POLLED))
+        return not any(
+            delta(since_first_reading(view, each, self, view.thresholds.interval), *POLLED) for each in polled
+        )
 
 
 def client_publishes(view: View) -> ClientPublishes | None:
@@ -66,23 +107,26 @@ def _publishes(view: View) -> ClientPublishes | None:
     readings: Series[tuple[Channel, ...]] = view.window.readings("channels")
     if len(readings) < 2:
         return None
-    before = {each.name: each.stats.publish or 0 for each in readings[0].value}
+    before = {each.name: (each.stats.publish or 0, count(each.stats, *POLLED)) for each in readings[0].value}
     by_owner: dict[tuple[str | None, str | None], int] = defaultdict(int)
+    polled: dict[tuple[str | None, str | None], int] = defaultdict(int)
     total: dict[str | None, int] = defaultdict(int)
     opened = 0
     for seen in readings[1:]:
         for channel in seen.value:
-            now, was = channel.stats.publish or 0, before.get(channel.name)
+            now, was = (channel.stats.publish or 0, count(channel.stats, *POLLED)), before.get(channel.name)
             opened += was is None
             if now == was:
                 continue
             before[channel.name] = now
-            gained = max(0, now - (was or 0))
-            by_owner[(channel.vhost, owner(view, channel.connection_name))] += gained
+            gained, fetched = (max(0, new - old) for new, old in zip(now, was or (0, 0), strict=True))
+            client = (channel.vhost, owner(view, channel.connection_name))
+            by_owner[client] += gained
+            polled[client] += fetched
             total[channel.vhost] += gained
     start = readings[0].at.mono
     unseen = _unseen(view, readings, opened, sum(total.values()))
-    return None if unseen is None else ClientPublishes(by_owner, total, start, unseen)
+    return None if unseen is None else ClientPublishes(by_owner, polled, total, start, unseen)
 
 
 def _unseen(view: View, readings: Series[tuple[Channel, ...]], opened: int, published: int) -> int | None:

@@ -5,15 +5,22 @@ and that of the last message that left. Messages that arrive as dead letters are
 gets them is not judged.
 """
 
+import math
 from dataclasses import dataclass
 
+from ackscope.findings import Fact
 from ackscope.snapshot import Queue
 from diagnosis.contract import View
-from diagnosis.series import delta, span
+from diagnosis.rules.publishers._shared.overflow import has_length_limit, level, refuses_when_full
+from diagnosis.rules.queues._shared.queue import queue_with_policy
+from diagnosis.series import delta, span, stretch
 from diagnosis.window import Series
 
 _LEAST = 2
 """Messages that a balance may be wrong by, however slow the queue is."""
+
+_SHORTER = 0.8
+"""Share of the TTL below which a wait is shorter."""
 
 _TWO_REFRESHES, _HALF = 10.0, 0.55
 """Over fewer seconds, one of two numbers may have been refreshed twice and the other one once."""
@@ -31,6 +38,43 @@ def gone(series: Series[Queue]) -> int:
     if not series:
         return 0
     return delta(series, "publish") - ((series[-1].value.messages or 0) - (series[0].value.messages or 0))
+
+
+def cut_short(view: View, queue: Queue, least: float, rate: float) -> dict[str, Fact] | None:
+    """Return by how much a full queue shortens the wait of its messages; None if it is not known to shorten it.
+
+    Each message that comes pushes out the oldest one, which is dead-lettered before its TTL has passed. A message waits
+    as long as it takes for as many others to come as the queue holds.
+
+    Args:
+        view: the view that is being judged.
+        queue: a queue with a message TTL that is drained by expiry alone.
+        least: messages that come per second, at least.
+        rate: messages that come per second, as presumed; 0 if unknown.
+
+    Returns:
+        `{"queue", "ready", "max_length", "ttl_seconds", "wait_seconds", "limit_is_argument", "longer_limit"}`.
+    """
+    ttl, length = queue.setting("message-ttl"), queue.setting("max-length")
+    if not isinstance(ttl, int) or not has_length_limit(queue) or refuses_when_full(queue) or not queue.messages_ready:
+        return None
+    ready, seconds, share = queue.messages_ready, ttl / 1000, view.limits(queue).queues.full_share
+    # In a queue that is at its limit for as long as a message may wait, more messages came than it has room for.
+    at_limit = stretch(view.history(queue), lambda older, newer: min(level(older.value), level(newer.value)) >= 1.0)
+    stays = level(queue) >= 1.0 and span(at_limit) >= seconds
+    if level(queue) < share or not (stays or ready < _SHORTER * seconds * least):
+        return None
+    by_number = isinstance(length, int) and ready >= share * length
+    limit, name = (length, "x-max-length") if by_number else (queue.setting("max-length-bytes"), "x-max-length-bytes")
+    return {
+        "queue": queue_with_policy(queue),
+        "ready": ready,
+        "max_length": length if by_number else None,
+        "ttl_seconds": seconds,
+        "wait_seconds": ready / max(rate, least) if max(rate, least) else None,
+        "limit_is_argument": queue.arguments.get(name) == limit,
+        "longer_limit": max(10 * length, math.ceil(2 * rate * seconds)) if by_number else None,
+    }
 
 
 @dataclass(frozen=True, slots=True)

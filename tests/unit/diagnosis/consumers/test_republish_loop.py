@@ -250,3 +250,148 @@ def test_a_retry_after_a_delay_that_succeeds_is_left_alone():
     retry = through_a_delay(good=20.0, bad=16, wait=4.0)
 
     assert "republish-loop" not in {rule for rule, _, _ in found(look(film(retry, until=90)))}
+
+
+HEALER, CRON = "10.0.0.5:52000 -> 10.0.0.1:5672", "10.0.0.6:53000 -> 10.0.0.1:5672"
+
+
+def healed(*, turns=40.0, good=9.0, new=10.0, held=60, work="work", bin_="orders", sent=None, polled=None, **other):
+    """Dead letters that one client polls and publishes to their queue again, `turns` a second, among good messages.
+
+    `sent`: messages a second that this client publishes; `polled`: those that it polls; `again`: those that come to the
+    work queue again; `dead`: dead letters a second; `cron`: messages a second that another client polls elsewhere;
+    `results`: messages a second that the worker publishes; `how`: counters of the client.
+    """
+    again, dead, cron = (
+        other.get(each, default) for each, default in (("again", turns), ("dead", turns), ("cron", 0.0))
+    )
+    into = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": bin_}
+    how = other.get("how", ("get", "ack"))
+
+    def frame(t):
+        came, rejected, gone = int(new * t) + int(again * t), int(dead * t), int(turns * t)
+        left = held + rejected - gone
+        counters = stats(publish=came, deliver=int(good * t) + rejected, ack=int(good * t))
+        fetched = dict.fromkeys(how, gone)
+        mine = dict.fromkeys(how, gone if polled is None else int(polled * t))
+        elsewhere = dict.fromkeys(("get", "ack"), int(cron * t))
+        return {
+            "overview": circling()(t)["overview"],
+            "queues": (
+                queue(work, arguments=into, stats=counters),
+                queue(bin_, consumers=0, messages_ready=left, stats=stats(**fetched)),
+                queue("other", consumers=0, stats=stats(publish=int(cron * t), **elsewhere)),
+            ),
+            "consumers": (consumer(work),),
+            "channels": (
+                channel(
+                    stats=stats(deliver=counters.deliver, ack=counters.ack, publish=int(other.get("results", 0.0) * t))
+                ),
+                channel(f"{SHOP} (1)", consumer_count=0, stats=stats(publish=int(new * t))),
+                channel(
+                    f"{HEALER} (1)",
+                    consumer_count=0,
+                    stats=stats(publish=int((turns if sent is None else sent) * t), **mine),
+                ),
+                channel(f"{CRON} (1)", consumer_count=0, stats=stats(**elsewhere)),
+            ),
+            "connections": (
+                connection(client_name="worker"),
+                connection(SHOP, client_name="shop"),
+                connection(HEALER, client_name="healer"),
+                connection(CRON, client_name="cron"),
+            ),
+        }
+
+    return frame
+
+
+def loops(window):
+    """The findings of this rule."""
+    return [each for each in look(window).findings if each.rule == "republish-loop"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"turns": 600.0, "good": 30.0, "new": 31.0, "held": 400, "work": "bestellungen", "bin_": "later"},
+        {"good": 0.0, "new": 0.0, "turns": 3.0, "held": 9},
+        {"how": ("get_no_ack",)},
+        {"cron": 12.0},
+        {"results": 3.0},
+    ],
+    ids=[
+        "among good ones",
+        "quick",
+        "alone",
+        "without acknowledgement",
+        "another client polls",
+        "the worker publishes",
+    ],
+)
+def test_dead_letters_that_are_polled_and_published_again_circulate(fields):
+    """The client that takes them is no consumer."""
+    (finding,) = loops(film(healed(**fields), until=120))
+    made = text(finding)
+
+    assert ("warning", fields.get("bin_", "orders")) == (finding.severity, finding.subject.name)
+    assert ["healer"] == finding.facts["clients"]
+    assert ("healer", HEALER) == (finding.involved.clients[0], finding.involved.connections[0])
+    assert [fields.get("work", "work")] == finding.facts["others"]
+    assert "reject these messages" in made.cause
+    assert any("stop 'healer' alone" in step.text for step in made.steps)
+
+
+def test_a_client_is_known_although_it_was_quicker_before_its_first_reading():
+    """Queues are remembered for longer than channels."""
+    window = film(lambda t: healed()(2 * min(t, 94.0) + max(0.0, t - 94.0)), until=120)
+
+    assert [["healer"]] == [each.facts["clients"] for each in loops(window)]
+
+
+def test_one_slow_interval_does_not_end_a_loop():
+    """The broker refreshes its counters every 5 s, and now and then late."""
+    window = film(lambda t: healed()(t - min(4.0, max(0.0, t - 60.0))), until=100)
+
+    assert ["warning"] == [each.severity for each in loops(window)]
+
+
+def test_polled_dead_letters_are_information_at_first():
+    """As for consumers."""
+    assert ["info"] == [each.severity for each in loops(film(healed(), until=30))]
+
+
+def test_the_growth_of_their_queue_is_a_consequence():
+    """More and more messages circulate."""
+    results = look(film(healed(dead=41.0), until=120))
+
+    assert "dlq-filling" not in {each.rule for each in results.findings}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"dead": 0.0, "held": 6000},
+        {"turns": 5.0, "good": 10.0},
+        {"turns": 10.0, "good": 10.0},
+        {"turns": 20.0, "good": 10.0},
+        {"again": 0.0},
+        {"again": 0.0, "new": 50.0, "good": 10.0},
+        {"sent": 0.0},
+        {"polled": 0.0},
+        {"cron": 40.0, "polled": 0.0, "sent": 0.0},
+        {"again": 30.0, "results": 30.0},
+        {"turns": 1.0, "good": 0.0, "new": 0.0, "held": 3},
+        {"turns": 2.7, "again": 2.0, "good": 9.3, "held": 8},
+    ],
+    ids=[
+        "moved back once", "half succeed at the second attempt", "all succeed at the second attempt",
+        "all succeed at the third attempt", "archived", "archived by a busy client", "another client publishes",
+        "the client is not known", "another client polls as much", "the worker publishes copies", "slow",
+        "given up after three attempts",
+    ],
+)  # fmt: skip
+def test_dead_letters_that_may_end_are_left_alone(fields):
+    """Or nobody is proven to publish them again."""
+    assert [] == loops(film(healed(**fields), until=120))

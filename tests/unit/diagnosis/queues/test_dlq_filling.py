@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from diagnosis.thresholds import Thresholds
@@ -114,8 +116,10 @@ def test_a_consumer_that_rejects_all_is_named_if_others_acknowledge(acked, named
     """An old version that runs beside the new one: the messages are good."""
     finding = one(RULE, look(film(lambda t: shared(t, acked=acked), until=60)))
 
-    assert named == finding.facts["rejecting"] == list(finding.involved.clients)
+    assert named == finding.facts["rejecting"]
+    assert ["v1"] == list(finding.involved.clients)
     assert bool(named) == ("'v1' acknowledged none" in text(finding).cause)
+    assert bool(named) != ("Only 'v1' does not acknowledge all" in text(finding).cause)
 
 
 def test_where_a_limit_drops_messages_nobody_is_asked_for_what_consumers_reject():
@@ -123,3 +127,130 @@ def test_where_a_limit_drops_messages_nobody_is_asked_for_what_consumers_reject(
     full = {"rejected": 0.0, "ready": 10, "arguments": {**INTO, "x-max-length": 10}}
 
     assert "reject" not in str([step.text for step in text(one(RULE, shot(40, source=full))).steps])
+
+
+def emptied(t, *, rate=20.0, grows=0.0, name="bin", how=("get", "ack")):
+    """Dead letters that a client takes from their queue, but for some that stay."""
+    counters = stats(**dict.fromkeys(how, int((rate - grows) * t)))
+    arguments = {**INTO, "x-dead-letter-routing-key": name}
+    work = flowing(t, "work", published=rate + 5.0, acked=5.0, rejected=rate, arguments=arguments)
+    return frame(queue(name, consumers=0, messages_ready=5 + int(grows * t), stats=counters), work)
+
+
+def test_a_queue_that_is_emptied_does_not_grow():
+    """However many dead letters come."""
+    assert [] == of(RULE, look(film(emptied, until=400)))
+    assert [] == of(RULE, look(film(lambda t: emptied(t, rate=300.0, name="orders", how=("get_no_ack",)), until=60)))
+
+
+@pytest.mark.parametrize(
+    ("fields", "came"),
+    [
+        ({"rate": 20.0, "grows": 0.7}, 1200),
+        ({"rate": 4.0, "grows": 1.0, "name": "orders", "how": ("get_no_ack",)}, 240),
+    ],
+)
+def test_what_clients_remove_differs_from_what_stays(fields, came):
+    """A client that takes them may publish them again, so nobody is asked to move them back."""
+    finding = one(RULE, look(film(lambda t: emptied(t, **fields), until=60)))
+    made = text(finding)
+
+    assert pytest.approx(came, rel=0.03) == finding.facts["arrived"]
+    assert int(fields["grows"] * 60) == finding.facts["grown"]
+    assert "keeps growing" not in made.summary
+    assert f"grows by {int(fields['grows'] * 60)} in 60 s" in made.summary
+    assert "shovel" not in str(made.steps)
+
+
+def test_a_queue_that_is_emptied_each_second_is_not_judged_by_a_few_readings():
+    """Its length rises by chance."""
+    window = film(lambda t: emptied(t, grows=0.7), until=40)
+
+    assert [] == of(RULE, look(window))
+
+
+def test_a_queue_from_which_clients_take_most_is_information_for_good():
+    """Somebody looks after it."""
+    assert [("info", "bin")] == of(RULE, look(film(lambda t: emptied(t, grows=0.7), until=400)))
+
+
+def returned(t, *, rate=2.0, good=12.0, limit=5, rounds=5.0, name="invoices", others=0):
+    """A quorum queue whose consumer returns messages until the delivery limit; `others` acknowledge all."""
+    acked, again = int(good * t), int(rate * rounds * t)
+    sent = acked + again + int(rate * t)
+    counters = stats(publish=acked + int(rate * t), deliver=sent, ack=acked, redeliver=again)
+    arguments = {**INTO, "x-delivery-limit": limit}
+    own = queue(name, type="quorum", consumers=1 + others, arguments=arguments, stats=counters)
+    names = [f"10.0.0.{7 + each}:50001 -> 10.0.0.1:5672" for each in range(1 + others)]
+    acks = [acked // len(names)] * len(names)
+    shares = [again + int(rate * t) + acks[0], *acks[1:]]
+    return {
+        **frame(queue("bin", consumers=0, messages_ready=int(rate * t)), own),
+        "consumers": tuple(consumer(name, channel_name=f"{each} (1)", connection_name=each) for each in names),
+        "channels": tuple(
+            channel(f"{each} (1)", connection_name=each, stats=stats(deliver=share, ack=ack))
+            for each, share, ack in zip(names, shares, acks, strict=True)
+        ),
+        "connections": tuple(connection(each, client_name=f"writer-{place}") for place, each in enumerate(names)),
+    }
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{}, {"rate": 30.0, "good": 60.0, "limit": 3, "rounds": 3.2, "name": "mails"}, {"others": 2}],
+    ids=["one client", "other numbers", "others acknowledge"],
+)
+def test_returns_up_to_the_delivery_limit_are_found_with_their_client(fields):
+    """One bad message brings its good neighbours over the limit."""
+    finding = one(RULE, look(film(lambda t: returned(t, **fields), until=60)))
+    (reason,) = finding.facts["reasons"]
+
+    assert ("delivery_limit", fields.get("limit", 5)) == (reason["reason"], reason["delivery_limit"])
+    assert ("writer-0", ("writer-0",)) == (finding.facts["returning"]["client"], finding.involved.clients)
+    assert "over its delivery limit" in text(finding).cause
+    assert "brings the good ones over the limit" in text(finding).cause
+    assert "poison" not in text(finding).summary
+    assert any("read some before you delete any" in step.text for step in text(finding).steps)
+
+
+def test_messages_that_are_returned_too_seldom_were_rejected():
+    """The counters prove that they did not reach the limit."""
+    (reason,) = one(RULE, look(film(lambda t: returned(t, rounds=0.5), until=60))).facts["reasons"]
+
+    assert "rejected" == reason["reason"]
+
+
+@pytest.mark.parametrize(("good", "few"), [(100.0, True), (39.0, True), (37.0, False), (2.0, False)])
+def test_a_few_are_less_than_a_twentieth(good, few):
+    """The share is that of all messages which leave the queue."""
+    finding = one(RULE, look(film(lambda t: returned(t, good=good), until=60)))
+
+    assert few == finding.facts["few"] == ("poison messages look the same" in text(finding).summary)
+
+
+def test_a_few_dead_letters_among_many_returns_are_not_a_few_poison_messages():
+    """Far more messages are returned than reach the limit: they are returned together with a bad one."""
+    (few, many) = (
+        one(RULE, look(film(lambda t, rounds=rounds: returned(t, good=100.0, rounds=rounds), until=60))).facts["few"]
+        for rounds in (5.5, 20.0)
+    )
+
+    assert (True, False) == (few, many)
+
+
+def test_no_client_is_named_if_several_return_messages():
+    """Or if the counters of its channels do not account for the returns."""
+
+    def two(t):
+        made = returned(t, others=1)
+        first, second = made["channels"]
+        both = stats(deliver=(first.stats.deliver + second.stats.deliver) // 2, ack=first.stats.ack)
+        return {**made, "channels": tuple(replace(each, stats=both) for each in (first, second))}
+
+    def gone(t):
+        made = returned(t, others=1)
+        return {**made, "channels": made["channels"][1:]}
+
+    for frames in (two, gone):
+        finding = one(RULE, look(film(frames, until=60)))
+        assert (None, ()) == (finding.facts["returning"], finding.involved.clients)

@@ -235,3 +235,44 @@ def test_a_new_queue_that_drops_and_is_purged_is_counted_exactly(length_late, co
     result = look(film(new, until=60))
 
     assert (112, 50) == (one(RULE, result).facts["lost"], one("queue-purged", result).facts["purged"])
+
+
+def delaying(t, *, name="later", rate=20.0, ready=30, ttl=10_000, published=True, **fields):
+    """A delay queue with room for 30 messages that leads to a queue whose consumers acknowledge all."""
+    came = int(rate * t)
+    out = {"x-message-ttl": ttl, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "work"}
+    arguments = {**out, "x-max-length": 30, **fields.pop("arguments", {})}
+    counters = stats(publish=came) if published else stats()
+    source = queue(name, consumers=0, messages_ready=ready, arguments=arguments, stats=counters, **fields)
+    return frame(source, flowing(t, "work", published=0.0, acked=rate))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{}, {"name": "mails.5m", "rate": 4.0, "ttl": 300_000}, {"published": False}, {"type": "quorum", "ready": 31}],
+    ids=["full", "slow", "fed by dead letters", "a quorum queue"],
+)
+def test_a_full_delay_queue_hands_its_messages_on_too_early(fields):
+    """None is lost, and none waits for its TTL."""
+    finding = one(RULE, look(film(lambda t: delaying(t, **fields), until=60)))
+
+    assert ("info", fields.get("name", "later")) == (finding.severity, finding.subject.name)
+    assert fields.get("ttl", 10_000) / 1000 == finding.facts["delay"]["ttl_seconds"]
+    assert "too early. None is lost." in text(finding).summary
+    assert "reject-publish" not in str(text(finding).steps)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"ready": 20, "rate": 2.0},
+        {"ready": 29, "rate": 2.9},
+        {"arguments": {"x-overflow": "reject-publish"}},
+        {"arguments": {"x-dead-letter-routing-key": "nowhere"}, "published": False},
+        {"ready": 30, "rate": 0.0, "ttl": 3_600_000, "published": False},
+    ],
+    ids=["room left", "as many as its TTL makes", "refuses", "no target", "it only holds what came once"],
+)
+def test_a_delay_queue_that_may_delay_is_left_alone(fields):
+    """Messages that wait for their TTL fill the queue to a level, too."""
+    assert [] == of(RULE, look(film(lambda t: delaying(t, **fields), until=60)))
