@@ -2,8 +2,8 @@
 
 Three signs together: the queue stays at its length limit, its overflow is `drop-head`, and messages are lost that no
 client consumed or rejected. All publishes are confirmed. It is also reported if the queue was full and is not now,
-because its consumers caught up or somebody purged it. A delay queue loses nothing this way, but hands messages on before
-their TTL has passed.
+because its consumers caught up or somebody purged it. A delay queue loses nothing this way, but its messages leave it
+before their TTL.
 
 The counters of a busy queue prove a small share of loss only after minutes, because each is up to 5 s old. A queue that
 stays just below its limit while more is published than consumed drops the rest: likely at once, critical when proven.
