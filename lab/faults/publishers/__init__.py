@@ -3,6 +3,7 @@
 from lab.faults.fault import FaultSpec
 from lab.faults.publishers import (
     amqp10,
+    full_queues_in_a_row,
     mixed_connection,
     pub_access_refused,
     pub_blocked_by_alarm,
@@ -35,6 +36,7 @@ FAULTS: tuple[FaultSpec, ...] = (
     pub_blocked_by_alarm.SPEC,
     pub_confirm_stall.SPEC,
     pub_nacked_overflow.SPEC,
+    full_queues_in_a_row.SPEC,
     pub_tx_channel.SPEC,
     pub_oversized_message.SPEC,
     pub_transient_in_durable.SPEC,
