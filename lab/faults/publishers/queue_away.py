@@ -13,7 +13,8 @@ from lab.decoys.traffic import consume
 from lab.faults.consumers.messages import publisher
 from lab.faults.fault import Fault, FaultSpec
 
-NAME = "fault.queue-away"
+# Its 404 must not be as long as that of "fault.nowhere", the exchange that pub-missing-exchange publishes to.
+NAME = "fault.queue-is-away"
 _RATE, _STAYS, _AWAY = 10, 160, 60
 """Messages a second, and ticks for which the consumer is there and away."""
 
