@@ -213,6 +213,10 @@ class View(LatestReadings):
         """Return how many queues a channel consumes from; 0 if unknown."""
         return len(self._served.get(channel_name, ()))
 
+    def queues_consumed(self, connection_name: str) -> frozenset[tuple[str, str]]:
+        """Return virtual host and name of the queues that a connection consumes from; empty if unknown."""
+        return self._consumed.get(connection_name, frozenset())
+
     def connection(self, name: str | None) -> Connection | None:
         """Return a connection by its name; None without one."""
         return self._connections_by_name.get(name or "")
@@ -249,6 +253,13 @@ class View(LatestReadings):
         for consumer in self.every_consumer:
             served.setdefault(consumer.channel_name or "", set()).add((consumer.vhost, consumer.queue))
         return served
+
+    @cached_property
+    def _consumed(self) -> dict[str, frozenset[tuple[str, str]]]:
+        consumed: dict[str, set[tuple[str, str]]] = {}
+        for consumer in self.every_consumer:
+            consumed.setdefault(consumer.connection_name or "", set()).add((consumer.vhost, consumer.queue))
+        return {name: frozenset(queues) for name, queues in consumed.items() if name}
 
     @cached_property
     def _links(self) -> dict[tuple[str, str], tuple[ConsumerPath, ...]]:

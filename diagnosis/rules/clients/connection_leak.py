@@ -7,6 +7,7 @@ has as many more.
 Source: https://www.rabbitmq.com/docs/connections#monitoring
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -39,14 +40,12 @@ class Growth:
     """The connections of one application.
 
     Attributes:
-        first: one of them.
-        open: how many it has now.
+        own: all that it has now.
         growth: how many more than at `since`, from which on their number never fell.
         many: so many, or for so long, that it is a warning.
     """
 
-    first: Connection
-    open: int
+    own: list[Connection]
     growth: int
     since: Instant
     many: bool
@@ -56,21 +55,22 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     """Count the connections of each application, at each reading."""
     limits = view.thresholds.clients
     fewest = min(limits.connections_growth, limits.connections_many)
-    counts = _counts(view.connections)
-    large = {key for key, number in counts.items() if number > fewest}
+    owned: dict[Identity, list[Connection]] = defaultdict(list)
+    for connection in view.connections:
+        owned[identity(connection)].append(connection)
+    large = {key: own for key, own in owned.items() if len(own) > fewest}
     if not large:
         return
     readings = tuple(Timestamped(seen.at, _counts(seen.value)) for seen in view.window.readings("connections"))
     overviews: Series[Overview] = view.window.readings("overview")
     cluster_growing = stretch(overviews, _not_fewer)
     cluster_grows = span(cluster_growing) >= _GROWING_SECONDS and _grew(cluster_growing)
-    for key in sorted(large):
+    for key, own in sorted(large.items(), key=lambda each: each[0]):
         growing = stretch(readings, partial(_not_fewer_of, key))
-        growth = counts[key] - growing[0].value.get(key, 0)
+        growth = len(own) - growing[0].value.get(key, 0)
         steadily = len({seen.value.get(key, 0) for seen in growing}) > _MAX_STEPS_OF_START
-        many = counts[key] >= limits.connections_many and cluster_grows
-        own = [each for each in view.connections if identity(each) == key]
-        found = Growth(first=own[0], open=counts[key], growth=growth, since=growing[0].at, many=many)
+        many = len(own) >= limits.connections_many and cluster_grows
+        found = Growth(own=own, growth=growth, since=growing[0].at, many=many)
         quick = growth >= limits.connections_growth and span(growing) >= view.thresholds.early and steadily
         slow = _opened_steadily(view, own, overviews)
         if slow is not None:
@@ -120,9 +120,8 @@ def _grew(series: Series[Overview]) -> bool:
 
 
 def _finding(view: View, found: Growth) -> Finding:
-    first, seconds = found.first, view.now.since(found.since)
+    first, seconds = found.own[0], view.now.since(found.since)
     name = client_name(first) or first.name
-    same = [each for each in view.connections if identity(each) == identity(first)]
     return Finding(
         rule=NAME,
         severity=Severity.WARNING if found.many else Severity.INFO,
@@ -132,7 +131,7 @@ def _finding(view: View, found: Growth) -> Finding:
             "client": name,
             "host": first.peer_host,
             "user": first.user,
-            "connections": found.open,
+            "connections": len(found.own),
             "growth": found.growth,
             "growth_seconds": seconds,
             "warning_from_connections": view.thresholds.clients.connections_many,
@@ -141,7 +140,7 @@ def _finding(view: View, found: Growth) -> Finding:
         evidence=(
             Evidence(
                 key="of_client",
-                value=found.open,
+                value=len(found.own),
                 source=source("/api/connections", "client_properties.connection_name", "user", "peer_host"),
             ),
             Evidence(
@@ -150,7 +149,7 @@ def _finding(view: View, found: Growth) -> Finding:
                 source=source("/api/overview", "object_totals.connections"),
             ),
         ),
-        involved=involved_connections(same),
+        involved=involved_connections(found.own),
         certainty=Certainty.LIKELY if found.many else Certainty.EARLY,
         seen_seconds=seconds,
     )

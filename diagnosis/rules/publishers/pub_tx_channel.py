@@ -41,13 +41,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _queues_of_connection(view: View, finding: Finding) -> Iterable[Hashable]:
-    if finding.subject.kind != "connection":
-        return ()
-    return tuple(
-        (consumer.vhost, consumer.queue)
-        for consumer in view.every_consumer
-        if consumer.connection_name == finding.subject.name
-    )
+    return view.queues_consumed(finding.subject.name) if finding.subject.kind == "connection" else ()
 
 
 def _queue(_view: View, finding: Finding) -> Iterable[Hashable]:

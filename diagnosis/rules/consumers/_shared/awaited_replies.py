@@ -15,10 +15,9 @@ from diagnosis.rules.queues._shared.queue import is_private
 
 def awaiting_replies(view: View, stuck: Sequence[ConsumerPath]) -> list[str]:
     """Return the names of stuck clients if each of them may wait for a reply; else nothing."""
-    published, replied = per_view(view, _published), per_view(view, _with_reply_queue)
-    names = {path.connection.name for path in stuck if path.connection is not None}
-    unknown = any(path.connection is None for path in stuck)
-    return [] if unknown or not names <= published & replied else client_names(stuck)
+    published = per_view(view, _published)
+    names = [path.connection.name if path.connection is not None else "" for path in stuck]
+    return client_names(stuck) if all(each in published and _has_reply_queue(view, each) for each in names) else []
 
 
 def _published(view: View) -> set[str]:
@@ -26,11 +25,7 @@ def _published(view: View) -> set[str]:
     return {each.connection_name for each in view.channels if each.stats.publish and each.connection_name}
 
 
-def _with_reply_queue(view: View) -> set[str]:
-    """Return the connections that consume from a queue of their own and from another one."""
-    found: dict[bool, set[str]] = {True: set(), False: set()}
-    for each in view.every_consumer:
-        queue = view.any_queue(each.vhost, each.queue)
-        if queue is not None and each.connection_name is not None:
-            found[is_private(queue)].add(each.connection_name)
-    return found[True] & found[False]
+def _has_reply_queue(view: View, connection: str) -> bool:
+    """Return whether a connection consumes from a queue of its own and from another one."""
+    found = (view.any_queue(*place) for place in view.queues_consumed(connection))
+    return {is_private(each) for each in found if each is not None} == {True, False}

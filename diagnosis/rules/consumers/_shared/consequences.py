@@ -9,8 +9,7 @@ from diagnosis.relations import both
 
 
 def _queues_of_connection(view: View, finding: Finding) -> Iterable[Hashable]:
-    consumers = view.every_consumer
-    return {(each.vhost, each.queue) for each in consumers if each.connection_name == finding.subject.name}
+    return view.queues_consumed(finding.subject.name)
 
 
 def queue_key(_view: View, finding: Finding) -> Iterable[Hashable]:

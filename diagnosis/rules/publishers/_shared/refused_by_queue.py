@@ -5,7 +5,6 @@ confirmed nor unconfirmed. Such a channel is named where this fits the refusals 
 Unroutable messages are confirmed, so they are not included.
 """
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -125,29 +124,18 @@ def also_stored(view: View, queue: Queue) -> tuple[tuple[str, ...], tuple[str, .
 
 def queues_held_up(view: View, refused: Sequence[NackedPublisher]) -> tuple[Queue, ...]:
     """Return the queues that refused publishers consume from, and of which they have unacknowledged messages."""
-    served = per_view(view, _served)
-    places = {place for each in refused for place in served.get(each.channel.connection_name or "", ())}
+    places = {place for each in refused for place in view.queues_consumed(each.channel.connection_name or "")}
     found = (view.queue(*place) for place in sorted(places))
     return tuple(each for each in found if each is not None and each.messages_unacked)
 
 
-def _served(view: View) -> dict[str, set[tuple[str, str]]]:
-    """Return the queues that each connection consumes from."""
-    found: dict[str, set[tuple[str, str]]] = defaultdict(set)
-    for each in view.every_consumer:
-        if each.connection_name is not None and each.vhost is not None:
-            found[each.connection_name].add((each.vhost, each.queue))
-    return found
-
-
 def _candidates(view: View) -> dict[tuple[str, str], list[NackedPublisher]]:
     """Return the publishers that each full queue may have refused; one that only one queue fits is not another's."""
-    served = per_view(view, _served)
     found: dict[tuple[str, str], list[NackedPublisher]] = {}
     for vhost, rates in per_view(view, _refused_rates).items():
         near = {(vhost, name): _near(view, vhost, name, rates) for name in rates}
         for place, every in near.items():
-            others = [each for each in every if place not in served.get(each.channel.connection_name or "", ())]
+            others = [each for each in every if place not in view.queues_consumed(each.channel.connection_name or "")]
             found[place] = others or every
         while _assign_single({place: found[place] for place in near}, rates):
             pass
