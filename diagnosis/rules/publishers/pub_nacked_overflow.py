@@ -69,7 +69,7 @@ class FullQueue:
         uncounted: whether AMQP 1.0 clients may publish to it or consume from it, and nothing counts that.
         suspects: AMQP 1.0 connections that may publish to it, if the broker does not report their links.
         sources: queues that dead-letter into it; no counter shows what arrives from them, or is refused.
-        held_up: queues that the refused publishers consume from, and of which they have unacknowledged messages.
+        held_up: queues with unacknowledged messages that the refused publishers consume from.
     """
 
     queue: Queue

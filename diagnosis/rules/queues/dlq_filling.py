@@ -204,10 +204,11 @@ def _reason(view: View, origin: Queue, seconds: float) -> dict[str, Fact] | None
         return None
     length = origin.setting("max-length")
     messages = whole.missing
+    redelivered, limit = delta(recent, "redeliver"), delivery_limit(origin, view.version)
     if isinstance(length, int) and (origin.messages_ready or 0) >= view.limits(origin).queues.full_share * length:
         reason = "length_limit"
     elif whole.rejected >= whole.missing * 0.5:
-        reason = _settled(view, origin, recent, whole.missing)
+        reason = _settled(view, origin, messages, redelivered, limit)
         ttl = time_to_live(origin)
         returned = expired_returns(view, origin, recent, whole.rejected) if ttl is not None else None
         if returned is not None:
@@ -216,7 +217,6 @@ def _reason(view: View, origin: Queue, seconds: float) -> dict[str, Fact] | None
         reason, messages = "expired", whole.lost
     else:
         reason = "rejected_or_expired"
-    redelivered, limit = delta(recent, "redeliver"), delivery_limit(origin, view.version)
     return {
         "reason": reason,
         "queue": queue_facts(origin),
@@ -229,9 +229,8 @@ def _reason(view: View, origin: Queue, seconds: float) -> dict[str, Fact] | None
     }
 
 
-def _settled(view: View, origin: Queue, recent: Series[Queue], messages: int) -> str:
+def _settled(view: View, origin: Queue, messages: int, redelivered: int, limit: int | None) -> str:
     """Return how consumers made dead letters: they rejected messages, or returned them up to the delivery limit."""
-    redelivered, limit = delta(recent, "redeliver"), delivery_limit(origin, view.version)
     if not redelivered or origin.type != "quorum":
         return "rejected"
     # What comes back as a dead letter counts as redelivered from 4.0 on.

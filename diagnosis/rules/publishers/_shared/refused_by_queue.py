@@ -123,7 +123,7 @@ def also_stored(view: View, queue: Queue) -> tuple[tuple[str, ...], tuple[str, .
 
 
 def queues_held_up(view: View, refused: Sequence[NackedPublisher]) -> tuple[Queue, ...]:
-    """Return the queues that refused publishers consume from, and of which they have unacknowledged messages."""
+    """Return the queues with unacknowledged messages that refused publishers consume from."""
     places = {place for each in refused for place in view.queues_consumed(each.channel.connection_name or "")}
     found = (view.queue(*place) for place in sorted(places))
     return tuple(each for each in found if each is not None and each.messages_unacked)

@@ -1,4 +1,4 @@
-"""Consumers that live for some seconds, of which nothing is redelivered."""
+"""Consumers that live for some seconds and return no message."""
 
 import pytest
 
