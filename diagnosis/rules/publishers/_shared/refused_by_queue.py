@@ -61,7 +61,8 @@ def fitting(view: View, queue: Queue) -> tuple[NackedPublisher, ...]:
     explain the refusals.
 
     A client that consumes from the full queue is left out as well if another one fits: it does not empty that queue
-    because another queue refuses what it publishes.
+    because another queue refuses what it publishes. If several fit equally, those are named that no other full queue
+    can have refused.
     """
     rate = per_view(view, _refused_rates).get(queue.vhost, {}).get(queue.name, 0.0)
     possible = per_view(view, _candidates).get(queue.key, [])
@@ -71,8 +72,9 @@ def fitting(view: View, queue: Queue) -> tuple[NackedPublisher, ...]:
             return ()
     found: list[NackedPublisher] = []
     for each in possible:
-        if found and sum(known.rate for known in found) >= _ENOUGH * rate:
-            break
+        if found and _explain(found, rate):
+            # Another one of the same rate explains the refusals as well.
+            return () if each.rate >= _ENOUGH * found[0].rate else tuple(found)
         found.append(each)
     return tuple(found)
 
@@ -133,13 +135,24 @@ def _candidates(view: View) -> dict[tuple[str, str], list[NackedPublisher]]:
     """Return the publishers that each full queue may have refused; one that only one queue fits is not another's."""
     found: dict[tuple[str, str], list[NackedPublisher]] = {}
     for vhost, rates in per_view(view, _refused_rates).items():
+        full = {key for key in per_view(view, _full_queues) if key[0] == vhost}
         near = {(vhost, name): _near(view, vhost, name, rates) for name in rates}
         for place, every in near.items():
-            others = [each for each in every if place not in view.queues_consumed(each.channel.connection_name or "")]
-            found[place] = others or every
+            others = [each for each in every if place not in _consumed(view, each)] or every
+            only_here = [each for each in others if full - _consumed(view, each) <= {place}]
+            found[place] = only_here if _explain(only_here, rates[place[1]]) else others
         while _assign_single({place: found[place] for place in near}, rates):
             pass
     return found
+
+
+def _consumed(view: View, publisher: NackedPublisher) -> frozenset[tuple[str, str]]:
+    return view.queues_consumed(publisher.channel.connection_name or "")
+
+
+def _explain(publishers: Sequence[NackedPublisher], rate: float) -> bool:
+    """Return whether the nacks of publishers are nearly all refusals of a queue that refuses `rate` messages/s."""
+    return sum(each.rate for each in publishers) >= _ENOUGH * rate
 
 
 def _near(view: View, vhost: str, name: str, rates: dict[str, float]) -> list[NackedPublisher]:
@@ -175,12 +188,17 @@ def _closer(rate: float, other: float, own: float) -> bool:
 def _refused_rates(view: View) -> dict[str, dict[str, float]]:
     """Return the messages that each full queue refuses a second, by virtual host and name."""
     found: dict[str, dict[str, float]] = {}
-    for queue in view.queues:
-        recent = full_readings(view, queue)
-        number = refused(recent) if recent else None
+    for (vhost, name), recent in per_view(view, _full_queues).items():
+        number = refused(recent)
         if number:
-            found.setdefault(queue.vhost, {})[queue.name] = number / max(span(recent), 1.0)
+            found.setdefault(vhost, {})[name] = number / max(span(recent), 1.0)
     return found
+
+
+def _full_queues(view: View) -> dict[tuple[str, str], Series[Queue]]:
+    """Return the latest readings of the queues that refuse publishes and are full."""
+    readings = {queue.key: full_readings(view, queue) for queue in view.queues}
+    return {key: recent for key, recent in readings.items() if recent}
 
 
 def _nacked_publishers(view: View) -> tuple[NackedPublisher, ...]:

@@ -23,8 +23,11 @@ def stage(t, *, reads, number, rate, limit=40):
     }
 
 
-def line(*, rate=2.0, other=None, last=None, names=NAMES):
-    """The last queue has no consumer and is full; the one before it is full as well, and the first one grows."""
+def line(*, rate=2.0, other=None, last=None, names=NAMES, second_counts=True):
+    """The last queue has no consumer and is full; the one before it is full as well, and the first one grows.
+
+    If `second_counts` is false, the counters of the second queue do not show what it refuses.
+    """
     first, second, third = names
 
     def frame(t):
@@ -32,7 +35,7 @@ def line(*, rate=2.0, other=None, last=None, names=NAMES):
             stage(t, reads=first, number=1, rate=rate),
             stage(t, reads=second, number=2, rate=rate if other is None else other),
         ]
-        refused = (int(500 + rate * t), int(400 + (rate if other is None else other) * t))
+        refused = (int(500 + rate * t * second_counts), int(400 + (rate if other is None else other) * t))
         limit = {"x-max-length": 100, "x-overflow": "reject-publish"}
         held = {"messages_ready": 100, "arguments": limit}
         return {
@@ -80,6 +83,30 @@ def test_the_client_that_waits_is_not_to_be_restarted():
 
     assert "'stage-2' also consumes from queue 'scans.checked'" in finding.cause
     assert any("Do not restart 'stage-2'" in step.text for step in finding.steps)
+
+
+@pytest.mark.parametrize("names", [NAMES, ("a", "z", "m"), ("m", "a", "z")])
+@pytest.mark.parametrize("rate", [2.0, 40.0])
+def test_a_client_that_consumes_from_a_full_queue_is_refused_by_another_one(names, rate):
+    """The refusals of the second queue are not counted yet; its publisher has the same rate as that of the last one."""
+    verdict = look(film(line(rate=rate, names=names, second_counts=False), until=30))
+
+    (cause,) = [each for each in verdict.findings if each.severity == "critical"]
+    assert (names[2], ["stage-2"]) == (cause.subject.name, cause.facts["nacked_clients"])
+    assert [names[1]] == cause.facts["held_up"]
+    assert (RULE, names[1]) in {(each.rule, each.subject.name) for each in flat([cause])}
+
+
+@pytest.mark.parametrize("rate", [2.0, 40.0])
+def test_nobody_is_named_if_two_clients_of_one_rate_fit(rate):
+    """Both consume nothing, and a second full queue may have refused either."""
+
+    def frame(t):
+        return {**line(rate=rate, second_counts=False)(t), "consumers": ()}
+
+    (cause,) = [each for each in findings(look(film(frame, until=30)), RULE) if each.severity == "critical"]
+
+    assert ("scans.out", []) == (cause.subject.name, cause.facts["nacked_clients"])
 
 
 def test_different_rates_are_assigned_as_before():
