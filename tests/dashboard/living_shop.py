@@ -336,7 +336,7 @@ def living(sick: dict[str, int | None], folder: Path | None = None) -> Iterator[
     shop = LivingShop(sick)
     context = RouteContext(
         state=shop.state,
-        exposition=SimpleNamespace(respond=None),
+        exposition=SimpleNamespace(respond=None, answers_at_once=None),
         status=lambda: SupervisedProcess(up=True, restarts=0, bad_lines=0, age_seconds=1.0),
         probe_page=None,
         reload=None,
