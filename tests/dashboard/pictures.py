@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
+from urllib.parse import urlencode
 
 from playwright.sync_api import Browser, Error, Page
 
@@ -40,20 +41,21 @@ class View(NamedTuple):
 
 def views(findings: int) -> tuple[View, ...]:
     """Every page, and the states of it that look different."""
-    queue = shop_queues(findings, 1)[0].name
+    first = shop_queues(findings, 2)[0]
+    queue = urlencode({"queue": first.name, "vhost": first.vhost})
     return (
         View("now"),
         View("fleet", "fleet"),
         View("confirms", f"confirms?cluster={CLUSTER}&stream=quorum"),
         View("queues", f"queues?cluster={CLUSTER}"),
-        View("queue", f"queues?cluster={CLUSTER}&queue={queue}&vhost=marketing"),
+        View("queue", f"queues?cluster={CLUSTER}&{queue}"),
         View("consumers", f"consumers?cluster={CLUSTER}"),
         View("redeliveries", f"redeliveries?cluster={CLUSTER}"),
         View("nodes", f"nodes?cluster={CLUSTER}"),
         View("history", f"history?cluster={CLUSTER}"),
         View("timeline", f"timeline?cluster={CLUSTER}"),
         View("topology", f"topology?cluster={CLUSTER}"),
-        View("topology-queue", f"topology?cluster={CLUSTER}&queue={queue}&vhost=marketing"),
+        View("topology-queue", f"topology?cluster={CLUSTER}&{queue}"),
         View("semantics", f"semantics?cluster={CLUSTER}"),
         View("probe", f"probe?cluster={CLUSTER}"),
     )
