@@ -12,7 +12,6 @@ class TopologyThresholds(Settings):
 
     unreplicated_nodes: int = Field(default=3, ge=2)
     binding_lost: int = Field(default=1, ge=1)
-    denied_for: Seconds = 45.0
     bindings_least: int = Field(default=500, ge=1)
     bindings_gained: int = Field(default=50, ge=1)
     bindings_for: Seconds = 180.0
@@ -23,4 +22,4 @@ class TopologyThresholds(Settings):
     @classmethod
     def as_if_lasting(cls) -> Self:
         """For two polls 6 to 10 s apart."""
-        return cls(denied_for=4.0, bindings_gained=10, bindings_for=4.0)
+        return cls(bindings_gained=10, bindings_for=4.0)

@@ -26,6 +26,7 @@ from diagnosis.rules.clients._shared.loops import (
 from diagnosis.rules.clients._shared.starved import of_one_vhost, starved_queues
 from diagnosis.rules.cluster._shared.link_flow import link_client
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
+from diagnosis.rules.topology.feature_denied import REFUSES_DECLARES
 
 NAME = "connection-churn"
 
@@ -87,6 +88,7 @@ def _limit_facts(view: View, rate: float, starved: tuple[Queue, ...]) -> dict[st
         "starved": sorted(queue.name for queue in starved)[:MAX_NAMED],
         "declares": cycles is not None and cycles.connection_declares >= MOST_CONNECTIONS,
         "denies_global_prefetch": "global_qos" in denied,
+        "denied_declares": [name for name in denied if name in REFUSES_DECLARES],
     }
 
 

@@ -5,8 +5,9 @@ Seen on 4.3.6: a declare that needs a denied feature is counted, creates no queu
 
 No counter tells why a connection ends, and a declare of a queue that exists creates none either: a health check that
 connects, declares and closes in good order leaves the same counts. Every 4.3 broker denies some feature by default. So
-such a loop is a possibility only, unless more points to a refusal: the operator denied the feature, queues or policies
-still use it, or a queue grows without its consumer for as long as the loop lasts.
+such a loop is a possibility only, unless the operator denied the feature, or queues or policies still use it. Beside a
+queue that exists without the feature and grows without its consumer, a declare with other properties (406) is more
+likely: connection-churn reports that, with the denied feature as another cause.
 Source: https://www.rabbitmq.com/docs/deprecated-features
 """
 
@@ -61,7 +62,9 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     denied = sorted((each for each in denied if each.state == "denied"), key=lambda each: each.name)
     clients = per_view(view, _refused)
     if denied and clients.all:
-        yield _finding(view, denied, clients)
+        known = _is_known(view, denied)
+        if known or not _starved(view, clients):
+            yield _finding(view, denied, clients, known=known)
 
 
 def _refused(view: View) -> RefusedClients:
@@ -97,13 +100,8 @@ def _starved(view: View, clients: RefusedClients) -> tuple[Queue, ...]:
     return tuple(queue for queue in found if None in vhosts or queue.vhost in vhosts)
 
 
-def _finding(view: View, denied: list[Feature], clients: RefusedClients) -> Finding:
-    vain_rate, denied_for = view.thresholds.clients.vain_rate, view.thresholds.topology.denied_for
-    rate, seconds = sum(each.rate for each in clients.all), max(each.lasts for each in clients.all)
-    known, starved = _is_known(view, denied), _starved(view, clients)
-    fails = bool(starved) and rate >= vain_rate
-    severity = Severity.WARNING if known or (fails and seconds >= denied_for) else Severity.INFO
-    waits = severity is Severity.INFO and fails
+def _finding(view: View, denied: list[Feature], clients: RefusedClients, *, known: bool) -> Finding:
+    starved = _starved(view, clients) if known else ()
     first = min(clients.all, key=lambda each: each.since.mono)
     listed: list[Fact] = [
         {"client": loop.client, "peer": loop.peer, "user": loop.connection.user, "cycle_rate": loop.rate}
@@ -111,7 +109,7 @@ def _finding(view: View, denied: list[Feature], clients: RefusedClients) -> Find
     ]
     return Finding(
         rule=NAME,
-        severity=severity,
+        severity=Severity.WARNING if known else Severity.INFO,
         subject=Subject(kind="cluster", name=view.window.cluster),
         since=first.since.iso(),
         facts={
@@ -120,14 +118,12 @@ def _finding(view: View, denied: list[Feature], clients: RefusedClients) -> Find
             "denies_locator": any(each.name == _LOCATOR for each in denied),
             "clients": listed,
             "client_count": len(clients.loops),
-            "cycle_rate": rate,
+            "cycle_rate": sum(each.rate for each in clients.all),
             "known": known,
             "starved": sorted(queue.name for queue in starved)[:MAX_NAMED],
-            "warning_after_seconds": denied_for if waits else None,
-            "warning_rate": vain_rate,
         },
-        certainty=Certainty.EARLY if waits else Certainty.LIKELY,
-        seen_seconds=seconds,
+        certainty=Certainty.LIKELY,
+        seen_seconds=max(each.lasts for each in clients.all),
         evidence=(
             *(
                 Evidence(
@@ -164,7 +160,7 @@ def _loops_of(view: View, finding: Finding) -> Iterable[Hashable]:
         subjects.append(Subject(kind="cluster", name=view.window.cluster))
     # A cause is as urgent as its consequences: a mere possibility must not become a warning by a fast loop.
     yield from ((*subject_key(each), False) for each in subjects)
-    if finding.facts["known"] or finding.facts["starved"]:
+    if finding.facts["known"]:
         yield from ((*subject_key(each), True) for each in subjects)
 
 
