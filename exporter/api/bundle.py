@@ -130,7 +130,8 @@ def unpack_bundle(content: bytes) -> DiagnosisBundle:
             window=Window(_TEXT.validate_python(document["cluster"]), snapshots, trail),
             outcomes=_OUTCOMES.validate_python(document["outcomes"]),
             now=_INSTANT.validate_python(document["now"]),
-            thresholds=Thresholds.model_validate(document["thresholds"]),
+            # Another version may have thresholds that this one does not have.
+            thresholds=Thresholds.model_validate(document["thresholds"], extra="ignore"),
             version=_TEXT.validate_python(document["ackscope"]),
             baselines=from_json(document.get("baselines")),
         )

@@ -70,6 +70,8 @@ class FullQueue:
         suspects: AMQP 1.0 connections that may publish to it, if the broker does not report their links.
         sources: queues that dead-letter into it; no counter shows what arrives from them, or is refused.
         held_up: queues with unacknowledged messages that the refused publishers consume from.
+        is_backpressure: whether its consumers acknowledge more than it refuses, and each refusal is a nack of a channel
+            in confirm mode. A client that publishes again what is nacked loses nothing and is only slowed.
     """
 
     queue: Queue
@@ -84,6 +86,7 @@ class FullQueue:
     suspects: tuple[Connection, ...] = ()
     sources: tuple[Queue, ...] = ()
     held_up: tuple[Queue, ...] = ()
+    is_backpressure: bool = False
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -97,7 +100,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         full_queues += 1
         full = _full(view, queue, recent)
         if (full.refused or 0) > 0 or (full.refused is None and full.nacked):
-            severity = Severity.CRITICAL
+            severity = Severity.WARNING if full.is_backpressure else Severity.CRITICAL
         elif full.refused is None and full.without_confirms:
             severity = Severity.WARNING
         elif full.uncounted or min(level(seen.value) for seen in recent[-2:]) >= 1.0:
@@ -132,6 +135,7 @@ def _full(view: View, queue: Queue, recent: Series[Queue]) -> FullQueue:
     published = delta(recent, "publish")
     others = () if explained or not published else publishers_without_confirms(view, queue, published / seconds)
     exchanges, stored = also_stored(view, queue)
+    sources = dead_letters_from(view, queue)
     return FullQueue(
         queue=queue,
         recent=recent,
@@ -143,7 +147,8 @@ def _full(view: View, queue: Queue, recent: Series[Queue]) -> FullQueue:
         others=stored,
         uncounted=uncounted or has_unreported_links(view, queue.vhost),
         suspects=suspects(view, queue.vhost) if not nacked and has_unreported_links(view, queue.vhost) else (),
-        sources=dead_letters_from(view, queue),
+        sources=sources,
+        is_backpressure=explained and not others and not sources and delta(recent, "ack") > (number or 0),
         held_up=tuple(each for each in queues_held_up(view, nacked) if each.key != queue.key),
     )
 
@@ -182,6 +187,7 @@ def _finding(view: View, severity: Severity, full: FullQueue) -> Finding:
             "interval_seconds": seconds,
             "nacked_clients": sorted({each.client for each in full.nacked}),
             "held_up": [each.name for each in full.held_up],
+            "is_backpressure": full.is_backpressure,
             "channels_without_confirms": [channel.name for channel in full.without_confirms],
             "transactions": any(channel.transactional for channel in full.without_confirms),
             "clients_without_confirms": _clients(view, full.without_confirms),

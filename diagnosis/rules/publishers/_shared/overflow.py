@@ -87,6 +87,8 @@ def _refuses_between(view: View, queue: Queue) -> bool:
     """
     limits = view.limits(queue)
     near = stretch(view.history(queue), lambda _, newer: level(newer.value) >= limits.publishers.overflow_relief)
+    # Of a new queue, the broker reports no length at first.
+    near = tuple(seen for seen in near if seen.value.messages is not None)
     found = ledger(near, skew=limits.queues.loss_skew)
     return found is not None and found.proven_vanished >= limits.queues.loss_least and (refused(near) or 0) > 0
 

@@ -65,6 +65,33 @@ def test_a_full_queue_that_nacks_is_critical_and_names_the_publisher():
     assert ["ready", "published", "refused", "nacked"] == [item.key for item in finding.evidence]
 
 
+@pytest.mark.parametrize(("rate", "acked"), [(8.0, 6.5), (2.4, 1.4), (300.0, 200.0)])
+def test_refusals_that_slow_a_publisher_with_confirms_are_a_warning(rate, acked):
+    """The consumers acknowledge more than is refused, and the client knows of each refusal: backpressure."""
+    frame = lambda t: picture(t, to={"rate": rate, "acked": acked}, by={"rate": rate, "confirmed": acked})  # noqa: E731
+    finding = only(look(film(frame, until=25)))
+    said = text(finding)
+
+    assert ("warning", ["shop"]) == (finding.severity, finding.facts["nacked_clients"])
+    assert "refused" in said.summary
+    assert "publishes again" in said.cause
+    assert not any("purge_queue" in (step.command or "") for step in said.steps)
+
+
+@pytest.mark.parametrize(
+    ("to", "by"),
+    [
+        ({"acked": 3.5}, {"confirmed": 3.5}),
+        ({"acked": 0.0}, {}),
+        ({"acked": 6.5}, {"confirm": False}),
+    ],
+    ids=["most is refused", "nothing is acknowledged", "no confirms"],
+)
+def test_other_refusals_stay_critical(to, by):
+    """Messages are lost, or hardly any gets through."""
+    assert "critical" == only(look(film(lambda t: picture(t, to=to, by=by), until=15))).severity
+
+
 def test_two_readings_are_enough():
     """One look of eight seconds finds it."""
     window = film(picture, until=8, every=8)
@@ -379,9 +406,21 @@ def nearly(t, *, level=28, limit=30, rate=12.0, taken=2.0, kind="quorum", transa
     }
 
 
-def test_a_queue_that_is_full_between_its_readings_refuses():
+def unread(t):
+    """The same queue, of which the broker reports nothing in the first seconds."""
+    made = nearly(t)
+    if t >= 8:
+        return made
+    return {
+        **made,
+        "queues": (queue("ledger", messages=None, messages_ready=None, arguments=made["queues"][0].arguments),),
+    }
+
+
+@pytest.mark.parametrize("frame", [nearly, unread])
+def test_a_queue_that_is_full_between_its_readings_refuses(frame):
     """The balance since it is near its limit shows it."""
-    finding = only(look(film(nearly, until=90)))
+    finding = only(look(film(frame, until=90)))
 
     assert ("critical", "ledger") == (finding.severity, finding.subject.name)
     assert (28, 30) == (finding.facts["ready"], finding.facts["limit_messages"])

@@ -84,6 +84,16 @@ def test_a_file_that_is_none_is_refused_in_one_line(content, described):
     assert "\n" not in str(caught.value)
 
 
+def test_thresholds_that_another_version_has_are_ignored():
+    """A bundle of yesterday's version is still read."""
+    seen = bundle(film(stuck, until=30))
+    document = orjson.loads(gzip.decompress(pack_bundle(seen)))
+    document["thresholds"] |= {"of_another_version": {"some": 1}}
+    document["thresholds"]["topology"]["renamed_since"] = 45.0
+
+    assert seen == unpack_bundle(gzip.compress(orjson.dumps(document)))
+
+
 def test_half_a_file_is_refused():
     """An example is an interrupted download."""
     content = pack_bundle(bundle(film(stuck, until=30)))
