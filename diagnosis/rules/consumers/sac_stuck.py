@@ -2,11 +2,15 @@
 
 The broker makes another consumer active only when the active one ends: it is cancelled, or its channel or connection
 closes. Source: https://www.rabbitmq.com/docs/consumers#single-active-consumer
+
+If a standby has a higher priority, the active one ends when it has settled all its messages. Until then it gets no more
+(`handover`).
 """
 
 from collections.abc import Iterator
 
 from diagnosis.contract import RuleResult, View
+from diagnosis.rules.consumers._shared.handover import handovers
 from diagnosis.rules.consumers._shared.stalled_consumers import stalls
 from diagnosis.rules.consumers._shared.stuck_finding import stuck_findings
 
@@ -15,4 +19,4 @@ NAME = "sac-stuck"
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Report every queue whose active consumer is stuck while others stand by."""
-    yield from stuck_findings(view, NAME, (stall for stall in stalls(view) if stall.standbys))
+    yield from stuck_findings(view, NAME, (*(stall for stall in stalls(view) if stall.standbys), *handovers(view)))

@@ -3,6 +3,8 @@
 There are two cases. In a surge, the publish rate rises while consumers are as fast as before. Or messages are ready
 although consumers have room: they hold fewer unacknowledged messages than their prefetch allows, or need not
 acknowledge. Slow consumers at capacity are another cause (slow-consumer, prefetch-too-small), with this as consequence.
+
+If such consumers get nothing at all any more, the queue stands still, and its rate of before says nothing.
 """
 
 from collections.abc import Iterator
@@ -17,7 +19,7 @@ from diagnosis.purpose import CONSUMED
 from diagnosis.rules.consumers._shared.objects import admits_only_one
 from diagnosis.rules.queues._shared.message_balance import latest_run
 from diagnosis.rules.queues._shared.queue import certainty, involved_queue, queue_subject
-from diagnosis.series import delta, last, span
+from diagnosis.series import delta, last, span, stretch
 from diagnosis.usual import is_less, is_more, of_queue, queue_baselines, usual_backlog
 from diagnosis.window import Series
 
@@ -32,6 +34,7 @@ class QueueGrowth:
         run: the readings during which it grew.
         publish_rate_before: publish rate before the surge; None if the load did not change within the window.
         has_room: whether its consumers may hold more unacknowledged messages than they do.
+        standstill: whether nothing is delivered or acknowledged in `run`.
         unusual: whether publishes are far above the baseline of this hour, with acknowledgements not below theirs.
     """
 
@@ -42,10 +45,13 @@ class QueueGrowth:
     publish_rate_before: float | None
     has_room: bool
     unusual: bool
+    standstill: bool = False
 
     @property
     def reason(self) -> str:
         """What is at its limit, as a key for the variants of the page."""
+        if self.standstill:
+            return "standstill"
         if self.publish_rate_before is not None:
             return "surge"
         return "unusual_load" if self.unusual and not self.has_room else "queue_limit"
@@ -61,7 +67,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         growth = _growth(view, queue)
         if growth is None:
             continue
-        usual = usual_backlog(view, queue, growth.consume_rate)
+        usual = None if growth.standstill else usual_backlog(view, queue, growth.consume_rate)
         if usual is not None:
             yield Suppressed(rule=NAME, subject=queue_subject(queue), reason="usual_backlog", facts=usual)
         else:
@@ -79,6 +85,10 @@ def _growth(view: View, queue: Queue) -> QueueGrowth | None:
     run = latest_run(history, limits.interval, grows)
     if not run:
         return None
+    allowed = may_hold(view, queue)
+    quiet = stretch(run, lambda older, newer: delta((older, newer), "deliver", *CONSUMED) == 0)
+    if span(quiet) >= limits.interval:
+        return _stopped(queue, quiet, limits.early, allowed)
     seconds, began = span(run), run[0].at.mono
     published, consumed = delta(run, "publish") / max(seconds, 1.0), delta(run, *CONSUMED) / max(seconds, 1.0)
     if seconds < limits.early or consumed <= 0 or _ready(queue) < limits.queues.loss_skew * published:
@@ -86,9 +96,8 @@ def _growth(view: View, queue: Queue) -> QueueGrowth | None:
     if delta(run, "redeliver") > 0.5 * delta(run, "deliver"):
         return None
     before = _publish_rate_before(history, began, published, consumed, limits.queues.overload_surge)
-    allowed = may_hold(view, queue)
     automatic = delta(run, "deliver_no_ack") > delta(run, "deliver")
-    has_room = automatic or (allowed is not None and (queue.messages_unacked or 0) < 0.5 * allowed)
+    has_room = automatic or _has_room(queue, allowed)
     unusual = _unusual(view, queue, published, consumed)
     if before is None and not has_room and not unusual:
         return None
@@ -100,6 +109,27 @@ def _growth(view: View, queue: Queue) -> QueueGrowth | None:
         publish_rate_before=before,
         has_room=has_room,
         unusual=unusual,
+    )
+
+
+def _has_room(queue: Queue, allowed: int | None) -> bool:
+    return allowed is not None and (queue.messages_unacked or 0) < 0.5 * allowed
+
+
+def _stopped(queue: Queue, quiet: Series[Queue], early: float, allowed: int | None) -> QueueGrowth | None:
+    """Return the growth of a queue that delivers nothing to consumers that may hold more; None if too early."""
+    seconds = span(quiet)
+    if seconds < early or not _has_room(queue, allowed):
+        return None
+    return QueueGrowth(
+        queue=queue,
+        run=quiet,
+        publish_rate=delta(quiet, "publish") / seconds,
+        consume_rate=0.0,
+        publish_rate_before=None,
+        has_room=True,
+        unusual=False,
+        standstill=True,
     )
 
 
@@ -128,7 +158,8 @@ def _ready(queue: Queue | None) -> int:
 
 
 def _finding(view: View, growth: QueueGrowth) -> Finding:
-    queue, limit, seconds = growth.queue, view.limits(growth.queue).queues.overload_for, span(growth.run)
+    queue, limits, seconds = growth.queue, view.limits(growth.queue), span(growth.run)
+    limit = limits.consumers.stuck_long if growth.standstill else limits.queues.overload_for
     severity = Severity.WARNING if seconds >= limit else Severity.INFO
     return Finding(
         rule=NAME,
@@ -173,7 +204,7 @@ def _facts(growth: QueueGrowth, limit: float, seconds: float) -> dict[str, Fact]
         "publish_rate": growth.publish_rate,
         "consume_rate": growth.consume_rate,
         "publish_rate_before": growth.publish_rate_before,
-        "work_seconds": _ready(queue) / growth.consume_rate,
+        "work_seconds": _ready(queue) / growth.consume_rate if growth.consume_rate else None,
         "growing_seconds": seconds,
         "warning_after_seconds": limit,
     }

@@ -8,7 +8,8 @@ from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Unit
 from diagnosis.contract import ConsumerPath, View
 from diagnosis.facts import consumer_facts, queue_facts
 from diagnosis.rules.consumers._shared.awaited_replies import awaiting_replies
-from diagnosis.rules.consumers._shared.objects import involved_consumers, process_facts, queue_subject
+from diagnosis.rules.consumers._shared.handover import successors
+from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, process_facts, queue_subject
 from diagnosis.rules.consumers._shared.sessions import SETTLED_BY, session_evidence
 from diagnosis.rules.consumers._shared.stalled_consumers import Stall
 from diagnosis.rules.consumers._shared.stream_readers import reader_evidence
@@ -47,6 +48,7 @@ def _finding(view: View, rule: str, stall: Stall, other_queues: list[str]) -> Fi
             "consumers": stall.consumers,
             "stuck_consumers": len(stall.stuck),
             "standbys": stall.standbys,
+            "successors": sorted(client_names(successors(view, queue))) if stall.standbys else [],
             "ready": queue.messages_ready or 0,
             "published": stall.published,
             "unacked": (queue.messages_unacked or 0) if stall.whole_queue and queue.messages_unacked else unacked,

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.unit.diagnosis.pictures import PEER, consumer, film, look, queue, stats
+from tests.unit.diagnosis.pictures import PEER, consumer, film, look, queue, stats, text
 from tests.unit.diagnosis.queues.films import of, one
 
 RULE = "queue-overload"
@@ -64,3 +64,24 @@ def test_a_queue_whose_consumers_have_room_is_the_limit_itself():
 def test_other_queues_are_not_reported(fields):
     """Each has another cause, or none."""
     assert [] == of(RULE, shot(120, **fields))
+
+
+@pytest.mark.parametrize("rate", [0.6, 8.0, 300.0])
+@pytest.mark.parametrize("held", [0, 1, 9])
+def test_a_queue_that_delivers_nothing_to_consumers_with_room_stands_still(rate, held):
+    """It is no overload: what the consumers did before the standstill says nothing."""
+    fields = {"before": rate, "now": rate, "consumed": rate, "consumes": 0.0, "messages_unacked": held}
+    early, late = (one(RULE, shot(until, **fields)) for until in (62, 110))
+
+    assert ("info", "warning") == (early.severity, late.severity)
+    assert ("standstill", 0.0) == (late.facts["reason"], late.facts["consume_rate"])
+    assert "delivers nothing, although its 1 consumer may hold more" in text(late).summary
+    assert "receives more" not in text(late).summary
+
+
+@pytest.mark.parametrize("consumes", [0.4, 8.0])
+def test_a_queue_that_delivers_again_does_not_stand_still(consumes):
+    """Slowly, too."""
+    verdict = shot(110, before=8.0, now=8.0, consumed=8.0, consumes=consumes, messages_unacked=1)
+
+    assert [] == [each for each in verdict.findings if each.facts.get("reason") == "standstill"]
