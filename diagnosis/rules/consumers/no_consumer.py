@@ -91,7 +91,7 @@ def _cancelled(view: View, queue: Queue) -> list[Channel]:
 
     By the client, or by the broker when a queue is deleted or fails. The list of consumers may be newer.
     """
-    if not was_consumed(queue):
+    if not _ever_consumed(view, queue):
         return []
     return [
         channel
@@ -228,16 +228,21 @@ def _intended(view: View, queue: Queue) -> tuple[str, Facts] | None:
         return "stream", {}
     if queue.exclusive is True:
         return "exclusive_queue", {}
-    if was_consumed(queue):
+    if _ever_consumed(view, queue):
         return None
     patterns = view.thresholds.benign_queue_patterns
     pattern = next((each for each in patterns if re.search(each, queue.name)), None)
     return ("benign_name", {"pattern": pattern}) if pattern else None
 
 
+def _ever_consumed(view: View, queue: Queue) -> bool:
+    """Return whether a queue had a consumer; one that is declared again has new counters."""
+    return was_consumed(queue) or had_consumer(view.listings(queue))
+
+
 def _is_work_queue(view: View, queue: Queue) -> bool:
     """Return whether a queue that gets dead letters is there for work: it lost its consumer, or publishers fill it."""
-    if had_consumer(view.history(queue)):
+    if had_consumer(view.listings(queue)):
         return True
     return was_consumed(queue) and (queue.stats.publish or 0) > dead_letters_received(queue)
 
@@ -292,7 +297,8 @@ def _finding(view: View, queue: Queue, unconsumed: Series[Queue], severity: Seve
     limits = view.limits(queue).consumers
     recent = last(unconsumed, limits.no_consumer_growing)
     ready, published, seconds = _ready(unconsumed[-1]), delta(recent, "publish"), span(unconsumed)
-    history = view.history(queue)
+    # A queue that is declared again has new counters.
+    listings = view.listings(queue)
     grows = _grows(recent)
     absent = mqtt_client(queue)
     idle = _idle_connections(view, queue, unconsumed[0].at.wall)
@@ -357,7 +363,8 @@ def _finding(view: View, queue: Queue, unconsumed: Series[Queue], severity: Seve
             "grows": grows,
             "expires_after_seconds": ttl / 1000 if _expires_unread(queue) else None,
             "may_be_delay": queue.setting("dead-letter-exchange") is not None and not was_consumed(queue),
-            "had_consumer": len(unconsumed) < len(history) and bool(history[-len(unconsumed) - 1].value.consumers),
+            "had_consumer": had_consumer(listings),
+            "watched_seconds": span(listings),
             "was_consumed": was_consumed(queue),
             "polled": count(queue.stats, "get", "get_no_ack"),
             "returned": min(count(queue.stats, "get"), queue.stats.redeliver or 0),

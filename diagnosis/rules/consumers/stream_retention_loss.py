@@ -31,7 +31,7 @@ from diagnosis.rules.consumers._shared.stream_readers import (
     readers_not_listed,
     sent,
 )
-from diagnosis.series import delta, span, stretch
+from diagnosis.series import count, delta, span, stretch
 from diagnosis.window import Timestamped
 
 NAME = "stream-retention-loss"
@@ -100,7 +100,9 @@ def _jump(older: Timestamped[StreamConsumer], newer: Timestamped[StreamConsumer]
 def _overtaken(view: View, queue: Queue, link: ConsumerPath) -> _Miss | None:
     """Return what an AMQP 0-9-1 reader has missed at least; None if that is not proven.
 
-    The counters of a stream are those of all its readers, so with several the channel of each has to tell.
+    The counters of a stream are those of all its readers, so with several the channel of each has to tell. Of one that
+    began with the first message it tells all that it was sent since its connection was opened; else only what it was
+    sent between readings of the channel.
     """
     if link.channel is None or link.consumer.filtered or queue.messages is None:
         return None
@@ -108,7 +110,9 @@ def _overtaken(view: View, queue: Queue, link: ConsumerPath) -> _Miss | None:
         return None
     history, reads = view.history(queue), view.channel_history(link.channel.name)
     alone = queue.consumers == 1 and link.connection is not None
-    begin = view.now.mono - age_seconds(view, link.connection) if alone and link.connection else reads[0].at.mono
+    from_first = link.consumer.stream_offset == "first" and link.connection is not None
+    connected = view.now.mono - age_seconds(view, link.connection) if link.connection else view.now.mono
+    begin = connected if alone or from_first else reads[0].at.mono
     stored = tuple(seen for seen in history if seen.at.mono >= begin)
     if alone:
         # A reader may subscribe long after it connected: it was there once it was sent something.
@@ -117,7 +121,11 @@ def _overtaken(view: View, queue: Queue, link: ConsumerPath) -> _Miss | None:
     if len(stored) < 2 or not span(stored):
         return None
     published = delta(stored, "publish")
-    delivered = delta(stored, "deliver") if alone else delta(reads, "deliver")
+    delivered = delta(reads, "deliver")
+    if alone:
+        delivered = delta(stored, "deliver")
+    elif from_first:
+        delivered = count(link.channel.stats, "deliver", "deliver_no_ack")
     unsure = view.limits(queue).queues.loss_skew * (published + delivered) / span(stored)
     most = max(seen.value.messages or 0 for seen in stored)
     missed = int(published - delivered - most - unsure)

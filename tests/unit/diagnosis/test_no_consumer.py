@@ -308,6 +308,30 @@ def test_a_client_that_lost_its_consumer_and_stays_connected_is_no_deployment(gr
     assert not any("purge" in step.text for step in text(finding).steps)
 
 
+@pytest.mark.parametrize(("name", "growth"), [("stock", 7.0), ("dlq", 0.8), ("a", 90.0)])
+def test_a_client_that_ignores_that_its_queue_was_deleted_and_declared_again_is_named(name, growth):
+    """The new queue has had no consumer, the old one had; the client is connected and does not consume."""
+
+    def frame(t):
+        old, waiting = t < 20, int(1 + growth * max(0.0, t - 20))
+        counters = stats(publish=80, deliver=80, ack=80) if old else stats(publish=waiting)
+        there = queue(name, consumers=int(old), messages_ready=0 if old else waiting, stats=counters)
+        mine = channel(consumer_count=int(old), stats=stats(deliver=80, ack=80))
+        consuming = (consumer(name),) if old else ()
+        return {
+            "queues": (there,),
+            "channels": (mine,),
+            "consumers": consuming,
+            "connections": (connection(client_name="mail"),),
+        }
+
+    finding = only(look(film(frame, until=90)))
+
+    assert ("warning", ["mail"]) == (finding.severity, finding.facts["cancelled"])
+    assert "The last consumer of the queue ended" in text(finding).cause
+    assert "ignores the broker's basic.cancel" in text(finding).cause
+
+
 @pytest.mark.parametrize("fields", [{"taken": 0}, {"later": 0.0}], ids=["never consumed", "consumes elsewhere"])
 def test_other_open_channels_change_nothing(fields):
     """A publisher, or a client that consumes from another queue on that channel."""

@@ -107,6 +107,38 @@ def test_a_reader_over_amqp_091_is_judged_by_a_balance(readers, rate):
     assert "list_stream_consumers" not in full_text(finding)
 
 
+def two_readers(t, *, rate=80.0, slow=25.0, offset="first", kept=900, names=("ml-features", "click-sink")):
+    """One reader is slower than the publishers, the other keeps up; both began with the first message."""
+    made = over_amqp(t, rate=rate, readers=2, kept=kept, stream_offset=offset)
+    speeds = (slow, rate)
+    channels = tuple(
+        replace(each, stats=stats(deliver=int(speed * t), ack=int(speed * t)))
+        for each, speed in zip(made["channels"], speeds, strict=True)
+    )
+    (stream,) = made["queues"]
+    total = stats(publish=int(rate * t), deliver=int((slow + rate) * t), ack=int((slow + rate) * t))
+    connections = tuple(replace(each, client_name=name) for each, name in zip(made["connections"], names, strict=True))
+    return {**made, "channels": channels, "queues": (replace(stream, stats=total),), "connections": connections}
+
+
+@pytest.mark.parametrize(("rate", "slow", "kept"), [(80.0, 25.0, 900), (10.0, 2.0, 200), (500.0, 30.0, 9000)])
+def test_one_slow_reader_of_several_is_named(rate, slow, kept):
+    """Its channel tells all that it was sent since it connected, although channels are read for half a minute only."""
+    verdict = look(film(lambda t: two_readers(t, rate=rate, slow=slow, kept=kept), until=110))
+    finding = next(each for each in (*verdict.findings, *consequences(verdict)) if each.rule == NAME)
+
+    assert ("ml-features",) == finding.involved.clients
+    assert 0 < finding.facts["missed"] <= (rate - slow) * 110 - kept
+
+
+@pytest.mark.parametrize("fields", [{"slow": 79.0}, {"offset": "next", "kept": 3000}, {"kept": 6000}])
+def test_several_readers_that_may_still_read_all_are_not_named(fields):
+    """One keeps up, one may have subscribed late, and of one all is stored."""
+    verdict = look(film(lambda t: two_readers(t, **fields), until=110))
+
+    assert NAME not in {each[0] for each in found(verdict)}
+
+
 @pytest.mark.parametrize(
     "calm",
     [
