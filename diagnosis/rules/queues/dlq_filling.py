@@ -1,7 +1,8 @@
 """dlq-filling (C05): the queue that takes dead letters grows; messages fail somewhere.
 
 Arguments, policies and bindings show which queue takes dead letters; names are not used. A queue that clients empty as
-fast as dead letters come does not grow, however many come.
+fast as dead letters come does not grow, however many come. If an exchange copies the dead letters to several queues,
+these have one finding.
 """
 
 from collections.abc import Iterator
@@ -46,15 +47,53 @@ class _Returning:
     facts: dict[str, Fact]
 
 
+@dataclass(frozen=True, slots=True)
+class _Growth:
+    """A queue that dead letters fill.
+
+    Attributes:
+        run: the readings during which it grew.
+        sources: the queues whose messages come here; all that may, if none of them is seen to lose messages.
+        reasons: why messages leave them.
+        copied_to: all queues that get each of these dead letters.
+    """
+
+    queue: Queue
+    run: Series[Queue]
+    sources: list[Queue]
+    reasons: list[dict[str, Fact]]
+    copied_to: frozenset[Place]
+
+
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that others dead-letter into and that is not a delay queue."""
     sources = per_view(view, dead_letter_sources)
+    known: set[tuple[tuple[Place, ...], frozenset[Place]]] = set()
     for queue in view.queues:
         if queue.key not in sources or not queue.messages_ready or is_delay(view, queue) or queue.type == "stream":
             continue
         run = _growing_run(view, queue)
-        if run:
-            yield _finding(view, queue, run, sources[queue.key])
+        if not run:
+            continue
+        growth = _growth(view, queue, run, sources[queue.key])
+        same = (tuple(each.key for each in growth.sources), growth.copied_to)
+        if len(growth.copied_to) < 2 or same not in known:
+            yield _finding(view, growth)
+        known.add(same)
+
+
+def _growth(view: View, queue: Queue, run: Series[Queue], sources: list[Queue]) -> _Growth:
+    least = view.limits(queue).queues.loss_least
+    # Of a queue that loses nothing, a counter may be a few messages late.
+    losing = [each for each in sources if _missing(view, each, span(run)) >= least] or sources
+    targets = [dead_letters_to(view, each) or frozenset() for each in losing]
+    return _Growth(
+        queue,
+        run,
+        losing,
+        [reason for each in losing if (reason := _reason(view, each, span(run))) is not None],
+        frozenset[Place].intersection(*targets) | {queue.key},
+    )
 
 
 def dead_letter_sources(view: View) -> dict[Place, list[Queue]]:
@@ -114,17 +153,18 @@ def _ready(queue: Queue) -> int:
     return queue.messages_ready or 0
 
 
-def _finding(view: View, queue: Queue, run: Series[Queue], sources: list[Queue]) -> Finding:
+def _finding(view: View, growth: _Growth) -> Finding:
+    queue, run, sources, reasons = growth.queue, growth.run, growth.sources, growth.reasons
     limits = view.limits(queue).queues
     seconds, arrived, grown, removed = span(run), _arrived(run), _grown(run), delta(run, *CONSUMED)
     long_and_many = (
         seconds >= limits.dead_letters_for and grown >= limits.dead_letters_least and not _mostly_emptied(run)
     )
     severity = Severity.WARNING if long_and_many else Severity.INFO
-    reasons = [reason for each in sources if (reason := _reason(view, each, seconds)) is not None]
     rejecting = [link for each in sources for link in never_acknowledging(view, each)]
     returning = _returning(view, sources[0]) if len(sources) == 1 and not rejecting else None
     share = _share(view, sources, run, arrived)
+    copies = [place for place in sorted(growth.copied_to) if place != queue.key]
     return Finding(
         rule=NAME,
         severity=severity,
@@ -142,7 +182,9 @@ def _finding(view: View, queue: Queue, run: Series[Queue], sources: list[Queue])
             "ready": queue.messages_ready,
             "source_count": len(sources),
             "sources": [each.name for each in sources[:MAX_NAMED]],
-            "reasons": reasons[:3],
+            "reasons": list[Fact](reasons[:3]),
+            "copies": [name for _, name in copies[:MAX_NAMED]],
+            "copy_count": len(copies),
             "rejecting": client_names(rejecting),
             "returning": returning.facts if returning else None,
             "rejected": not reasons or any(str(each["reason"]).startswith("rejected") for each in reasons),
@@ -196,9 +238,18 @@ def _returning(view: View, origin: Queue) -> _Returning | None:
     return _Returning(tuple(each.link for each in own), facts)
 
 
+def _recent(view: View, origin: Queue, seconds: float) -> Series[Queue]:
+    return last(view.history(origin), max(seconds, view.thresholds.interval))
+
+
+def _missing(view: View, origin: Queue, seconds: float) -> int:
+    whole = balance(_recent(view, origin, seconds))
+    return whole.missing if whole is not None else 0
+
+
 def _reason(view: View, origin: Queue, seconds: float) -> dict[str, Fact] | None:
     """Return why a queue dead-letters, with the messages and deliveries that show it; None if it did not."""
-    recent = last(view.history(origin), max(seconds, view.thresholds.interval))
+    recent = _recent(view, origin, seconds)
     whole = balance(recent)
     if whole is None or whole.missing <= 0:
         return None

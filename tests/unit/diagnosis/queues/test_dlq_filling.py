@@ -4,7 +4,7 @@ import pytest
 
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.pictures import channel, connection, consumer, film, look, queue, stats, text
-from tests.unit.diagnosis.queues.films import flowing, frame, of, one
+from tests.unit.diagnosis.queues.films import binding, exchange, flowing, frame, of, one
 
 RULE = "dlq-filling"
 INTO = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "bin"}
@@ -254,3 +254,38 @@ def test_no_client_is_named_if_several_return_messages():
     for frames in (two, gone):
         finding = one(RULE, look(film(frames, until=60)))
         assert (None, ()) == (finding.facts["returning"], finding.involved.clients)
+
+
+def copied(t, *, failing=("b.work",), apart=False, names=("a", "b", "c"), rate=2.0):
+    """Applications whose queues share a dead-letter exchange; each has bound a dead-letter queue of its own."""
+    works, bins = [], []
+    for name in names:
+        loses = rate if f"{name}.work" in failing else 0.0
+        arguments = {"x-dead-letter-exchange": "dlx", "x-dead-letter-routing-key": name}
+        works.append(flowing(t, f"{name}.work", published=4.0 + loses, acked=4.0, rejected=loses, arguments=arguments))
+        got = int((loses if apart else rate * len(failing)) * t)
+        bins.append(queue(f"{name}.bin", messages_ready=got, messages=got, consumers=0, stats=stats()))
+    bound = [binding("dlx", f"{name}.bin", name) for name in names]
+    return frame(*bins, *works, exchanges=(exchange("dlx", "direct" if apart else "fanout"),), bindings=bound)
+
+
+@pytest.mark.parametrize(
+    ("names", "failing"),
+    [(("a", "b", "c"), "b.work"), (("orders", "dead", "work"), "work.work"), (("x", "y"), "x.work")],
+)
+def test_dead_letters_that_are_copied_to_several_queues_are_one_finding(names, failing):
+    """It names the queue that loses messages, and where the copies are; the others are innocent."""
+    finding = one(RULE, look(film(lambda t: copied(t, names=names, failing=(failing,)), until=60)))
+
+    assert ([failing], len(names) - 1) == (finding.facts["sources"], finding.facts["copy_count"])
+    said = text(finding)
+    assert "copies each of them" in said.cause
+    assert any(f"only to '{failing}'" in step.text for step in said.steps)
+
+
+def test_each_dead_letter_queue_of_a_direct_exchange_has_its_own_finding():
+    """Nothing is copied."""
+    verdict = look(film(lambda t: copied(t, apart=True, failing=("a.work", "c.work")), until=60))
+
+    assert {"a.bin", "c.bin"} == {name for _, name in of(RULE, verdict)}
+    assert [0, 0] == [each.facts["copy_count"] for each in verdict.findings if each.rule == RULE]
