@@ -2,11 +2,13 @@
 
 What a queue is for follows from what was seen of it. A setting or a name decides only if nothing was seen. A deployment
 closes the channels of its consumers: a channel that consumed before, is open and has no consumer now is none.
+
+Persistent sessions of MQTT clients that are away are one finding per virtual host, because there may be thousands.
 """
 
 import re
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -14,7 +16,7 @@ from ackscope.findings import Certainty, Evidence, Facts, Finding, Involved, Sev
 from ackscope.snapshot import Channel, Connection, Queue
 from diagnosis.churn_loops import ChurnLoop, churn_loops
 from diagnosis.contract import Relation, RuleResult, View
-from diagnosis.facts import client_name, queue_facts, queue_ref
+from diagnosis.facts import client_name, queue_facts
 from diagnosis.memo import per_view
 from diagnosis.purpose import dead_letters_received, had_consumer, left_unconsumed, mqtt_client, was_consumed
 from diagnosis.relations import SAME_CONNECTION
@@ -25,6 +27,7 @@ from diagnosis.rules.consumers._shared.arrivals import filling_clients, filling_
 from diagnosis.rules.consumers._shared.comings import was_cancelled
 from diagnosis.rules.consumers._shared.objects import client_names, queue_subject
 from diagnosis.rules.queues._shared.message_balance import balance
+from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
 from diagnosis.series import count, delta, last, piled_up_seconds, span, stretch
 from diagnosis.usual import queue_baselines
 from diagnosis.window import Series, Timestamped
@@ -35,8 +38,18 @@ TAKE_COUNTERS = ("deliver_get", "deliver", "deliver_no_ack", "get", "get_no_ack"
 """Counters that rise when a client takes messages, or tries to."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Unread:
+    """A queue with ready messages that nobody takes, and the readings that show it."""
+
+    queue: Queue
+    series: Series[Queue]
+    severity: Severity
+
+
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that has messages ready and no consumer."""
+    sessions: dict[str, list[_Unread]] = defaultdict(list)
     for queue in view.queues:
         if queue.consumers != 0 or not queue.messages_ready:
             continue
@@ -48,8 +61,16 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if intended is not None and not _gets_all(view, queue, intended[0]):
             reason, facts = intended
             yield Suppressed(rule=NAME, subject=queue_subject(queue), reason=reason, facts=facts)
+        elif mqtt_client(queue) is not None:
+            sessions[queue.vhost].append(_Unread(queue, unconsumed, severity))
         else:
-            yield _finding(view, queue, unconsumed, severity)
+            yield _finding(view, _Unread(queue, unconsumed, severity))
+    for unread in sessions.values():
+        # The one that is away for longest, so that the subject stays the same.
+        first, *others = sorted(
+            unread, key=lambda each: (each.severity.urgency, each.series[0].at.mono, each.queue.name)
+        )
+        yield _finding(view, first, others)
 
 
 def _gets_all(view: View, queue: Queue, reason: str) -> bool:
@@ -293,7 +314,8 @@ CLIENTS_OF_DELETED_QUEUE = Relation(_clients_of_deleted, SAME_CONNECTION.of_othe
 """The cause is a queue that replaced a deleted one; the consequence is about a client that still asks for that."""
 
 
-def _finding(view: View, queue: Queue, unconsumed: Series[Queue], severity: Severity) -> Finding:
+def _finding(view: View, unread: _Unread, others: Sequence[_Unread] = ()) -> Finding:
+    queue, unconsumed, severity = unread.queue, unread.series, unread.severity
     limits = view.limits(queue).consumers
     recent = last(unconsumed, limits.no_consumer_growing)
     ready, published, seconds = _ready(unconsumed[-1]), delta(recent, "publish"), span(unconsumed)
@@ -382,11 +404,14 @@ def _finding(view: View, queue: Queue, unconsumed: Series[Queue], severity: Seve
             "idle_connections": idle_names,
             "cancelled": left,
             "mqtt_client": absent,
+            "other_sessions": [mqtt_client(each.queue) for each in others[:MAX_NAMED]],
+            "other_session_count": len(others),
+            "other_sessions_ready": sum(each.queue.messages_ready or 0 for each in others),
             "warning_after_seconds": warning_after,
         },
         evidence=tuple(evidence),
         involved=Involved(
-            queues=(queue_ref(queue),),
+            queues=queue_refs([queue, *(each.queue for each in others)]),
             channels=tuple(each.name for each in cancelled),
             connections=tuple(
                 dict.fromkeys(

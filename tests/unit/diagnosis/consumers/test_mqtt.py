@@ -93,6 +93,27 @@ def test_without_the_bytes_of_the_connection_it_is_unknown_which_it_is():
     assert [] == [each for each in look(film(stuck, until=60)).inconclusive if each.reason == "mqtt_not_counted"]
 
 
+@pytest.mark.parametrize("count", [2, 4, 300])
+def test_many_sessions_without_a_client_are_one_finding(count):
+    """Thousands of devices may sleep; the one that is away for longest is the subject."""
+
+    def away(t):
+        (queue,) = frame(5 * int(t), held=0, consumers=0)["queues"]
+        present = (replace(queue, consumers=1, messages=0, messages_ready=0),)
+        gone = [
+            replace(queue if t >= 5 * place else present[0], name=NAME.replace("meter-7", f"valve-{place}"))
+            for place in range(count)
+        ]
+        return {**frame(0, held=0), "queues": tuple(gone), "consumers": ()}
+
+    finding = only(look(film(away, until=230)))
+
+    assert "valve-0" == finding.facts["mqtt_client"]
+    away_now = min(count, 45)
+    assert away_now - 4 <= finding.facts["other_session_count"] + 1 <= away_now
+    assert "Away as well: 'valve-1'" in full_text(finding)
+
+
 def test_a_session_whose_client_went_away_is_named_by_its_client():
     """The queue tells the client id, because its connection is gone; another session is no misspelt name of it."""
 
