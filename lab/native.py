@@ -140,12 +140,15 @@ class StreamConnections:
         return lambda: received[0]
 
     def write(self, client: Any, stream: str, rate: float, size: int = 100) -> Callable[[], int]:
-        """Publish messages of `size` bytes at a rate per second; returns a function that tells how many were sent."""
+        """Publish messages of `size` bytes at a rate per second; returns a function that tells how many were sent.
+
+        Their publishing ids begin with 0, so what a second publisher of the stream sends is discarded at first.
+        """
         sent = [0]
 
         async def publish() -> None:
             began = time.monotonic()
-            while True:
+            while client in self._open:
                 due = int((time.monotonic() - began) * rate) - sent[0]
                 messages = [
                     self._schema.Message(publishing_id=sent[0] + each, filter_value=None, data=b"x" * size)

@@ -95,7 +95,7 @@ def _growth(view: View, queue: Queue) -> QueueGrowth | None:
         return None
     if delta(run, "redeliver") > 0.5 * delta(run, "deliver"):
         return None
-    before = _publish_rate_before(history, began, published, consumed, limits.queues.overload_surge)
+    before = _publish_rate_before(history, began, published, consumed, limits.queues.overload_surge, limits.interval)
     automatic = delta(run, "deliver_no_ack") > delta(run, "deliver")
     has_room = automatic or _has_room(queue, allowed)
     unusual = _unusual(view, queue, published, consumed)
@@ -140,14 +140,19 @@ def _unusual(view: View, queue: Queue, published: float, consumed: float) -> boo
 
 
 def _publish_rate_before(
-    history: Series[Queue], began: float, published: float, consumed: float, surge: float
+    history: Series[Queue], began: float, published: float, consumed: float, surge: float, interval: float
 ) -> float | None:
     """Return the publish rate before the growth, if it was clearly lower and consumers kept up; else None."""
-    past = last(tuple(seen for seen in history if seen.at.mono <= began), 60.0)
+    # Before its first publish is counted, a queue is new.
+    counted = tuple(seen for seen in history if seen.at.mono <= began and seen.value.stats.publish is not None)
+    past = last(counted, 60.0)
     seconds = span(past)
     if seconds < 4.0:
         return None
     published_then, consumed_then = delta(past, "publish") / seconds, delta(past, *CONSUMED) / seconds
+    # The mean is too low if the publishers started within that time.
+    latest = last(past, interval)
+    published_then = max(published_then, delta(latest, "publish") / max(1.0, span(latest)))
     keeps_up = consumed_then >= 0.8 * published_then and published_then > 0
     surged = published >= surge * published_then and consumed >= 0.8 * consumed_then
     return published_then if keeps_up and surged else None

@@ -1,5 +1,6 @@
 """Clients of the stream protocol: readers that stop, fall behind or miss messages, and connections without end."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,8 @@ _SEGMENT, _RETAINED, _BYTES = 100_000, 300_000, 2_000
 _LEAKED, _MOST = 10, 300
 _CONNECTIONS = 2.0
 _WORKERS, _LIVES = 5, 8.0
+_STORED, _FIRST, _RESTARTS = 1000, 100.0, 20.0
+"""Publishing ids before the first restart, messages per second until then, and seconds between restarts."""
 
 
 def _clients(fault: Fault) -> StreamConnections:
@@ -91,6 +94,26 @@ def _churn(fault: Fault) -> None:
             fault.announce()
 
 
+def _repeat_ids(fault: Fault) -> None:
+    """Start the publisher again and again; its ids begin with 0 each time, and the stream has higher ones."""
+    name = "stream-deduplication"
+    stream = f"fault.{name}"
+    fault.make_queue(stream, {"x-queue-type": "stream"})
+    clients = _clients(fault)
+    publisher = clients.connect(f"fault-{name}")
+    sent, rate = clients.write(publisher, stream, _FIRST), _RATE
+    lasts, announced = _STORED / _FIRST, False
+    began = time.monotonic()
+    for _ in fault.ticks(0.5):
+        if time.monotonic() - began >= lasts:
+            clients.disconnect(publisher)
+            publisher = clients.connect(f"fault-{name}")
+            sent, began, lasts = clients.write(publisher, stream, rate), time.monotonic(), _RESTARTS
+        if not announced and lasts == _RESTARTS and sent() >= _AHEAD:
+            fault.announce()
+            announced = True
+
+
 def _spec(name: str, rule: str, summary: str, inject: Callable[[Fault], None], **more: Any) -> FaultSpec:
     return native_spec(name, rule, summary, f"fault.{name}", inject, protocol="stream", **more)
 
@@ -129,6 +152,12 @@ SPECS = (
         "a client of the stream protocol publishes 2 MB a second to a stream without retention",
         _fill,
         also=("disk-trending-full",),
+    ),
+    _spec(
+        "stream-deduplication",
+        "stream-deduplication",
+        "a named publisher of a stream begins with the same publishing ids after each restart",
+        _repeat_ids,
     ),
     _spec(
         "stream-connection-leak",

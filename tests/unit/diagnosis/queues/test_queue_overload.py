@@ -1,5 +1,6 @@
 import pytest
 
+from ackscope.findings import flat
 from tests.unit.diagnosis.pictures import PEER, consumer, film, look, queue, stats, text
 from tests.unit.diagnosis.queues.films import of, one
 
@@ -34,6 +35,24 @@ def test_a_surge_has_the_rates_before_and_after():
     rates = [round(facts[key], 1) for key in ("publish_rate_before", "publish_rate", "consume_rate")]
 
     assert ("surge", [8.0, 26.3, 9.7]) == (facts["reason"], rates)
+
+
+@pytest.mark.parametrize("started", [2.0, 3.0, 12.0])
+def test_publishers_that_have_just_started_are_no_surge(started):
+    """The first reading has no counters, and the mean of the next interval contains the time before the start."""
+
+    def frame(t):
+        ran = max(0.0, t - started)
+        left = 2 * max(0.0, ran - 4)
+        counters = (
+            stats(publish=int(10 * ran), ack=int(10 * ran - left), deliver=int(10 * ran - left)) if ran else stats()
+        )
+        there = queue(messages_ready=int(left), messages_unacked=5, stats=counters)
+        return {"queues": (there,), "consumers": (consumer(prefetch_count=5),)}
+
+    verdicts = [look(film(frame, until=until)) for until in (40, 60, 90)]
+
+    assert "surge" not in [each.facts.get("reason") for verdict in verdicts for each in flat(verdict.findings)]
 
 
 def test_it_says_how_many_consumers_keep_up():
