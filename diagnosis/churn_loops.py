@@ -73,6 +73,8 @@ _WENT = 2
 """Minimum number of connections of an application that must have gone: a restart also ends one."""
 _TOO_LONG = 3.0
 """A client loops at less than its share if its connections live this many times longer than the share allows."""
+_NATIVE_SINCE = (4, 0)
+"""The first version in which an AMQP 1.0 session is no channel, although connections report a number of channels."""
 _UNCONFIRMED = 2.5
 """Packets per cycle up to which the channel is not in confirm mode, which has an answer of its own."""
 _IN_EACH, _IN_NONE = 0.7, 1 / 3
@@ -386,11 +388,8 @@ def _channels(view: View, overviews: Series[Overview], rate: float, seconds: flo
     strong: list[tuple[Series[Connection], int]] = []
     weak: list[tuple[Series[Connection], int]] = []
     for connection in view.connections:
-        native, history = native_protocol(connection.protocol), watched(view, connection.name)
-        if native == STREAM or (native is not None and connection.channels is None):
-            # It has packets, and never a channel.
-            continue
-        if len(history) < 2 or _is_over(history):
+        history = watched(view, connection.name)
+        if len(history) < 2 or _is_over(history) or _has_no_channels(view, connection):
             continue
         new = history[-1].at.since(history[0].at) <= OPENS_WITHIN
         if any(channel.transactional for _, channel in staying.get(connection.name, ())):
@@ -424,6 +423,14 @@ def _channels(view: View, overviews: Series[Overview], rate: float, seconds: flo
         for history, unexplained in suspects
         if rate * seconds * unexplained / total >= FEWEST
     ]
+
+
+def _has_no_channels(view: View, connection: Connection) -> bool:
+    """Return whether a connection never has channels: of MQTT since 3.12, AMQP 1.0 since 4.0, and streams."""
+    protocol = native_protocol(connection.protocol)
+    if protocol is None or protocol == STREAM or connection.channels is None:
+        return protocol is not None
+    return view.version is None or view.version >= _NATIVE_SINCE
 
 
 def _cycles_within(overviews: Series[Overview], history: Series[Connection], own_rate: float) -> float:

@@ -58,10 +58,11 @@ class RefusedPublish:
     missing_name_bytes: int
 
     @property
-    def accepted(self) -> float:
-        """Messages that the broker accepts on each channel before it closes it; 0 if none or unknown."""
-        known = self.closing.alone and self.closing.by_broker and self.closing.published >= MIN_PER_CYCLE
-        return self.closing.published if known else 0.0
+    def accepted(self) -> float | None:
+        """Messages that the broker accepts on each channel before it closes it; None if that is unknown."""
+        if self.closing.published < MIN_PER_CYCLE:
+            return 0.0
+        return self.closing.published if self.closing.alone and self.closing.by_broker else None
 
     @property
     def is_forbidden(self) -> bool:

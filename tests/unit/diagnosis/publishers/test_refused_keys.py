@@ -107,7 +107,7 @@ def test_the_broker_is_known_to_close_the_channels():
 
 
 @pytest.mark.parametrize(
-    ("protocol", "channels"), [("MQTT 3-1-1", None), ("Web MQTT 5-0", None), ("AMQP 1-0", None), ("stream", 0)]
+    ("protocol", "channels"), [("MQTT 3-1-1", None), ("Web MQTT 5-0", None), ("AMQP 1-0", 1), ("stream", 0)]
 )
 def test_clients_that_never_have_a_channel_do_not_loop(protocol, channels):
     """They publish, and get as many packets as a loop."""
