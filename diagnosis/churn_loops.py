@@ -39,11 +39,12 @@ from itertools import pairwise
 
 from ackscope.clock import Instant
 from ackscope.findings import Subject
+from ackscope.protocols import STREAM, native_protocol
 from ackscope.snapshot import Channel, Connection, Overview
 from diagnosis.churn import churn_increase, churn_streak, churn_window
 from diagnosis.contract import View
 from diagnosis.facts import client_name
-from diagnosis.loop_bytes import Cycle, active, cycle, increase
+from diagnosis.loop_bytes import Cycle, active, cycle, increase, text_beside_confirms
 from diagnosis.loop_counts import (
     ANSWERS,
     OPENS_WITHIN,
@@ -72,6 +73,12 @@ _WENT = 2
 """Minimum number of connections of an application that must have gone: a restart also ends one."""
 _TOO_LONG = 3.0
 """A client loops at less than its share if its connections live this many times longer than the share allows."""
+_NATIVE_SINCE = (4, 0)
+"""The first version in which an AMQP 1.0 session is no channel, although connections report a number of channels."""
+_UNCONFIRMED = 2.5
+"""Packets per cycle up to which the channel is not in confirm mode, which has an answer of its own."""
+_IN_EACH, _IN_NONE = 0.7, 1 / 3
+"""Messages per cycle that count as at least one in each, and as none: counters are refreshed at different times."""
 _ASKS = 12
 """Minimum bytes that a client in a loop sends per packet of the broker: channel.open has 13, close-ok 12."""
 
@@ -96,6 +103,7 @@ class ChurnLoop:
         error: length in bytes of the text with which the broker closes each channel; None if the client closes them
             or if the length is unknown. Compare with `text_bytes`.
         by_broker: whether the broker closes the channels; None if unknown.
+        beside_confirms: as `error`, if all other answers are confirms; None if the bytes do not show it.
         declares: queue declarations per cycle that created no lasting queue, by the cluster's count; refused
             ones included.
         published, delivered, acked, redelivered: messages per cycle of the whole cluster, without those of lasting
@@ -115,6 +123,7 @@ class ChurnLoop:
     packets: float | None = None
     error: int | None = None
     by_broker: bool | None = None
+    beside_confirms: int | None = None
     declares: float = 0.0
     published: float = 0.0
     delivered: float = 0.0
@@ -213,6 +222,12 @@ def _closings(view: View) -> tuple[tuple[ChurnLoop, ...], ClusterCycles | None]:
     # A queue that was created and is deleted again, such as one for a reply, was not refused.
     uncreated = declared - created - own.declares * seconds
     alone = len(found) == 1
+    others = max(declares, *(per_cycle[counter] for counter in ("deliver_get", "get_empty", "ack")))
+    if per_cycle["publish"] >= _IN_EACH and others < _IN_NONE:
+        found = [
+            replace(each, error=each.beside_confirms, by_broker=True) if each.beside_confirms else each
+            for each in found
+        ]
     whole = [
         replace(
             each,
@@ -374,7 +389,7 @@ def _channels(view: View, overviews: Series[Overview], rate: float, seconds: flo
     weak: list[tuple[Series[Connection], int]] = []
     for connection in view.connections:
         history = watched(view, connection.name)
-        if len(history) < 2 or _is_over(history):
+        if len(history) < 2 or _is_over(history) or _has_no_channels(view, connection):
             continue
         new = history[-1].at.since(history[0].at) <= OPENS_WITHIN
         if any(channel.transactional for _, channel in staying.get(connection.name, ())):
@@ -408,6 +423,14 @@ def _channels(view: View, overviews: Series[Overview], rate: float, seconds: flo
         for history, unexplained in suspects
         if rate * seconds * unexplained / total >= FEWEST
     ]
+
+
+def _has_no_channels(view: View, connection: Connection) -> bool:
+    """Return whether a connection never has channels: of MQTT since 3.12, AMQP 1.0 since 4.0, and streams."""
+    protocol = native_protocol(connection.protocol)
+    if protocol is None or protocol == STREAM or connection.channels is None:
+        return protocol is not None
+    return view.version is None or view.version >= _NATIVE_SINCE
 
 
 def _cycles_within(overviews: Series[Overview], history: Series[Connection], own_rate: float) -> float:
@@ -461,4 +484,5 @@ def _loop_of(
         packets=turn.packets,
         error=turn.error,
         by_broker=turn.by_broker,
+        beside_confirms=text_beside_confirms(history, cycles) if alone and (turn.packets or 0) > _UNCONFIRMED else None,
     )

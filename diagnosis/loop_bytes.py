@@ -8,9 +8,9 @@ from itertools import pairwise
 from ackscope.snapshot import Connection
 from diagnosis.window import Series, Timestamped
 
-OPEN_OK, CLOSE_OK, CLOSE, SIMPLE_OK = 16, 12, 19, 12
+OPEN_OK, CLOSE_OK, CLOSE, SIMPLE_OK, CONFIRM = 16, 12, 19, 12, 21
 """Bytes of frames that the broker sends (AMQP 0-9-1): channel.open-ok, channel.close-ok, channel.close without its
-text, and answers without arguments such as confirm.select-ok."""
+text, answers without arguments such as confirm.select-ok, and basic.ack."""
 SHORTEST_TEXT = 30
 """Minimum length of an error text in bytes; "NOT_FOUND - no queue '' in vhost '/'" has 36."""
 _LONGEST_TEXT = 255
@@ -76,6 +76,30 @@ def cycle(history: Series[Connection], cycles: float, *, alone: bool) -> Cycle:
     if alone:
         return _of(likely, packets, sent, received, error=None, by_broker=None)
     return Cycle()
+
+
+def text_beside_confirms(history: Series[Connection], cycles: float) -> int | None:
+    """Return the length of the error text if all other packets are confirms; None if the bytes do not show it.
+
+    A cycle is channel.open-ok, confirm.select-ok, any number of confirms, and channel.close with the text. Without the
+    bytes that as many confirms have, each cycle leaves the same number. Without an error it would be negative.
+
+    Args:
+        history: readings of the connection.
+        cycles: number of cycles in that time, by the cluster's count.
+    """
+    found: Counter[int] = Counter()
+    steps, total = _steps(history), increase(history[0].value, history[-1].value)[0]
+    for packets, sent in steps:
+        rest, likely = sent - packets * CONFIRM, round(cycles * packets / total)
+        lengths = {
+            rest // turns + 3 * CONFIRM - OPEN_OK - SIMPLE_OK - CLOSE
+            for turns in range(max(1, likely - 1), likely + 2)
+            if rest % turns == 0
+        }
+        found.update(length for length in lengths if SHORTEST_TEXT <= length <= _LONGEST_TEXT)
+    best = max(found, key=lambda length: (found[length], length), default=None)
+    return best if best is not None and 2 * found[best] > len(steps) else None
 
 
 def _of(each: float, packets: int, sent: int, received: int, *, error: int | None, by_broker: bool | None) -> Cycle:

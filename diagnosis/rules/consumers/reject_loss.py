@@ -11,23 +11,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Inconclusive, Severity, Unit, source
-from ackscope.snapshot import Queue
+from ackscope.snapshot import Connection, Queue
 from diagnosis.contract import ConsumerPath, RuleResult, View
 from diagnosis.facts import consumer_facts, queue_facts, queue_names
 from diagnosis.ledger import Ledger, ledger, losing
 from diagnosis.rules.consumers._shared.by_totals import REJECTED_BY, Deleted, deleted, sole_history
 from diagnosis.rules.consumers._shared.discarded import Discarded, discarded
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
-from diagnosis.rules.consumers._shared.sessions import session_evidence, settles_uncounted
+from diagnosis.rules.consumers._shared.sessions import session_evidence, settled_during, settles_uncounted
 from diagnosis.rules.consumers._shared.unattributed_consumers import unattributed
 from diagnosis.series import delta, last, span
-from diagnosis.unattributed import names, suspect_evidence, suspect_facts, with_suspects
+from diagnosis.unattributed import counted, gained, names, of_type, suspect_evidence, suspect_facts, with_suspects
 from diagnosis.window import Series
 
 NAME = "reject-loss"
 
 _OF_MOST = 0.2
 """Share of the rejects of the consumer with most of them, below which another one is not named."""
+_ONGOING = 30.0
+"""Seconds of readings of the totals in which none was rejected, after which the loss has stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,29 +62,35 @@ def _uncounted(view: View) -> dict[str, list[Queue]]:
 
 def _by_total(view: View, kind: str, queues: list[Queue]) -> Iterator[RuleResult]:
     """Judge queues by how many rejected messages all queues of their type deleted, which names no queue."""
-    gone = deleted(view, kind, "rejected", queues)
+    gone, totals_read = deleted(view, kind, "rejected", queues), bool(counted(view))
     if gone is None or (gone.least >= view.thresholds.queues.loss_least and len(queues) > 1):
         facts: dict[str, Fact] = {
             "queues": len(queues),
             "names": queue_names(queues),
             "rejected": None if gone is None else gone.least,
             "over_seconds": None if gone is None else gone.seconds,
+            "totals_read": totals_read,
         }
-        yield Inconclusive(rule=NAME, reason="outcomes_not_reported", facts=facts, permanent=gone is None)
+        yield Inconclusive(
+            rule=NAME, reason="outcomes_not_reported", facts=facts, permanent=gone is None and totals_read
+        )
     elif gone.least >= view.limits(queues[0]).queues.loss_least:
         yield _of_total(view, queues[0], gone)
 
 
 def _of_total(view: View, queue: Queue, gone: Deleted) -> Finding:
     """Return the finding about the only queue that can have deleted them."""
-    history = sole_history(view, queue)
-    delivered, acked = delta(history, "deliver") - delta(history, "redeliver"), delta(history, "ack")
-    found = unattributed(view, queue)
-    suspects = found.suspects if found is not None else ()
-    links = found.links if found is not None else tuple(it for it in view.links(queue) if settles_uncounted(view, it))
+    links, suspects = _clients(view, queue, gone)
+    # Other queues of its type with such consumers count as well.
+    series = gone.series if sole_history(view, queue) else ()
+    delivered, again, acked = (
+        gained(series, of_type(queue.type, name)) or 0 for name in ("delivered", "redelivered", "accepted")
+    )
+    delivered -= again
     share = min(1.0, gone.least / max(delivered, gone.least, 1))
     limits = view.limits(queue).consumers
-    severity = Severity.CRITICAL if share >= limits.reject_share else Severity.WARNING
+    ongoing = gained(last(gone.series, _ONGOING), of_type(queue.type, "rejected"))
+    severity = Severity.CRITICAL if ongoing and share >= limits.reject_share else Severity.WARNING
     return Finding(
         rule=NAME,
         severity=Severity.INFO if share < limits.reject_share / 10 else severity,
@@ -99,7 +107,7 @@ def _of_total(view: View, queue: Queue, gone: Deleted) -> Finding:
             "lost_rate": gone.least / gone.seconds if gone.seconds else None,
             "clients": names(suspects) if suspects else client_names(links),
             "by_get": False,
-            "requeues": delta(history, "redeliver") > 0,
+            "requeues": again > 0,
             "perhaps_expired": False,
             "amqp10": True,
             "suspects": suspect_facts(suspects),
@@ -118,6 +126,29 @@ def _of_total(view: View, queue: Queue, gone: Deleted) -> Finding:
         ),
         involved=with_suspects(involved_consumers((queue,), links), suspects),
     )
+
+
+def _clients(view: View, queue: Queue, gone: Deleted) -> tuple[tuple[ConsumerPath, ...], tuple[Connection, ...]]:
+    """Return the consumers that rejected, or connections of which one or more did.
+
+    Which outcome a session chose is not counted. But it rejected no more than it settled, and what all others together
+    cannot have rejected is its own.
+    """
+    found = unattributed(view, queue)
+    if found is not None:
+        return found.links, found.suspects
+    links = [link for link in view.links(queue) if settles_uncounted(view, link)]
+    most = dict[str, int]()
+    for session in {link.session.key: link.session for link in links if link.session}.values():
+        settled = settled_during(view, session, gone.series[0].at, gone.series[-1].at)
+        most[session.connection_name] = most.get(session.connection_name, 0) + (
+            gone.least if settled is None else settled
+        )
+    able = sorted(name for name, number in most.items() if number)
+    certain = [name for name in able if gone.least > sum(most.values()) - most[name]]
+    if len(able) > 1 and not certain:
+        return (), tuple(each for name in able if (each := view.connection(name)) is not None)
+    return tuple(link for link in links if link.session and link.session.connection_name in (certain or able)), ()
 
 
 def _rejecters(view: View, queue: Queue) -> list[_Rejecter]:

@@ -138,6 +138,7 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         "dead_end_type": "topic",
         "away": [names.classic],
         "fast_reply": False,
+        "mqtt_bindings": [{"destination_type": "queue", "destination": names.classic, "correct_key": "it's.*"}],
         "removed": [{"destination_type": "queue", "destination": names.classic, "routing_key": "it's new"}],
         "hoarder": {"connection": names.connection},
         "holder": {"connection": names.connection},

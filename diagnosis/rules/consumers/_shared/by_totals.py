@@ -20,7 +20,7 @@ from diagnosis.ledger import ledger
 from diagnosis.memo import per_view
 from diagnosis.purpose import MQTT_SESSIONS
 from diagnosis.series import nearest, span
-from diagnosis.unattributed import TOTALS, gained, of_type, own_probes_connected, totals
+from diagnosis.unattributed import TOTALS, counted, gained, of_type, own_probes_connected, totals
 from diagnosis.window import Series, Timestamped
 
 RETURNED_BY = source(
@@ -96,6 +96,9 @@ def deleted(view: View, kind: str, name: str, candidates: Iterable[Queue]) -> De
         candidates: the queues with such consumers that may have deleted them.
     """
     read, number = view.window.readings("queues"), of_type(kind, name)
+    known = counted(view)
+    if known and number(known[-1].value) == 0:
+        return Deleted(least=0, series=known[-1:], queues=tuple(candidates))
     if not read or len(view.queues) < len(view.all_queues) or any(each.details_at for each in view.queues):
         # What queues without fresh counters deleted for AMQP 0-9-1 consumers is unknown.
         return None
@@ -116,7 +119,22 @@ def deleted(view: View, kind: str, name: str, candidates: Iterable[Queue]) -> De
 def _since_alike(view: View, kind: str | None) -> Series[NativeTotals]:
     """Return the totals since the last time at which a queue of a type lost its consumers, or was deleted."""
     began = per_view(view, _left_at).get(kind or "", 0.0)
-    return tuple(each for each in totals(view) if each.at.mono >= began)
+    links = [link for queue in per_view(view, _by_type).get(kind or "", ()) for link in view.links(queue)]
+    reported = all(link.session is not None for link in links if _is_native(view, link))
+    known = per_view(view, _since_any_left) if links and reported else totals(view)
+    return tuple(each for each in known if each.at.mono >= began)
+
+
+def _since_any_left(view: View) -> Series[NativeTotals]:
+    """Return the totals since a link of an AMQP 1.0 consumer was last detached.
+
+    Readings of sessions are held for longer than those of connections, and show no publishers and no other protocols.
+    """
+    read = view.window.readings("sessions")
+    consuming = [{(*it.key, link.handle, link.name) for it in seen.value for link in it.consuming} for seen in read]
+    left = [newer.at for newer, was, now in zip(read[1:], consuming, consuming[1:], strict=False) if was - now]
+    began = left[-1].mono if left else read[0].at.mono - view.thresholds.interval
+    return tuple(each for each in counted(view) if each.at.mono >= began)
 
 
 def _left_at(view: View) -> dict[str, float]:

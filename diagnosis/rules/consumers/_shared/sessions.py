@@ -8,6 +8,7 @@ holds: an exact count, for which `standstill` has the law.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from ackscope.clock import Instant
 from ackscope.counters import MessageStats
 from ackscope.findings import Evidence, Fact, Inconclusive, Unit, source
 from ackscope.snapshot import AmqpSession, Channel, Queue
@@ -239,6 +240,14 @@ def sent_settled(view: View, session: AmqpSession) -> int:
         sum(each.delivery_count or 0 for each in seen.value.consuming if each.settled_by_sender) for seen in history
     ]
     return max(0, ends[-1] - ends[0]) if ends else 0
+
+
+def settled_during(view: View, session: AmqpSession, first: Instant, latest: Instant) -> int | None:
+    """Return how many messages a session settled at most between two moments; None if unknown."""
+    flow = session_flow(view, session)
+    before = [seen.value.stats.ack or 0 for seen in flow if seen.at.mono <= first.mono]
+    after = [seen.value.stats.ack or 0 for seen in flow if seen.at.mono >= latest.mono]
+    return after[0] - (before[-1] if before else 0) if after else None
 
 
 def settles_uncounted(view: View, link: ConsumerPath) -> bool:

@@ -1,4 +1,4 @@
-"""Infers which of three errors makes the broker close a channel at each publish, in a loop.
+"""Infers which of three errors makes the broker close a channel at each publish, or at some, in a loop.
 
 The management API shows no reason. It shows how long the broker's error text was and how much the client sent (see
 `diagnosis.churn_loops`). An error text of that length, for an exchange that exists or has disappeared, is a likely
@@ -11,7 +11,7 @@ from ackscope.findings import Certainty, Evidence, ExchangeRef, Fact, Finding, I
 from diagnosis.churn_loops import ChurnLoop, churn_loops, text_bytes
 from diagnosis.contract import View
 from diagnosis.memo import per_view
-from diagnosis.rules.clients._shared.loops import lost_queues, renamed_queues
+from diagnosis.rules.clients._shared.loops import MIN_PER_CYCLE, lost_queues, renamed_queues
 from diagnosis.rules.clients._shared.refusals import access_words, refusal
 
 # Fewer events per cycle count as none, because the broker refreshes counters at different times.
@@ -35,7 +35,7 @@ _LIKELY_NAME_BYTES = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedPublish:
-    """A connection whose every publish closes its channel.
+    """A connection whose channel is closed at each publish, or at some.
 
     Attributes:
         error_bytes: length of the text with which the broker closes its channels.
@@ -56,6 +56,13 @@ class RefusedPublish:
     topics: tuple[str, ...]
     disappeared: tuple[str, ...]
     missing_name_bytes: int
+
+    @property
+    def accepted(self) -> float | None:
+        """Messages that the broker accepts on each channel before it closes it; None if that is unknown."""
+        if self.closing.published < MIN_PER_CYCLE:
+            return 0.0
+        return self.closing.published if self.closing.alone and self.closing.by_broker else None
 
     @property
     def is_forbidden(self) -> bool:
@@ -103,6 +110,7 @@ def refused_finding(view: View, rule: str, each: RefusedPublish, exchanges: tupl
             "disappeared_exchanges": list(each.disappeared),
             "refused_exchanges": forbidden,
             "topic": bool(each.topics),
+            "accepted_per_channel": each.accepted,
             "fast_reply": each.error_bytes == len(FAST_REPLY) and not each.disappeared,
             "warning_after_seconds": warning_after,
         },
@@ -147,10 +155,15 @@ def _refused(view: View) -> tuple[RefusedPublish, ...]:
     for closing in churn_loops(view):
         if closing.whole or closing.lasts < view.thresholds.early or not _continues(view, closing):
             continue
-        idle = max(closing.declares, closing.delivered, closing.acked, closing.published) < NONE_PER_CYCLE
+        others = max(closing.declares, closing.delivered, closing.acked)
+        idle = max(others, closing.published) < NONE_PER_CYCLE
         each = _classify(view, closing)
         # The cluster's counters may include other clients. This many bytes before such a short answer are a publish.
-        if each.oversized or ((idle or not closing.alone) and (each.is_forbidden or each.missing_name_bytes)):
+        if (
+            each.oversized
+            or ((idle or not closing.alone) and (each.is_forbidden or each.missing_name_bytes))
+            or (each.is_forbidden and each.accepted and others < NONE_PER_CYCLE)
+        ):
             found.append(each)
     return tuple(found)
 
@@ -208,7 +221,11 @@ def _forbidden(view: View, closing: ChurnLoop, error: int, received: float) -> t
 def _topics(view: View, closing: ChurnLoop, error: int, received: float) -> tuple[str, ...]:
     """Topic exchanges of which this user may not write one routing key, whose length would give the text."""
     vhost, user = closing.connection.vhost or "/", closing.connection.user or ""
-    names = sorted({each.name for each in view.exchanges if each.vhost == vhost and each.type == "topic"})
+    known = [each for each in view.exchanges if each.vhost == vhost and each.type == "topic"]
+    if closing.published >= MIN_PER_CYCLE:
+        # Other keys of the client are accepted, so its exchange has received messages.
+        known = [each for each in known if each.stats.publish_in] or known
+    names = sorted({each.name for each in known})
     found = []
     for name in names:
         shortest = min(text_bytes(_topic_text(word, name, vhost, user)) for word in access_words(view, "write"))

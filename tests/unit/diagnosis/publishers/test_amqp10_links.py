@@ -158,7 +158,7 @@ def test_whether_messages_are_accepted_or_rejected_is_not_reported():
     (gap,) = (each for each in verdict.inconclusive if each.rule == "reject-loss")
     kept = frame(60, sent=300, settled=300, arguments={"x-dead-letter-exchange": "dead"})
 
-    assert gap.permanent
+    assert not gap.permanent
     assert "'orders' in vhost '/'" in render_inconclusive(gap).because
     assert [] == gaps(look(film(lambda t: kept, until=60)), "reject-loss")
 
