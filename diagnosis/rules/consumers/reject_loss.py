@@ -18,7 +18,11 @@ from diagnosis.ledger import Ledger, ledger, losing
 from diagnosis.rules.consumers._shared.by_totals import REJECTED_BY, Deleted, deleted, sole_history
 from diagnosis.rules.consumers._shared.discarded import Discarded, discarded
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
-from diagnosis.rules.consumers._shared.open_channels import RejectedSinceOpened, Rejecter, rejected_since_opened
+from diagnosis.rules.consumers._shared.open_channels import (
+    RejectedSinceOpened,
+    RejectingConsumer,
+    rejected_since_opened,
+)
 from diagnosis.rules.consumers._shared.sessions import session_evidence, settles_uncounted
 from diagnosis.rules.consumers._shared.unattributed_consumers import unattributed
 from diagnosis.series import delta, last, span
@@ -117,7 +121,7 @@ def _of_total(view: View, queue: Queue, gone: Deleted) -> Finding:
     )
 
 
-def _rejecters(view: View, queue: Queue) -> list[Rejecter]:
+def _rejecters(view: View, queue: Queue) -> list[RejectingConsumer]:
     """Return the consumers that rejected, by the counters of their own channels; most first."""
     found = []
     for link in view.links(queue):
@@ -128,7 +132,7 @@ def _rejecters(view: View, queue: Queue) -> list[Rejecter]:
         settled = delta(history, "deliver") - delta(history, "redeliver") - unacked
         rejected = settled - delta(history, "ack")
         if rejected > 0:
-            found.append(Rejecter(link, rejected))
+            found.append(RejectingConsumer(link, rejected))
     # Counters of a channel are refreshed apart, so one that acknowledges may look as if it rejected a few.
     most = max((each.rejected for each in found), default=0)
     return sorted((each for each in found if each.rejected >= _OF_MOST * most), key=lambda each: -each.rejected)
@@ -209,7 +213,9 @@ def _since_opened(found: RejectedSinceOpened) -> Finding:
     )
 
 
-def _evidence(delivered: int, acked: int, lost: int, error: int, rejecters: Sequence[Rejecter]) -> tuple[Evidence, ...]:
+def _evidence(
+    delivered: int, acked: int, lost: int, error: int, rejecters: Sequence[RejectingConsumer]
+) -> tuple[Evidence, ...]:
     counters = source("/api/queues", "message_stats.deliver", "message_stats.get", "message_stats.redeliver")
     lengths = source("/api/queues", "messages_unacknowledged", "messages_ready")
     settings = source("/api/queues", "arguments", "effective_policy_definition")

@@ -40,7 +40,7 @@ _DUE = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Rejecter:
+class RejectingConsumer:
     """A consumer, and how many messages its channel settled without an acknowledgement."""
 
     link: ConsumerPath
@@ -61,7 +61,7 @@ class RejectedSinceOpened:
     """
 
     queue: Queue
-    rejecters: tuple[Rejecter, ...]
+    rejecters: tuple[RejectingConsumer, ...]
     lost: int
     error: int
     delivered: int
@@ -128,15 +128,15 @@ def _of(view: View, queue: Queue) -> RejectedSinceOpened | None:
     return found if found.share >= limits.consumers.reject_share / 10 else None
 
 
-def _rejecters(view: View, queue: Queue) -> tuple[Rejecter, ...]:
-    found: dict[str, Rejecter] = {}
+def _rejecters(view: View, queue: Queue) -> tuple[RejectingConsumer, ...]:
+    found: dict[str, RejectingConsumer] = {}
     for link in view.links(queue):
         if link.channel is None or view.queues_served(link.channel.name) != 1:
             continue
         stats, held_back = link.channel.stats, held(link.channel) + (link.channel.acks_uncommitted or 0)
         rejected = count(stats, "deliver") - count(stats, "ack") - held_back
         if rejected > 0:
-            found[link.channel.name] = Rejecter(link, rejected)
+            found[link.channel.name] = RejectingConsumer(link, rejected)
     return tuple(sorted(found.values(), key=lambda each: -each.rejected))
 
 

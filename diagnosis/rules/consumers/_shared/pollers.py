@@ -3,7 +3,7 @@
 What basic.get returns with automatic acknowledgement is deleted, so no consumer of the queue gets it. The broker counts
 such messages by queue (`get_no_ack`) and by channel, but not by both. What it returns with manual acknowledgement
 (`get`) is deleted too if the client settles it. If the client gives it back, it is delivered again and counted as
-redelivered: so at least `get - redeliver` messages were taken, without those still held. A client is known if its
+redelivered: so at least `get - redeliver` messages were removed, without those still held. A client is known if its
 channels alone polled as much as the queue was polled; one that opens a connection for each poll is in no list of
 channels.
 Source: https://www.rabbitmq.com/docs/consumers#polling; seen on 4.3.6, 4.0.5 and 3.10.8.
@@ -27,7 +27,7 @@ _SKEW = 5.0
 """Seconds by which the counters of a queue and of a channel may differ, because the broker refreshes each every 5 s."""
 AUTOMATIC, MANUAL = "get_no_ack", "get"
 """Counters of polled messages, by how they are acknowledged."""
-_TAKEN = 0.5
+_REMOVED = 0.5
 """Share of the messages polled with manual acknowledgement that must not have come back."""
 _LEAST_ALIKE = 3
 """Polls from which on equal numbers show which of several polled queues a client polls."""
@@ -72,7 +72,7 @@ def _beside(view: View, queue: Queue, counter: str) -> PolledBeside | None:
     run = stretch(view.history(queue), lambda older, _newer: bool(older.value.consumers))
     polled, delivered = delta(run, counter), delta(run, "deliver", "deliver_no_ack")
     if counter == MANUAL:
-        polled = _taken(run, view.limits(queue).queues.loss_least)
+        polled = _removed(run, view.limits(queue).queues.loss_least)
     if polled <= 0 or delivered <= 0:
         return None
     rises = [pair for pair in pairwise(run) if delta(pair, counter) > 0]
@@ -93,15 +93,15 @@ def _beside(view: View, queue: Queue, counter: str) -> PolledBeside | None:
     )
 
 
-def _taken(run: Series[Queue], least: int) -> int:
+def _removed(run: Series[Queue], least: int) -> int:
     """Return how many messages that were polled with manual acknowledgement were not given back; 0 if most may be."""
     stats = run[-1].value.stats
     held = (run[-1].value.messages_unacked or 0) - (run[0].value.messages_unacked or 0)
     polled = delta(run, MANUAL)
-    taken = polled - delta(run, "redeliver") - max(0, held)
+    removed = polled - delta(run, "redeliver") - max(0, held)
     ever = count(stats, MANUAL)
-    most_stay = taken >= _TAKEN * polled and ever - count(stats, "redeliver") >= _TAKEN * ever
-    return taken if most_stay and taken >= least else 0
+    most_stay = removed >= _REMOVED * polled and ever - count(stats, "redeliver") >= _REMOVED * ever
+    return removed if most_stay and removed >= least else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,9 @@ def test_a_client_of_the_same_name_that_reconnects_in_a_loop_is_refused_too():
     assert of(look(film(frame, until=40)), "exclusive-consumer-contention")
 
 
-def taken(t, *, every=3.0, brief=True, before=76, began=0.0, auto=True, exclusive=True, messages=0, channels=1, **of):
+def locked_out(
+    t, *, every=3.0, brief=True, before=76, began=0.0, auto=True, exclusive=True, messages=0, channels=1, **of
+):
     """A laptop consumes exclusively; another client connects again and again, too briefly to be listed or not."""
     picture = reconnecting(t, every=every, client="payout-worker", began=began)
     done, got = turns(t, 1 / every, began), int(8 * t)
@@ -98,7 +100,7 @@ def taken(t, *, every=3.0, brief=True, before=76, began=0.0, auto=True, exclusiv
 
 def contention(**fields):
     """Findings about a queue with an exclusive consumer, after a minute and a half."""
-    return of(look(film(lambda t: taken(t, **fields), until=90)), "exclusive-consumer-contention")
+    return of(look(film(lambda t: locked_out(t, **fields), until=90)), "exclusive-consumer-contention")
 
 
 @pytest.mark.parametrize("fields", [{}, {"every": 1.0}, {"before": 5000, "auto": False}, {"began": 20.0}])
