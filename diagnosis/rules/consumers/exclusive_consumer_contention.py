@@ -8,6 +8,9 @@ A client that closes its connection at each refusal leaves no such text, and is 
 remains is that connections come and go, each opens a channel, and none gets, sends or acknowledges a message. If a
 queue has an exclusive consumer and counts deliveries to others than it, they may be refused there. That is information,
 because a health check looks the same.
+
+A queue through which no message has passed serves as a lock, such as for the election of a leader: the refused clients
+wait for it on purpose, so that is information.
 Quorum queues ignore the flag. Source: https://www.rabbitmq.com/docs/consumers#exclusivity; seen on 3.10 and 4.3.
 """
 
@@ -22,6 +25,7 @@ from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import client_name
 from diagnosis.ledger import SKEW_SECONDS
 from diagnosis.memo import per_view
+from diagnosis.purpose import DELIVERED
 from diagnosis.rules.clients._shared.loops import FEW_MESSAGES, MIN_PER_CYCLE
 from diagnosis.rules.consumers._shared.channel_loops import (
     error_evidence,
@@ -140,8 +144,19 @@ def _holder_facts(view: View, consumer: Consumer) -> dict[str, Fact]:
     }
 
 
+def lock_waiters(view: View) -> frozenset[str]:
+    """Return the connections of clients that are refused at a queue that serves as a lock."""
+    return frozenset(each.loop.connection.name for each in per_view(view, _contentions) if _is_lock(view, each.holder))
+
+
+def _is_lock(view: View, consumer: Consumer) -> bool:
+    queue = view.queue(consumer.vhost, consumer.queue)
+    return queue is not None and not queue.messages and not count(queue.stats, "publish", *DELIVERED)
+
+
 def _finding(view: View, contention: _Contention) -> Finding:
     consumer, loop = contention.holder, contention.loop
+    lock = _is_lock(view, consumer)
     holder = view.connection(consumer.connection_name)
     evidence = [_HOLDER, loop_evidence(loop)]
     if loop.error is not None:
@@ -149,12 +164,13 @@ def _finding(view: View, contention: _Contention) -> Finding:
     names = [each.client_name for each in (holder, loop.connection) if each and each.client_name]
     return Finding(
         rule=NAME,
-        severity=loop_severity(view, loop),
+        severity=Severity.INFO if lock else loop_severity(view, loop),
         subject=Subject(kind="queue", name=consumer.queue, vhost=consumer.vhost, node=consumer.node),
         since=loop.since.iso(),
         facts={
             **loop_facts(view, loop),
             "possible": False,
+            "lock": lock,
             **_holder_facts(view, consumer),
         },
         evidence=tuple(evidence),
@@ -163,7 +179,7 @@ def _finding(view: View, contention: _Contention) -> Finding:
             connections=tuple(dict.fromkeys(each for each in (consumer.connection_name, loop.connection.name) if each)),
             clients=tuple(dict.fromkeys(names)),
         ),
-        certainty=loop_certainty(view, loop),
+        certainty=Certainty.LIKELY if lock else loop_certainty(view, loop),
         seen_seconds=loop.lasts,
     )
 

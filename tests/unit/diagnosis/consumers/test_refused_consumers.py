@@ -26,13 +26,13 @@ def of(result, rule):
     return [each for each in result.findings if each.rule == rule]
 
 
-def contended(t, *, exclusive=True, sent=16 + 19 + REFUSED, name="orders"):
+def contended(t, *, exclusive=True, sent=16 + 19 + REFUSED, name="orders", lock=False):
     """One consumer is exclusive, another one is refused five times a second."""
     picture = looping(t, sent=sent, received=92)
     holder = consumer(name, connection_name=HOLDER, channel_name=f"{HOLDER} (1)", exclusive=exclusive)
     return {
         **picture,
-        "queues": (queue(name),),
+        "queues": (queue(name, stats=stats(**{} if lock else {"publish": 10, "deliver": 10, "ack": 10})),),
         "consumers": (holder,),
         "connections": (*picture["connections"], connection(HOLDER, client_name="holder")),
     }
@@ -49,6 +49,16 @@ def test_a_refused_consumer_is_found_with_the_exclusive_one():
     assert ("holder", HOLDER) == (late.facts["holder"]["client"], late.facts["holder"]["connection"])
     assert REFUSED == evidence(late, "error").value
     assert ((HOLDER, PEER), ("holder", "billing")) == (late.involved.connections, late.involved.clients)
+
+
+@pytest.mark.parametrize("until", [20, 90, 300])
+def test_a_queue_without_messages_is_a_lock(until):
+    """The election of a leader: those that are refused wait for it on purpose."""
+    (finding,) = of(look(film(lambda t: contended(t, lock=True), until=until)), "exclusive-consumer-contention")
+
+    assert ("info", "likely") == (finding.severity, finding.certainty)
+    assert "may serve as a lock" in text(finding).cause
+    assert "this is a warning" not in text(finding).summary
 
 
 @pytest.mark.parametrize(
