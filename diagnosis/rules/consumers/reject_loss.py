@@ -202,7 +202,7 @@ def _since_opened(found: RejectedSinceOpened) -> Finding:
             "clients": client_names(links),
             "by_get": False,
             "requeues": found.redelivered > 0,
-            "perhaps_expired": False,
+            "perhaps_expired": found.perhaps_expired,
             "since_opened": True,
             "amqp10": False,
             "suspects": [],

@@ -13,9 +13,9 @@ deliveries and acknowledgements still belong together. Only redeliveries by chan
 queue with as many redeliveries as losses is not judged. A channel may have rejected messages of another queue before;
 the counters of this one exclude them.
 
-Not judged is what looks the same: a TTL or a length limit deletes messages as they return. A dead-letter exchange that
-was removed before the first reading kept what was rejected until then; this is not known, so the finding is never
-certain.
+Not judged is what looks the same: a TTL or a length limit deletes messages as they return. So does an expiration of
+each message, which is in no list; where messages return, it is named beside the rejects. A dead-letter exchange that
+was removed before the first reading kept what was rejected until then. Nobody knows, so the finding is never certain.
 """
 
 import math
@@ -35,6 +35,8 @@ from diagnosis.window import Series
 
 _LONGEST_WATCH = 600.0
 """Seconds within which an exporter would find the loss at its mean rate; a slower one is information."""
+_RETURNS = 0.1
+"""Redeliveries, as a share of the losses, from which on messages may also have expired as they returned."""
 _DUE = 2.0
 """Times as many messages as prove a loss that must have been due to be lost while watched, to judge if it has ended."""
 
@@ -69,6 +71,11 @@ class RejectedSinceOpened:
     redelivered: int
     seconds: float
     lasts: bool
+
+    @property
+    def perhaps_expired(self) -> bool:
+        """Whether clients return messages, so that some may have an expiration of their own that was over by then."""
+        return self.redelivered >= _RETURNS * self.lost
 
     @property
     def share(self) -> float:

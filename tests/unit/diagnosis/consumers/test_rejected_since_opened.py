@@ -152,6 +152,15 @@ def test_what_is_in_flight_is_not_lost():
     assert [] == briefly(frame)
 
 
+@pytest.mark.parametrize(("again", "perhaps"), [(1, False), (10, True)])
+def test_where_messages_return_they_may_have_expired(again, perhaps):
+    """The expiration of each message is in no list."""
+    (finding,) = briefly(opened(rejected=60, deliver=again, redeliver=again))
+
+    assert perhaps is finding.facts["perhaps_expired"]
+    assert perhaps is ("or their publisher sets an expiration" in full_text(finding))
+
+
 def test_so_rare_a_loss_is_information():
     """One each two minutes would not show within ten minutes."""
     (finding,) = briefly(opened(rejected=25, acked=6, age=25 * 600))
