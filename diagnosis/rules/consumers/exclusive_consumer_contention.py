@@ -106,7 +106,7 @@ def _had_others(view: View, consumer: Consumer) -> bool:
     channel = next((each for each in view.channels if each.name == consumer.channel_name), None)
     if queue is None or channel is None or queue.type != "classic" or is_private(queue):
         return False
-    recent, least = last(view.history(queue), 2 * SKEW_SECONDS), view.limits(queue).queues.loss_least
+    recent, least = last(view.history(queue), SKEW_SECONDS), view.limits(queue).queues.loss_least
     return any(
         count(queue.stats, each) - count(channel.stats, each) >= max(least, delta(recent, each))
         for each in ("deliver", "deliver_no_ack")
