@@ -2,7 +2,8 @@
 
 Either the client closes each channel after one operation, which wastes work on both sides, or the broker closes each
 channel with an error and the client tries again. Known errors have rules of their own (a missing exchange, a
-refused permission, an unknown delivery tag, a declaration that differs); this rule reports the rest.
+refused permission, an unknown delivery tag, a declaration that differs); this rule reports the rest. A client that is
+refused at a queue which serves as a lock waits on purpose: a warning only if it is fast.
 Source: https://www.rabbitmq.com/docs/channels#high-channel-churn
 """
 
@@ -12,7 +13,9 @@ from dataclasses import dataclass
 from ackscope.findings import Certainty, Finding, Severity
 from diagnosis.churn_loops import ChurnLoop, churn_loops
 from diagnosis.contract import RuleResult, View
+from diagnosis.memo import per_view
 from diagnosis.rules.clients._shared.loops import loop_evidence, loop_facts, loop_involved
+from diagnosis.rules.consumers.exclusive_consumer_contention import lock_waiters
 from diagnosis.thresholds.clients import ClientThresholds
 
 NAME = "channel-churn"
@@ -32,17 +35,17 @@ class Urgency:
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every connection whose channels open and close in a loop."""
-    limits = view.thresholds.clients
+    limits, waiting = view.thresholds.clients, per_view(view, lock_waiters)
     for closing in churn_loops(view):
         if closing.whole or closing.lasts < view.thresholds.early:
             continue
         if closing.by_broker is not True and closing.rate < limits.channel_churn_slow:
             continue
-        yield _finding(closing, limits)
+        yield _finding(closing, limits, waits=closing.connection.name in waiting)
 
 
-def _urgency(closing: ChurnLoop, limits: ClientThresholds) -> Urgency:
-    if closing.by_broker:
+def _urgency(closing: ChurnLoop, limits: ClientThresholds, *, waits: bool) -> Urgency:
+    if closing.by_broker and not waits:
         after = limits.refused_for
     elif closing.rate >= limits.channel_churn_fast:
         after = limits.channel_churn_for
@@ -51,8 +54,8 @@ def _urgency(closing: ChurnLoop, limits: ClientThresholds) -> Urgency:
     return Urgency(severity=Severity.WARNING if closing.lasts >= after else Severity.INFO, warning_after=after)
 
 
-def _finding(closing: ChurnLoop, limits: ClientThresholds) -> Finding:
-    urgency = _urgency(closing, limits)
+def _finding(closing: ChurnLoop, limits: ClientThresholds, *, waits: bool) -> Finding:
+    urgency = _urgency(closing, limits, waits=waits)
     early = urgency.severity is Severity.INFO and urgency.warning_after is not None
     return Finding(
         rule=NAME,

@@ -6,7 +6,9 @@ does, so one of them may be a shovel, a test on a laptop, or the old version of 
 a single active consumer is only replaced by the others.
 
 A client that polls with automatic acknowledgement beside the consumers takes messages from them for good, however few:
-a check that reads a message each minute loses one each minute. A queue that is only polled is that client's own.
+a check that reads a message each minute loses one each minute. A queue that is only polled is that client's own. One
+that polls with manual acknowledgement and gives nothing back takes messages as well. It may share the work, so that is
+information.
 Source: https://www.rabbitmq.com/docs/queues#consumers
 """
 
@@ -23,6 +25,7 @@ from diagnosis.relations import INVOLVED_QUEUES
 from diagnosis.rules.cluster._shared.link_flow import is_here, link_sources, link_targets
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.rules.consumers._shared.pollers import (
+    AUTOMATIC,
     PolledBeside,
     polled_beside,
     polls_since_opened,
@@ -161,12 +164,12 @@ def _polled_finding(view: View, queue: Queue, found: PolledBeside, *, known: boo
     lasting = found.times >= _LASTING and found.latest.since(since) >= _LASTING_SECONDS
     # Consumers that acknowledge automatically can do without some messages, and may poll by the same code.
     careful = any(link.consumer.ack_required for link in links) and found.delivered > found.polled
-    named = known or not found.channels
-    involved = involved_consumers((queue,), links)
+    named, automatic = known or not found.channels, found.counter == AUTOMATIC
+    involved, returned = involved_consumers((queue,), links), () if automatic else ("message_stats.redeliver",)
     connections = tuple(dict.fromkeys(each.connection_name for each in found.channels if each.connection_name))
     return Finding(
         rule=NAME,
-        severity=Severity.WARNING if lasting and careful and named else Severity.INFO,
+        severity=Severity.WARNING if automatic and lasting and careful and named else Severity.INFO,
         subject=queue_subject(queue),
         since=since.iso(),
         facts={
@@ -180,10 +183,11 @@ def _polled_finding(view: View, queue: Queue, found: PolledBeside, *, known: boo
                 "messages": found.polled,
                 "delivered": found.delivered,
                 "share": found.polled / (found.polled + found.delivered),
+                "automatic": automatic,
                 "lasting": lasting,
                 "watched_seconds": span(found.run),
                 "ago_seconds": view.now.since(found.latest),
-                "ever": count(queue.stats, "get_no_ack"),
+                "ever": count(queue.stats, found.counter),
             },
         },
         evidence=(
@@ -191,7 +195,7 @@ def _polled_finding(view: View, queue: Queue, found: PolledBeside, *, known: boo
                 key="polled",
                 value=found.polled,
                 unit=Unit.MESSAGES,
-                source=source("/api/queues", "message_stats.get_no_ack"),
+                source=source("/api/queues", f"message_stats.{found.counter}", *returned),
             ),
             Evidence(
                 key="delivered",
@@ -203,9 +207,9 @@ def _polled_finding(view: View, queue: Queue, found: PolledBeside, *, known: boo
                 [
                     Evidence(
                         key="poller",
-                        value=polls_since_opened(found.channels),
+                        value=polls_since_opened(found.channels, found.counter),
                         unit=Unit.MESSAGES,
-                        source=source("/api/channels", "message_stats.get_no_ack"),
+                        source=source("/api/channels", f"message_stats.{found.counter}"),
                         facts={"client": client},
                     )
                 ]

@@ -2,13 +2,13 @@
 
 The broker deletes such a message at once. No counter shows it: the message was delivered, and is neither acknowledged
 nor unacknowledged nor in the queue. The ledger of the queue counts exactly that. What was returned after its TTL leaves
-in the same way; `ttl-expiry-loss` reports it.
+in the same way; `ttl-expiry-loss` reports it. What is lost too slowly for the readings is told by the channels that are
+still open (`diagnosis.rules.consumers._shared.open_channels`).
 Source: https://www.rabbitmq.com/docs/dlx; https://www.rabbitmq.com/docs/nack
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Inconclusive, Severity, Unit, source
 from ackscope.snapshot import Connection, Queue
@@ -18,6 +18,11 @@ from diagnosis.ledger import Ledger, ledger, losing
 from diagnosis.rules.consumers._shared.by_totals import REJECTED_BY, Deleted, deleted, sole_history
 from diagnosis.rules.consumers._shared.discarded import Discarded, discarded
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
+from diagnosis.rules.consumers._shared.open_channels import (
+    RejectedSinceOpened,
+    RejectingConsumer,
+    rejected_since_opened,
+)
 from diagnosis.rules.consumers._shared.sessions import session_evidence, settled_during, settles_uncounted
 from diagnosis.rules.consumers._shared.unattributed_consumers import unattributed
 from diagnosis.series import delta, last, span
@@ -32,21 +37,16 @@ _ONGOING = 30.0
 """Seconds of readings of the totals in which none was rejected, after which the loss has stopped."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Rejecter:
-    """A consumer whose channel settled messages without an ack."""
-
-    link: ConsumerPath
-    rejected: int
-
-
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue without a dead-letter exchange whose deliveries are more than its settled messages."""
     for kind, queues in sorted(_uncounted(view).items()):
         yield from _by_total(view, kind, queues)
-    for each in discarded(view):
+    seen = discarded(view)
+    for each in seen:
         if each.ttl is None or each.returned is None:
             yield _finding(view, each)
+    known = {each.queue.key for each in seen}
+    yield from (_since_opened(it) for it in rejected_since_opened(view) if it.queue.key not in known)
 
 
 def _uncounted(view: View) -> dict[str, list[Queue]]:
@@ -109,6 +109,7 @@ def _of_total(view: View, queue: Queue, gone: Deleted) -> Finding:
             "by_get": False,
             "requeues": again > 0,
             "perhaps_expired": False,
+            "since_opened": False,
             "amqp10": True,
             "suspects": suspect_facts(suspects),
         },
@@ -151,7 +152,7 @@ def _clients(view: View, queue: Queue, gone: Deleted) -> tuple[tuple[ConsumerPat
     return tuple(link for link in links if link.session and link.session.connection_name in (certain or able)), ()
 
 
-def _rejecters(view: View, queue: Queue) -> list[_Rejecter]:
+def _rejecters(view: View, queue: Queue) -> list[RejectingConsumer]:
     """Return the consumers that rejected, by the counters of their own channels; most first."""
     found = []
     for link in view.links(queue):
@@ -162,7 +163,7 @@ def _rejecters(view: View, queue: Queue) -> list[_Rejecter]:
         settled = delta(history, "deliver") - delta(history, "redeliver") - unacked
         rejected = settled - delta(history, "ack")
         if rejected > 0:
-            found.append(_Rejecter(link, rejected))
+            found.append(RejectingConsumer(link, rejected))
     # Counters of a channel are refreshed apart, so one that acknowledges may look as if it rejected a few.
     most = max((each.rejected for each in found), default=0)
     return sorted((each for each in found if each.rejected >= _OF_MOST * most), key=lambda each: -each.rejected)
@@ -184,7 +185,6 @@ def _finding(view: View, each: Discarded) -> Finding:
     links = tuple(it.link for it in rejecters) or view.links(queue)
     run = losing(history, lambda it: it.discarded, lost)
     seconds = span(run)
-    counters = source("/api/queues", "message_stats.deliver", "message_stats.get", "message_stats.redeliver")
     return Finding(
         rule=NAME,
         severity=_severity(view, queue, history, found, lost),
@@ -203,38 +203,66 @@ def _finding(view: View, each: Discarded) -> Finding:
             "by_get": bool(delta(history, "get")) and not rejecters,
             "requeues": found.redelivered > 0,
             "perhaps_expired": each.returned is not None,
+            "since_opened": False,
             "amqp10": False,
             "suspects": [],
         },
         certainty=Certainty.CERTAIN if found.redelivered == 0 and each.returned is None else Certainty.LIKELY,
         seen_seconds=seconds,
-        evidence=(
-            Evidence(key="delivered", value=found.delivered, unit=Unit.MESSAGES, source=counters),
-            Evidence(
-                key="acked", value=found.acked, unit=Unit.MESSAGES, source=source("/api/queues", "message_stats.ack")
-            ),
-            Evidence(
-                key="lost",
-                value=lost,
-                unit=Unit.MESSAGES,
-                source=counters + source("/api/queues", "messages_unacknowledged", "messages_ready"),
-                facts={"error": found.discarded_error},
-            ),
-            Evidence(
-                key="dead_letter_exchange",
-                value="none",
-                source=source("/api/queues", "arguments", "effective_policy_definition"),
-            ),
-            *(
-                Evidence(
-                    key="consumer",
-                    value=it.rejected,
-                    unit=Unit.MESSAGES,
-                    source=source("/api/consumers") + source("/api/channels", "message_stats.deliver"),
-                    facts={"consumed_by": consumer_facts(it.link)},
-                )
-                for it in rejecters[:3]
-            ),
-        ),
+        evidence=_evidence(found.delivered, found.acked, lost, found.discarded_error, rejecters),
         involved=involved_consumers((queue,), links),
+    )
+
+
+def _since_opened(found: RejectedSinceOpened) -> Finding:
+    """Return the finding about messages that were rejected since the channels were opened."""
+    queue, links = found.queue, tuple(it.link for it in found.rejecters)
+    return Finding(
+        rule=NAME,
+        severity=Severity.WARNING if found.lasts else Severity.INFO,
+        subject=queue_subject(queue),
+        facts={
+            "queue": queue_facts(queue),
+            "lost": found.lost,
+            "error": found.error,
+            "delivered": found.delivered,
+            "acked": found.acked,
+            "share": found.share,
+            "over_seconds": found.seconds,
+            "lost_rate": found.lost / found.seconds,
+            "clients": client_names(links),
+            "by_get": False,
+            "requeues": found.redelivered > 0,
+            "perhaps_expired": found.perhaps_expired,
+            "since_opened": True,
+            "amqp10": False,
+            "suspects": [],
+        },
+        certainty=Certainty.LIKELY,
+        evidence=_evidence(found.delivered, found.acked, found.lost, found.error, found.rejecters),
+        involved=involved_consumers((queue,), links),
+    )
+
+
+def _evidence(
+    delivered: int, acked: int, lost: int, error: int, rejecters: Sequence[RejectingConsumer]
+) -> tuple[Evidence, ...]:
+    counters = source("/api/queues", "message_stats.deliver", "message_stats.get", "message_stats.redeliver")
+    lengths = source("/api/queues", "messages_unacknowledged", "messages_ready")
+    settings = source("/api/queues", "arguments", "effective_policy_definition")
+    return (
+        Evidence(key="delivered", value=delivered, unit=Unit.MESSAGES, source=counters),
+        Evidence(key="acked", value=acked, unit=Unit.MESSAGES, source=source("/api/queues", "message_stats.ack")),
+        Evidence(key="lost", value=lost, unit=Unit.MESSAGES, source=counters + lengths, facts={"error": error}),
+        Evidence(key="dead_letter_exchange", value="none", source=settings),
+        *(
+            Evidence(
+                key="consumer",
+                value=it.rejected,
+                unit=Unit.MESSAGES,
+                source=source("/api/consumers") + source("/api/channels", "message_stats.deliver"),
+                facts={"consumed_by": consumer_facts(it.link)},
+            )
+            for it in rejecters[:3]
+        ),
     )

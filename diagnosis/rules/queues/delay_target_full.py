@@ -2,7 +2,8 @@
 
 Dead letters have no publisher that could be refused: a full classic queue with overflow reject-publish drops them
 silently, and one with drop-head drops its oldest messages. What left the other queues is compared with what arrived. A
-queue that only stores dead letters may keep the latest few by design, if it drops the oldest.
+queue that only stores dead letters and drops the oldest may keep the latest few by design, so that is a warning at
+most; with a limit of 1 or an explicit `overflow: drop-head` it is information.
 """
 
 import math
@@ -17,7 +18,13 @@ from diagnosis.memo import per_view
 from diagnosis.routes import Place, dead_letters_to, is_delay
 from diagnosis.rules.publishers._shared.overflow import at_least_once, has_length_limit, level, refuses_when_full
 from diagnosis.rules.queues._shared.message_balance import balance
-from diagnosis.rules.queues._shared.queue import involved_queue, queue_refs, queue_subject, queue_with_policy
+from diagnosis.rules.queues._shared.queue import (
+    certainty,
+    involved_queue,
+    queue_refs,
+    queue_subject,
+    queue_with_policy,
+)
 from diagnosis.rules.queues._shared.waits import WaitFlow, gone, skew
 from diagnosis.series import span, stretch
 from diagnosis.window import Series, Timestamped
@@ -90,10 +97,10 @@ def _lost(view: View, target: Queue, sources: list[Queue], run: Series[Queue]) -
     return (out, out - arrived) if proven - arrived >= enough else None
 
 
-def _severity(view: View, target: Queue, seconds: float, *, rejects: bool, drops_oldest: bool) -> Severity:
-    if rejects and drops_oldest and (not target.consumers or target.setting("overflow") == "drop-head"):
-        return Severity.INFO
-    return Severity.CRITICAL if seconds >= view.limits(target).queues.maxlen_for else Severity.WARNING
+def _severity(*, lasts: bool, keeps_latest: bool, by_design: bool) -> Severity:
+    if keeps_latest:
+        return Severity.WARNING if lasts and not by_design else Severity.INFO
+    return Severity.CRITICAL if lasts else Severity.WARNING
 
 
 def _within(history: Series[Queue], run: Series[Queue]) -> Series[Queue]:
@@ -103,12 +110,15 @@ def _within(history: Series[Queue], run: Series[Queue]) -> Series[Queue]:
 
 def _finding(view: View, target: Queue, sources: list[Queue], run: Series[Queue], out: int, lost: int) -> Finding:
     seconds, rejects = span(run), any(not is_delay(view, each) for each in sources)
-    drops_oldest = not refuses_when_full(target)
-    length = target.setting("max-length")
+    drops_oldest, explicit = not refuses_when_full(target), target.setting("overflow") == "drop-head"
+    keeps_latest = rejects and drops_oldest and (not target.consumers or explicit)
+    length, limit = target.setting("max-length"), view.limits(target).queues.maxlen_for
+    by_design = explicit or length == 1
+    severity = _severity(lasts=seconds >= limit, keeps_latest=keeps_latest, by_design=by_design)
     counters = source("/api/queues", "message_stats.publish", "message_stats.ack", "messages")
     return Finding(
         rule=NAME,
-        severity=_severity(view, target, seconds, rejects=rejects, drops_oldest=drops_oldest),
+        severity=severity,
         subject=queue_subject(target),
         since=run[0].at.iso(),
         facts={
@@ -120,6 +130,9 @@ def _finding(view: View, target: Queue, sources: list[Queue], run: Series[Queue]
             "longer_limit": 10 * length if isinstance(length, int) else None,
             "limit_is_argument": "x-max-length" in target.arguments,
             "drops_oldest": drops_oldest,
+            "keeps_latest": keeps_latest,
+            "by_design": by_design,
+            "warning_after_seconds": limit,
             "rejects": rejects,
             "consumers": target.consumers or 0,
             "delay_queues": [each.name for each in sources],
@@ -127,7 +140,7 @@ def _finding(view: View, target: Queue, sources: list[Queue], run: Series[Queue]
             "lost": lost,
             "over_seconds": seconds,
         },
-        certainty=Certainty.CERTAIN,
+        certainty=Certainty.CERTAIN if by_design else certainty(severity, seconds, limit, Certainty.CERTAIN),
         seen_seconds=seconds,
         evidence=(
             Evidence(key="expired", value=out, unit=Unit.MESSAGES, source=counters, facts={"over_seconds": seconds}),

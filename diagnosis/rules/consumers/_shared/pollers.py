@@ -1,8 +1,11 @@
 """Clients that poll a queue which consumers read too: how many messages they got, and which client it is.
 
 What basic.get returns with automatic acknowledgement is deleted, so no consumer of the queue gets it. The broker counts
-such messages by queue (`get_no_ack`) and by channel, but not by both. A client is known if its channels alone polled as
-much as the queue was polled; one that opens a connection for each poll is in no list of channels.
+such messages by queue (`get_no_ack`) and by channel, but not by both. What it returns with manual acknowledgement
+(`get`) is deleted too if the client settles it. If the client gives it back, it is delivered again and counted as
+redelivered: so at least `get - redeliver` messages were removed, without those still held. A client is known if its
+channels alone polled as much as the queue was polled; one that opens a connection for each poll is in no list of
+channels.
 Source: https://www.rabbitmq.com/docs/consumers#polling; seen on 4.3.6, 4.0.5 and 3.10.8.
 """
 
@@ -22,15 +25,20 @@ from diagnosis.window import Series
 
 _SKEW = 5.0
 """Seconds by which the counters of a queue and of a channel may differ, because the broker refreshes each every 5 s."""
+AUTOMATIC, MANUAL = "get_no_ack", "get"
+"""Counters of polled messages, by how they are acknowledged."""
+_REMOVED = 0.5
+"""Share of the messages polled with manual acknowledgement that must not have come back."""
 _LEAST_ALIKE = 3
 """Polls from which on equal numbers show which of several polled queues a client polls."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolledBeside:
-    """Messages of a queue that were polled with automatic acknowledgement while it had consumers.
+    """Messages of a queue that were polled and not given back while it had consumers.
 
     Attributes:
+        counter: `AUTOMATIC` or `MANUAL`.
         run: readings of the queue since which it had consumers at each.
         polled, delivered: messages that were polled, and those that consumers got, within these readings.
         times: readings, at least an interval apart, before which messages were polled.
@@ -40,6 +48,7 @@ class PolledBeside:
         suspects: connections of the virtual host that poll; one that is brief is not among them.
     """
 
+    counter: str
     run: Series[Queue]
     polled: int
     delivered: int
@@ -52,38 +61,60 @@ class PolledBeside:
 
 def polled_beside(view: View, queue: Queue) -> PolledBeside | None:
     """Return what was polled from a queue beside its consumers, while these got messages; None without."""
-    if not queue.stats.get_no_ack or not queue.consumers or queue.type == "stream":
+    if not queue.consumers or queue.type == "stream":
+        return None
+    return _beside(view, queue, AUTOMATIC) or _beside(view, queue, MANUAL)
+
+
+def _beside(view: View, queue: Queue, counter: str) -> PolledBeside | None:
+    if not count(queue.stats, counter):
         return None
     run = stretch(view.history(queue), lambda older, _newer: bool(older.value.consumers))
-    polled, delivered = delta(run, "get_no_ack"), delta(run, "deliver", "deliver_no_ack")
+    polled, delivered = delta(run, counter), delta(run, "deliver", "deliver_no_ack")
+    if counter == MANUAL:
+        polled = _removed(run, view.limits(queue).queues.loss_least)
     if polled <= 0 or delivered <= 0:
         return None
-    rises = [pair for pair in pairwise(run) if delta(pair, "get_no_ack") > 0]
-    times = sum(delta(pair, "get_no_ack") > 0 for pair in steps(run, view.limits(queue).interval))
-    suspects = per_view(view, _polling_clients).get(queue.vhost, ())
+    rises = [pair for pair in pairwise(run) if delta(pair, counter) > 0]
+    times = sum(delta(pair, counter) > 0 for pair in steps(run, view.limits(queue).interval))
+    suspects = per_view(view, _polling_clients).get((counter, queue.vhost), ())
     return PolledBeside(
+        counter=counter,
         run=run,
         polled=polled,
         delivered=delivered,
         times=times,
         first=rises[0][1].at,
         latest=rises[-1][0].at,
-        channels=per_view(view, _only_clients).get(queue.key, ()),
+        channels=per_view(view, _only_clients).get((counter, *queue.key), ()),
         suspects=tuple(
             found for client in suspects for each in client.channels if (found := view.connection(each.connection_name))
         ),
     )
 
 
+def _removed(run: Series[Queue], least: int) -> int:
+    """Return how many messages that were polled with manual acknowledgement were not given back; 0 if most may be."""
+    stats = run[-1].value.stats
+    held = (run[-1].value.messages_unacked or 0) - (run[0].value.messages_unacked or 0)
+    polled = delta(run, MANUAL)
+    removed = polled - delta(run, "redeliver") - max(0, held)
+    ever = count(stats, MANUAL)
+    most_stay = removed >= _REMOVED * polled and ever - count(stats, "redeliver") >= _REMOVED * ever
+    return removed if most_stay and removed >= least else 0
+
+
 @dataclass(frozen=True, slots=True)
 class _Client:
-    """The channels of one client that polled with automatic acknowledgement.
+    """The channels of one client that polled.
 
     Attributes:
+        counter: of the messages that it polled.
         rise: messages that they polled within the readings of channels.
         since, seconds: the first of these readings, by the monotonic clock, and the time that they cover.
     """
 
+    counter: str
     channels: tuple[Channel, ...]
     rise: int
     since: float
@@ -96,45 +127,47 @@ class _Client:
 
     def polled_from(self, *queues: Series[Queue]) -> int:
         """Return how many messages were polled from these queues, by whomever, in the same time."""
-        return sum(delta(tuple(s for s in each if s.at.mono >= self.since - 1.0), "get_no_ack") for each in queues)
+        return sum(delta(tuple(s for s in each if s.at.mono >= self.since - 1.0), self.counter) for each in queues)
 
     def unsure(self, polled: int) -> float:
         """Return by how many messages two counters may differ that rose by so many."""
         return 1 + _SKEW / self.seconds * polled if self.seconds else 0.0
 
 
-def _polling_clients(view: View) -> dict[str, tuple[_Client, ...]]:
-    """Return the clients of each virtual host that polled with automatic acknowledgement."""
-    grouped: dict[tuple[str, str | None], list[Channel]] = defaultdict(list)
+def _polling_clients(view: View) -> dict[tuple[str, str], tuple[_Client, ...]]:
+    """Return the clients that polled, by counter and virtual host."""
+    grouped: dict[tuple[str, str, str | None], list[Channel]] = defaultdict(list)
     for channel in view.channels:
-        if channel.vhost is not None and channel.stats.get_no_ack:
-            name = client_name(view.connection(channel.connection_name), channel.connection_name)
-            grouped[channel.vhost, name].append(channel)
-    found: dict[str, tuple[_Client, ...]] = defaultdict(tuple)
-    for (vhost, _), channels in grouped.items():
+        for counter in (AUTOMATIC, MANUAL):
+            if channel.vhost is not None and count(channel.stats, counter):
+                name = client_name(view.connection(channel.connection_name), channel.connection_name)
+                grouped[counter, channel.vhost, name].append(channel)
+    found: dict[tuple[str, str], tuple[_Client, ...]] = defaultdict(tuple)
+    for (counter, vhost, _), channels in grouped.items():
         histories = [view.channel_history(each.name) for each in channels]
-        rise = sum(delta(history, "get_no_ack") for history in histories)
+        rise = sum(delta(history, counter) for history in histories)
         since = min(history[0].at.mono for history in histories)
-        found[vhost] += (_Client(tuple(channels), rise, since, max(map(span, histories))),)
+        found[counter, vhost] += (_Client(counter, tuple(channels), rise, since, max(map(span, histories))),)
     return found
 
 
-def _only_clients(view: View) -> dict[tuple[str, str], tuple[Channel, ...]]:
-    """Return the channels of the client of each polled queue that only one client can have polled."""
-    polled: dict[str, list[Series[Queue]]] = defaultdict(list)
+def _only_clients(view: View) -> dict[tuple[str, str, str], tuple[Channel, ...]]:
+    """Return the channels of the client of each polled queue that only one client can have polled, by counter."""
+    polled: dict[tuple[str, str], list[Series[Queue]]] = defaultdict(list)
     for queue in view.queues:
-        if queue.stats.get_no_ack and delta(history := view.history(queue), "get_no_ack") > 0:
-            polled[queue.vhost].append(history)
-    found: dict[tuple[str, str], tuple[Channel, ...]] = {}
+        for counter in (AUTOMATIC, MANUAL):
+            if count(queue.stats, counter) and delta(history := view.history(queue), counter) > 0:
+                polled[counter, queue.vhost].append(history)
+    found: dict[tuple[str, str, str], tuple[Channel, ...]] = {}
     unread = {queue.vhost for queue in view.unread}
-    for vhost, clients in per_view(view, _polling_clients).items():
-        queues = polled[vhost]
+    for (counter, vhost), clients in per_view(view, _polling_clients).items():
+        queues = polled[counter, vhost]
         # What a client polled may have come from a queue whose counters are not known.
         pairs = [] if vhost in unread else [(each, history) for each in clients for history in _polled_by(each, queues)]
         for key in {history[-1].value.key for _, history in pairs}:
             fitting = [client for client, history in pairs if history[-1].value.key == key]
             if len(fitting) == 1:
-                found[key] = fitting[0].channels
+                found[(counter, *key)] = fitting[0].channels
     return found
 
 
@@ -146,13 +179,13 @@ def _polled_by(client: _Client, queues: list[Series[Queue]]) -> list[Series[Queu
         # A check of many queues polls each of them. A few messages of one may be another client's.
         unsure = client.unsure(client.polled_from(*queues))
         return [history for history in queues if client.polled_from(history) > unsure]
-    total = polls_since_opened(client.channels)
+    total = polls_since_opened(client.channels, client.counter)
     fitting = [
         history
         for history in queues
         if client.rise >= _LEAST_ALIKE
         and client.polled_as_many(history)
-        and total <= count(history[-1].value.stats, "get_no_ack") + 1
+        and total <= count(history[-1].value.stats, client.counter) + 1
     ]
     # It polled one of these queues, and what it polled from one, it did not poll from another.
     return fitting if len(fitting) == 1 else []
@@ -160,9 +193,9 @@ def _polled_by(client: _Client, queues: list[Series[Queue]]) -> list[Series[Queu
 
 def _active_then(client: _Client, history: Series[Queue]) -> bool:
     """Return whether a client that polls seldom polled enough, and was last active when the queue was last polled."""
-    before, after = [pair for pair in pairwise(history) if delta(pair, "get_no_ack") > 0][-1]
+    before, after = [pair for pair in pairwise(history) if delta(pair, client.counter) > 0][-1]
     active = max((each.idle_since for each in client.channels if each.idle_since is not None), default=0.0)
-    enough = not client.rise and polls_since_opened(client.channels) >= delta(history, "get_no_ack")
+    enough = not client.rise and polls_since_opened(client.channels, client.counter) >= delta(history, client.counter)
     return enough and before.at.wall - _SKEW <= active <= after.at.wall + _SKEW
 
 
@@ -180,6 +213,6 @@ def same_application(one: Connection | None, other: Connection | None) -> bool |
     return name_pattern(one.client_name) == name_pattern(other.client_name)
 
 
-def polls_since_opened(channels: Sequence[Channel]) -> int:
-    """Return the messages that channels polled with automatic acknowledgement since they were opened."""
-    return sum(count(each.stats, "get_no_ack") for each in channels)
+def polls_since_opened(channels: Sequence[Channel], counter: str) -> int:
+    """Return the messages that channels polled since they were opened, by this counter."""
+    return sum(count(each.stats, counter) for each in channels)

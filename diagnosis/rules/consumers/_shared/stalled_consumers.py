@@ -343,7 +343,7 @@ def _behind(view: View, queue: Queue) -> Stall | None:
         return None
     grown = [_grown(view, each) for each in found]
     return replace(
-        _uncounted_stall(queue, readers(view, queue), found, max(grown)),
+        _by_consumer(queue, readers(view, queue), found, max(grown)),
         lag=max((each.link.stream.offset_lag or 0) for each in found if each.link.stream is not None),
     )
 
@@ -360,13 +360,11 @@ def _session(view: View, queue: Queue) -> Stall | None:
     if stuck is None:
         return None
     arrived = arrivals(from_before(view.history(queue), stuck.since))
-    return replace(_uncounted_stall(queue, (stuck.link,), [stuck], arrived), full=True, mqtt=True)
+    return replace(_by_consumer(queue, (stuck.link,), [stuck], arrived), full=True, mqtt=True)
 
 
-def _uncounted_stall(
-    queue: Queue, links: tuple[ConsumerPath, ...], found: list[StuckConsumer], published: int
-) -> Stall:
-    """Return the stall of consumers whose messages their queue does not count."""
+def _by_consumer(queue: Queue, links: tuple[ConsumerPath, ...], found: list[StuckConsumer], published: int) -> Stall:
+    """Return the stall of consumers that were judged one by one."""
     return Stall(
         queue=queue,
         early=all(each.early for each in found),
@@ -407,7 +405,10 @@ def _some_readers(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> 
 
 
 def _some_consumers(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> Stall | None:
-    """Return the stall of the consumers that hold their full prefetch and acknowledge nothing while others work."""
+    """Return the stall of the consumers that hold their full prefetch and acknowledge nothing while others work.
+
+    If none has lasted for long enough, those that are full for some seconds are reported early.
+    """
     limits, history = view.limits(queue).consumers, view.history(queue)
     found: list[StuckConsumer] = []
     for _, group in groupby(links, key=lambda link: link.consumer.channel_name):
@@ -426,13 +427,17 @@ def _some_consumers(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -
         need = max(limits.stuck_for, limits.stuck_patience * pace)
         need = limits.stuck_long_job if max(allowed) == 1 else min(need, limits.stuck_long_job)
         held_seconds = max(seen, _idle_for(view, idle))
-        if held_seconds >= need:
-            since = stalled[0].at.wall if idle is None else idle
-            found += [
-                StuckConsumer(link, each, seen, held_seconds, need, since)
-                for link, each in zip(together, allowed, strict=True)
-            ]
-    return _stall_of(view, queue, links, found, growing=False) if found else None
+        early = held_seconds < need
+        shortest = max(view.limits(queue).early, limits.stuck_patience * pace)
+        if early and (need == limits.stuck_long_job or held_seconds < shortest):
+            continue
+        since = stalled[0].at.wall if idle is None else idle
+        found += [
+            StuckConsumer(link, each, seen, held_seconds, need, since, early=early)
+            for link, each in zip(together, allowed, strict=True)
+        ]
+    certain = [each for each in found if not each.early]
+    return _stall_of(view, queue, links, certain or found, growing=False) if found else None
 
 
 def _stalled_channel(view: View, links: tuple[ConsumerPath, ...]) -> Series[Channel] | None:
@@ -447,25 +452,9 @@ def _stalled_channel(view: View, links: tuple[ConsumerPath, ...]) -> Series[Chan
 def _stall_of(
     view: View, queue: Queue, links: tuple[ConsumerPath, ...], found: list[StuckConsumer], *, growing: bool
 ) -> Stall:
-    stuck = tuple(each.link for each in found)
-    return Stall(
-        queue=queue,
-        early=False,
-        stuck=stuck,
-        prefetches=tuple(each.prefetch for each in found),
-        full=True,
-        never_acked=all(link.channel is not None and not link.channel.stats.ack for link in stuck),
-        gathered=False,
-        consumers=len(links),
-        standbys=0,
-        whole_queue=len(found) == len(links),
-        growing=growing,
-        published=delta(view.history(queue), "publish"),
-        seen_seconds=min(each.seen_seconds for each in found),
-        held_seconds=min(each.held_seconds for each in found),
-        warning_after_seconds=min(each.warning_after_seconds for each in found),
-        since=min(each.since for each in found),
-    )
+    published = delta(view.history(queue), "publish")
+    never = all(each.link.channel is not None and not each.link.channel.stats.ack for each in found)
+    return replace(_by_consumer(queue, links, found, published), full=True, never_acked=never, growing=growing)
 
 
 def _full_and_unchanged(prefetch_count: int, older: Timestamped[Channel], newer: Timestamped[Channel]) -> bool:

@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import pytest
 
 from diagnosis.text import Cluster, render
 from tests.unit.diagnosis.consumers.results import ever, only
-from tests.unit.diagnosis.pictures import channel, connection, consumer, film, full_text, look, queue, stats
+from tests.unit.diagnosis.pictures import channel, connection, consumer, film, full_text, look, queue, stats, text
 
 JAVA, PIKA = ("shop", "RabbitMQ"), ("shop", "Pika Python Client Library")
 
@@ -77,16 +79,22 @@ def polled(
     worker=("worker-1", "shop", "RabbitMQ"),
     of=None,
     consumers=1,
+    how="get_no_ack",
+    again=0.0,
 ):
-    """Queues `orders`, `q1`, ... read by a consumer each, and polled at these rates by one client each."""
+    """Queues `orders`, `q1`, ... read by a consumer each, and polled at these rates by one client each.
+
+    `how` is the counter of the polled messages; `again` are redelivered per second.
+    """
 
     def frame(t):
         counters = [
             stats(
                 publish=int(2 * consumes * t),
-                deliver=int(consumes * t),
+                deliver=int(consumes * t) + int(again * t),
                 ack=int(consumes * t),
-                get_no_ack=int(rate * t),
+                redeliver=int(again * t),
+                **{how: int(rate * t)},
             )
             for rate in polls
         ]
@@ -107,7 +115,7 @@ def polled(
             "channels": (
                 *(channel(f"{peer} (1)", stats=stats(deliver=int(consumes * t))) for peer in peers),
                 *(
-                    channel(f"{peer} (1)", consumer_count=0, stats=stats(get_no_ack=own[place], deliver_get=own[place]))
+                    channel(f"{peer} (1)", consumer_count=0, stats=stats(**{how: own[place]}, deliver_get=own[place]))
                     for place, peer in enumerate(others)
                 ),
             ),
@@ -216,3 +224,78 @@ def test_one_look_of_a_person_is_information_for_some_minutes(later):
 
     assert {"orders": ("info", None)} == about_polls(frame, until=30 + later)
     assert {} == about_polls(frame, until=400)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        polled(1.5, how="get"),
+        polled(40.0, how="get", consumes=60.0),
+        polled(2.0, how="get", again=0.5),
+    ],
+    ids=["slow", "quick", "gives a quarter back"],
+)
+def test_a_client_that_polls_and_acknowledges_takes_messages_too(frame):
+    """It may share the work, so that is information."""
+    assert {"orders": ("info", "nagios")} == about_polls(frame)
+
+
+def test_what_it_took_is_counted_without_what_came_back():
+    """The text does not speak of automatic acknowledgement."""
+    (finding,) = [
+        each
+        for each in look(film(polled(2.0, how="get", again=0.5), until=60)).findings
+        if each.rule == "competing-applications"
+    ]
+
+    assert (90, False) == (finding.facts["polled"]["messages"], finding.facts["polled"]["automatic"])
+    assert "and does not give the messages back" in text(finding).summary
+    assert "automatic" not in full_text(finding).split("If it only tests", maxsplit=1)[0]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        polled(2.0, how="get", again=2.0),
+        polled(2.0, how="get", again=1.5),
+        polled(0.05, how="get"),
+        polled(2.0, how="get", consumers=0),
+        polled(2.0, how="get", consumes=0.0),
+        polled(2.0, how="get", of={"type": "stream"}),
+        polled(2.0, how="get", pollers=(("worker-2", "shop", "RabbitMQ"),)),
+        lambda t: polled(2.0, how="get", of={"messages_unacked": int(2 * t)})(t),
+    ],
+    ids=[
+        "gives all back",
+        "gives most back",
+        "three messages",
+        "only polled",
+        "consumer gets none",
+        "stream",
+        "instance",
+        "holds them",
+    ],
+)
+def test_a_client_that_polls_and_takes_nothing_is_no_finding(frame):
+    """Each differs in one thing."""
+    assert {} == about_polls(frame)
+
+
+def test_two_ways_of_polling_are_told_apart():
+    """A person peeks and gives back, a check takes."""
+
+    def frame(t):
+        of = polled(1.0, how="get", again=1.0)(t)
+        (there,) = of["queues"]
+        taking = replace(there, stats=replace(there.stats, get_no_ack=int(0.5 * t)))
+        peer = "10.0.2.1:5000 -> 10.0.0.1:5672"
+        check = channel(f"{peer} (1)", consumer_count=0, stats=stats(get_no_ack=int(0.5 * t)))
+        known = connection(peer, client_name="check", user="shop", client_product="curl")
+        return {
+            **of,
+            "queues": (taking,),
+            "channels": (*of["channels"], check),
+            "connections": (*of["connections"], known),
+        }
+
+    assert {"orders": ("warning", "check")} == about_polls(frame)

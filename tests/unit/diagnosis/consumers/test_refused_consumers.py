@@ -26,13 +26,13 @@ def of(result, rule):
     return [each for each in result.findings if each.rule == rule]
 
 
-def contended(t, *, exclusive=True, sent=16 + 19 + REFUSED, name="orders"):
+def contended(t, *, exclusive=True, sent=16 + 19 + REFUSED, name="orders", lock=False):
     """One consumer is exclusive, another one is refused five times a second."""
     picture = looping(t, sent=sent, received=92)
     holder = consumer(name, connection_name=HOLDER, channel_name=f"{HOLDER} (1)", exclusive=exclusive)
     return {
         **picture,
-        "queues": (queue(name),),
+        "queues": (queue(name, stats=stats(**{} if lock else {"publish": 10, "deliver": 10, "ack": 10})),),
         "consumers": (holder,),
         "connections": (*picture["connections"], connection(HOLDER, client_name="holder")),
     }
@@ -49,6 +49,16 @@ def test_a_refused_consumer_is_found_with_the_exclusive_one():
     assert ("holder", HOLDER) == (late.facts["holder"]["client"], late.facts["holder"]["connection"])
     assert REFUSED == evidence(late, "error").value
     assert ((HOLDER, PEER), ("holder", "billing")) == (late.involved.connections, late.involved.clients)
+
+
+@pytest.mark.parametrize("until", [20, 90, 300])
+def test_a_queue_without_messages_is_a_lock(until):
+    """The election of a leader: those that are refused wait for it on purpose."""
+    (finding,) = of(look(film(lambda t: contended(t, lock=True), until=until)), "exclusive-consumer-contention")
+
+    assert ("info", "likely") == (finding.severity, finding.certainty)
+    assert "may serve as a lock" in text(finding).cause
+    assert "this is a warning" not in text(finding).summary
 
 
 @pytest.mark.parametrize(
@@ -75,6 +85,76 @@ def test_a_client_of_the_same_name_that_reconnects_in_a_loop_is_refused_too():
         }
 
     assert of(look(film(frame, until=40)), "exclusive-consumer-contention")
+
+
+def locked_out(
+    t, *, every=3.0, brief=True, before=76, began=0.0, auto=True, exclusive=True, messages=0, channels=1, **of
+):
+    """A laptop consumes exclusively; another client connects again and again, too briefly to be listed or not."""
+    picture = reconnecting(t, every=every, client="payout-worker", began=began)
+    done, got = turns(t, 1 / every, began), int(8 * t)
+    mine = stats(deliver_no_ack=got) if auto else stats(deliver=got, ack=got)
+    whole = stats(deliver=before, ack=before, deliver_no_ack=got) if auto else stats(deliver=before + got, ack=got)
+    holder = consumer("payouts", connection_name=HOLDER, channel_name=f"{HOLDER} (1)", exclusive=exclusive)
+    total = stats(deliver_get=int(10 * t) + messages * done, ack=int(10 * t))
+    there, worker = picture["connections"]
+    laptop = channel(f"{HOLDER} (1)", stats=mine, reductions=1000 + 50 * got)
+    return {
+        "overview": churning(t, channels=channels * done, connections=done, stats=total),
+        "queues": (queue("payouts", stats=whole, **of),),
+        "consumers": (holder,),
+        "channels": (*picture["channels"], laptop),
+        "connections": (there, connection(HOLDER, client_name="laptop"), *(() if brief else (worker,))),
+    }
+
+
+def contention(**fields):
+    """Findings about a queue with an exclusive consumer, after a minute and a half."""
+    return of(look(film(lambda t: locked_out(t, **fields), until=90)), "exclusive-consumer-contention")
+
+
+@pytest.mark.parametrize("fields", [{}, {"every": 1.0}, {"before": 5000, "auto": False}, {"began": 20.0}])
+def test_clients_too_brief_to_be_listed_may_be_refused(fields):
+    """They leave no error text and no name, so it stays information."""
+    (finding,) = contention(**fields)
+
+    assert ("info", "likely", "payouts") == (finding.severity, finding.certainty, finding.subject.name)
+    assert ("laptop",) == finding.involved.clients
+    assert "Other consumers may be refused now" in text(finding).summary
+
+
+def test_a_listed_client_that_comes_and_goes_is_named():
+    """Its name differs from that of the exclusive consumer."""
+    (finding,) = contention(brief=False)
+
+    assert ("info", ["payout-worker"]) == (finding.severity, finding.facts["reconnecting"])
+    assert ("laptop", "payout-worker") == finding.involved.clients
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"exclusive": False},
+        {"before": 0},
+        {"type": "quorum"},
+        {"auto_delete": True},
+        {"messages": 5},
+        {"channels": 0},
+        {"every": 40.0},
+    ],
+    ids=[
+        "not exclusive",
+        "nobody else consumed",
+        "quorum queues ignore the flag",
+        "a queue of one client",
+        "they consume",
+        "a health check without a channel",
+        "hardly any",
+    ],
+)
+def test_other_brief_connections_are_not_refused(fields):
+    """Each differs in one thing."""
+    assert [] == contention(**fields)
 
 
 def bad_acks(t, *, redelivered=3, delivered=5, packets=8, sent=1000):

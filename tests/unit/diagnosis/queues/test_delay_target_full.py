@@ -103,11 +103,58 @@ def test_few_dead_letters_among_many_messages_are_found(published, rejected):
     assert 0.8 * rejected * 100 <= finding.facts["lost"] <= 1.2 * rejected * 120
 
 
-def test_a_store_of_the_latest_dead_letters_may_be_on_purpose():
-    """It drops the oldest, and nobody consumes it."""
-    verdict = look(film(lambda t: rejecting(t, arguments={"x-max-length": 40}), until=90))
+RING = {"x-max-length": 40}
 
-    assert [("info", "failed")] == of(RULE, verdict)
+
+@pytest.mark.parametrize(("published", "rejected"), [(8.0, 4.0), (12.0, 2.0), (40.0, 40.0)])
+def test_a_store_of_the_latest_dead_letters_may_be_on_purpose(published, rejected):
+    """It drops the oldest, and nobody consumes it: a warning after a minute, and never critical."""
+
+    def at(until):
+        return look(film(lambda t: rejecting(t, published=published, rejected=rejected, arguments=RING), until=until))
+
+    assert [("info", "failed")] == of(RULE, at(50))
+    assert "early" == one(RULE, at(50)).certainty.value
+    assert [("warning", "failed")] == of(RULE, at(90))
+    assert [("warning", "failed")] == of(RULE, at(400))
+    assert "Perhaps it keeps only the latest on purpose" in text(one(RULE, at(90))).cause
+    assert any('"overflow": "drop-head"' in (step.command or "") for step in text(one(RULE, at(90))).steps)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "ready"),
+    [({**RING, "x-overflow": "drop-head"}, 40), ({"x-max-length": 1}, 1)],
+    ids=["explicit", "one"],
+)
+def test_settings_may_say_that_only_the_latest_are_wanted(arguments, ready):
+    """Then it stays information."""
+    finding = one(RULE, look(film(lambda t: rejecting(t, arguments=arguments, ready=ready), until=200)))
+
+    assert ("info", "certain") == (finding.severity.value, finding.certainty.value)
+    assert "By its settings it keeps only the latest" in text(finding).cause
+
+
+def test_a_ring_that_consumers_empty_too_slowly_is_critical():
+    """Somebody wants these messages."""
+    verdict = look(film(lambda t: rejecting(t, rejected=8.0, kept=1.0, consumers=1, arguments=RING), until=120))
+
+    assert [("critical", "failed")] == of(RULE, verdict)
+
+
+def test_a_queue_that_fills_is_first_reported_as_growing():
+    """Then as losing, and never as both."""
+
+    def frame_at(t):
+        return rejecting(t, rejected=2.0, kept=0.0, ready=min(40, int(2 * t)), arguments=RING)
+
+    found = {
+        until: {each.rule for each in look(film(frame_at, until=until)).findings} & {RULE, "dlq-filling"}
+        for until in range(20, 100, 5)
+    }
+
+    assert {"dlq-filling"} == found[20]
+    assert {RULE} == found[95]
+    assert all(len(each) <= 1 for each in found.values())
 
 
 @pytest.mark.parametrize(
