@@ -35,6 +35,7 @@ from lab.faults.consumers import (
     reject_loss,
     republish_loop,
     requeue_loop,
+    sac_handover,
     sac_none_active,
     sac_stuck,
     slow_among_quick,
@@ -51,6 +52,7 @@ from lab.faults.fault import FaultSpec
 FAULTS: tuple[FaultSpec, ...] = (
     stuck_consumer.SPEC,
     sac_stuck.SPEC,
+    sac_handover.SPEC,
     slow_consumer.SPEC,
     prefetch_too_small.SPEC,
     prefetch_hoarder.SPEC,
