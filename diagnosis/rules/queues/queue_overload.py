@@ -16,6 +16,7 @@ from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
 from diagnosis.hold_time import may_hold
 from diagnosis.purpose import CONSUMED
+from diagnosis.rules.consumers._shared.handover import successors
 from diagnosis.rules.consumers._shared.objects import admits_only_one
 from diagnosis.rules.queues._shared.message_balance import latest_run
 from diagnosis.rules.queues._shared.queue import certainty, involved_queue, queue_subject
@@ -88,7 +89,8 @@ def _growth(view: View, queue: Queue) -> QueueGrowth | None:
     allowed = may_hold(view, queue)
     quiet = stretch(run, lambda older, newer: delta((older, newer), "deliver", *CONSUMED) == 0)
     if span(quiet) >= limits.interval:
-        return _stopped(queue, quiet, limits.early, allowed)
+        # A queue that hands over to a consumer of higher priority has a rule of its own: sac-stuck.
+        return None if successors(view, queue) else _stopped(queue, quiet, limits.early, allowed)
     seconds, began = span(run), run[0].at.mono
     published, consumed = delta(run, "publish") / max(seconds, 1.0), delta(run, *CONSUMED) / max(seconds, 1.0)
     if seconds < limits.early or consumed <= 0 or _ready(queue) < limits.queues.loss_skew * published:

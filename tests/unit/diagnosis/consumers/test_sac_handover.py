@@ -77,6 +77,12 @@ def test_it_is_information_early():
     assert [("sac-stuck", "info")] == [each[:2] for each in found(look(film(handover, until=60)))]
 
 
+@pytest.mark.parametrize("until", [45, 50, 55, 60, 65])
+def test_it_is_never_an_overload(until):
+    """Also before it lasts for long enough to be reported."""
+    assert "queue-overload" not in {each.rule for each in look(film(handover, until=until)).findings}
+
+
 @pytest.mark.parametrize(
     "fields",
     [
