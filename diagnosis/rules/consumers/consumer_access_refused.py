@@ -1,7 +1,8 @@
 """consumer-access-refused: a user may not read its queue, so each attempt to consume closes the channel (403).
 
 The management API shows no reason. It shows how long the broker's error text was (see `diagnosis.churn_loops`). A text
-as long as the refusal of a queue of that virtual host, for that user, is a likely cause but no proof.
+as long as the refusal of a queue of that virtual host, for that user, is a likely cause but no proof. A queue that is
+consumed is an unlikely one if the refusal of a publish has the same length (see pub-access-refused).
 Source: https://www.rabbitmq.com/docs/access-control; seen on 3.10.8 and 4.3.6
 """
 
@@ -15,6 +16,7 @@ from diagnosis.contract import RuleResult, View
 from diagnosis.rules.clients._shared.loops import FEW_MESSAGES, loop_evidence, loop_facts, loop_involved
 from diagnosis.rules.clients._shared.refusals import access_words, refusal
 from diagnosis.rules.publishers._shared.native_publishers import without_sessions
+from diagnosis.rules.publishers._shared.refused_publish import refused_publishes
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
 
 NAME = "consumer-access-refused"
@@ -23,12 +25,14 @@ NAME = "consumer-access-refused"
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every loop in which the broker's error is as long as that about a queue that the user may not read."""
     yield from without_sessions(view, NAME)
+    publishing = {each.closing.connection.name for each in refused_publishes(view) if each.forbidden}
     for closing in churn_loops(view):
         if closing.whole or closing.error is None or closing.lasts < view.thresholds.early:
             continue
         busy = closing.alone and max(closing.delivered, closing.published, closing.declares) >= FEW_MESSAGES
         refused = () if busy else _refused_queues(view, closing)
-        if refused:
+        unlikely = closing.connection.name in publishing and all(queue.consumers for queue in refused)
+        if refused and not unlikely:
             yield _finding(view, closing, refused)
 
 

@@ -1,6 +1,7 @@
 import pytest
 
 from ackscope.findings import flat
+from ackscope.topology import Exchange
 from diagnosis.churn_loops import text_bytes
 from diagnosis.rules.clients._shared.refusals import refusal
 from tests.unit.diagnosis.clients.loops import looping
@@ -61,3 +62,19 @@ def test_a_queue_without_a_consumer_is_more_likely_than_one_with():
         return {**parts, "queues": (*parts["queues"], queue("orders.lines", consumers=2))}
 
     assert [NAME] == only(look(film(at, until=30))).facts["queues"]
+
+
+@pytest.mark.parametrize(("consumers", "rules"), [(2, {"pub-access-refused"}), (0, {RULE, "pub-access-refused"})])
+def test_a_consumed_queue_is_unlikely_where_the_refusal_of_a_publish_has_the_same_length(consumers, rules):
+    """The name of the exchange is four bytes shorter, because the other words of its text are longer."""
+    sent = 35 + text_bytes(refusal("write ", "exchange", "invoices", "/", "guest"))
+
+    def at(t):
+        parts = refused(t, consumers=consumers)
+        return {
+            **parts, **looping(t, sent=sent, received=140, version="4.3.6"),
+            "exchanges": (Exchange(vhost="/", name="invoices", type="direct"),),
+        }  # fmt: skip
+
+    said = {each.rule for each in flat(look(film(at, until=30)).findings)}
+    assert rules == said & {RULE, "pub-access-refused"}
