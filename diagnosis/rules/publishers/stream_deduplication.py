@@ -52,9 +52,11 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         has_retention = any(queue.setting(name) is not None for name in ("max-age", "max-length-bytes"))
         if queue.type != "stream" or queue.key not in named or has_retention:
             continue
-        found = _discarded(view, queue, readings)
-        if found is not None and span(readings) >= view.limits(queue).early:
-            yield _finding(view, queue, found)
+        # The longest period in which most was discarded; it began later than the first reading.
+        found = (_discarded(view, queue, readings[start:]) for start in range(len(readings) - 1))
+        longest = next((each for each in found if each is not None), None)
+        if longest is not None and span(longest.readings) >= view.limits(queue).early:
+            yield _finding(view, queue, longest)
 
 
 def _discarded(view: View, queue: Queue, readings: Series[StreamClients]) -> _Discarded | None:

@@ -73,6 +73,26 @@ def test_what_proves_no_discarded_messages(fields):
     assert [] == findings(look(film(lambda t: restarted(t, **fields), until=110)), RULE)
 
 
+def test_what_was_stored_before_the_restart_does_not_hide_it():
+    """Much was published in the same minute, before the ids began again."""
+
+    def frame(t):
+        quick = t < 60
+        made = restarted(t) if not quick else restarted(t % LIFE)
+        mine = publisher(9, int(100 * t)) if quick else made["streams"].publishers[0]
+        length = int(100 * min(t, 60))
+        return {
+            **made,
+            "queues": (queue("scans", type="stream", messages=length, messages_ready=length, stats=stats()),),
+            "streams": StreamClients(consumers=(), publishers=(mine,)),
+        }
+
+    (finding,) = findings(look(film(frame, until=95)), RULE)
+
+    assert "info" == finding.severity
+    assert finding.facts["discarded"] <= 10 * 35
+
+
 def test_a_client_that_repeats_its_last_messages_once_is_no_warning():
     """It continues with new ones afterwards."""
 
