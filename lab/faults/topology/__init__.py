@@ -6,6 +6,7 @@ a policy; it only survives an upgrade).
 
 from lab.faults.fault import FaultSpec
 from lab.faults.topology import (
+    binding_keys_disjoint,
     binding_leak,
     binding_missing,
     declare_mismatch,
@@ -19,6 +20,7 @@ from lab.faults.topology import (
 )
 
 FAULTS: tuple[FaultSpec, ...] = (
+    binding_keys_disjoint.SPEC,
     binding_leak.SPEC,
     binding_missing.SPEC,
     declare_mismatch.SPEC,
