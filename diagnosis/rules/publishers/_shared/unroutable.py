@@ -200,7 +200,9 @@ def _loss(view: View, counter: str, group: UnroutablePublishers, lossy: LossyExc
     same_client = [each for each in publishers(view) if each.client in names]
     bindings = None
     if view.bindings is not None:
-        bindings = [each for each in view.bindings if each.vhost == exchange.vhost and each.source == exchange.name]
+        bindings = [each for each in view.bindings if (each.vhost, each.source) == exchange.key]
+        deleted = _deleted_queues(view, bindings)
+        bindings = [each for each in bindings if each.destination_type != "queue" or each.destination not in deleted]
     return Loss(
         lossy=lossy,
         publishers=found,
@@ -222,13 +224,28 @@ def _lasted(view: View, counter: str, lossy: LossyExchange, publishers: Sequence
     """Return for how long the present rate explains what publishers have lost since they opened their channels.
 
     They have not lost messages for longer than they are connected. Where the exchange was seen to route everything
-    before, they may have lost the others at an earlier time.
+    before, or has stopped to route the messages of a publisher, they may have lost the others at an earlier time.
     """
-    if lossy.routed_before:
+    if lossy.routed_before or (lossy.routing is Routing.STOPPED and any(map(was_routed, publishers))):
         return 0.0
     lost = sum(count(each.channel.stats, counter) for each in publishers)
     ages = [age_seconds(view, each.connection) for each in publishers if each.connection is not None]
     return min(lost / lossy.rate, max(ages)) if lossy.rate > 0 and ages else 0.0
+
+
+def _deleted_queues(view: View, bindings: list[Binding]) -> set[str]:
+    """Return the queues of some bindings that were deleted since these were read, and their bindings with them."""
+    latest = view.window.latest
+    queues_at, bindings_at = (latest.queues.at, latest.bindings.at) if latest is not None else (None, None)
+    if queues_at is None or bindings_at is None or queues_at.mono <= bindings_at.mono or not view.fresh("queues"):
+        return set()
+    seen = {(each.vhost, each.destination): each.destination for each in bindings if each.destination_type == "queue"}
+    known = {each.key for each in view.every_queue}
+    return {
+        name
+        for place, name in seen.items()
+        if place not in known and any(queue is not None for _, queue in view.presence(place))
+    }
 
 
 def _dead_ends(view: View, bindings: list[Binding]) -> tuple[str, ...]:
