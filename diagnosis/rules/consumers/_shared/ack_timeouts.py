@@ -15,9 +15,10 @@ from itertools import pairwise
 from ackscope.snapshot import Channel, Consumer, Queue, Snapshot
 from diagnosis.contract import View
 from diagnosis.memo import per_view
+from diagnosis.routes import dead_letters_from
 from diagnosis.rules.consumers._shared.holders import is_stale
 from diagnosis.rules.consumers._shared.standstill import idle_since, unmoved, unsettled
-from diagnosis.series import delta, span, stretch
+from diagnosis.series import count, delta, span, stretch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +58,15 @@ class ReturnedDeliveries:
         messages: how many at least; a consumer that came and went between two readings is not seen.
         rounds: how many times messages were delivered and came back. Once looks like a deployment.
         seconds: from the reading before the first of them until now.
-        late_acks: acknowledgements although no message has left the queue, so they were late; 0 if some have left.
+        acked: acknowledgements, if fewer messages have left the queue, so that some of them were late; else 0.
+        left: how many messages have left the queue since its counters began, at most.
     """
 
     messages: int
     rounds: int
     seconds: float
-    late_acks: int
+    acked: int
+    left: int
 
 
 def returned_deliveries(view: View, queue: Queue, timeout_seconds: float) -> ReturnedDeliveries | None:
@@ -84,14 +87,16 @@ def returned_deliveries(view: View, queue: Queue, timeout_seconds: float) -> Ret
             held_since = older.at
     if first is None:
         return None
-    # The number of messages is up to 5 s older than the counters, so what seems to have left has left at most.
-    left = min((seen.value.stats.publish or 0) - (seen.value.messages or 0) for seen in history[-_LATEST:])
-    late = (queue.stats.ack or 0) if left == 0 else 0
-    return ReturnedDeliveries(messages, rounds, history[-1].at.since(first), late)
+    tail = history[-_LATEST:]
+    # The number of messages is up to 5 s older than the publishes, so no more than this has left a queue that grows.
+    left = min(count(seen.value.stats, "publish") - (seen.value.messages or 0) for seen in tail)
+    acked = count(tail[0].value.stats, "ack")
+    late = acked > left >= 0 and not dead_letters_from(view, queue)
+    return ReturnedDeliveries(messages, rounds, history[-1].at.since(first), acked if late else 0, left)
 
 
 _LATEST = 4
-"""Readings from which the fewest messages that left are taken."""
+"""Readings from which the fewest messages that left are taken; acknowledgements are those of the first of them."""
 
 
 def overdue_consumers(view: View) -> tuple[OverdueConsumer, ...]:

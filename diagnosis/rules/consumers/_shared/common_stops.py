@@ -140,5 +140,7 @@ def _arrival(history: Series[Queue], number: int) -> float | None:
         before, after = count(older.value.stats, "publish"), count(newer.value.stats, "publish")
         if before < number <= after:
             return older.at.wall + (number - before) / (after - before) * newer.at.since(older.at)
-    published, first = delta(history, "publish"), count(history[0].value.stats, "publish")
-    return history[0].at.wall - (first - number) * span(history) / published if published and number <= first else None
+    # Over a short time, the broker's own rate is more exact than two readings of a counter.
+    rate = history[-1].value.rates.get("publish") or delta(history, "publish") / max(1.0, span(history))
+    first = count(history[0].value.stats, "publish")
+    return history[0].at.wall - (first - number) / rate if rate > 0 and number <= first else None

@@ -115,7 +115,8 @@ class Loss:
     @property
     def routed_before(self) -> bool:
         """Whether the exchange routed messages before, and queues got some of these publishers."""
-        return (self.lossy.routed_before or self.routing is Routing.STOPPED) and not self.never_routed
+        unbound = self.bindings == 0 and self.lossy.routed > 0
+        return (self.lossy.routed_before or unbound or self.routing is Routing.STOPPED) and not self.never_routed
 
     @property
     def only_theirs(self) -> bool:
@@ -224,13 +225,20 @@ def _lasted(view: View, counter: str, lossy: LossyExchange, publishers: Sequence
     """Return for how long the present rate explains what publishers have lost since they opened their channels.
 
     They have not lost messages for longer than they are connected. Where the exchange was seen to route everything
-    before, or has stopped to route the messages of a publisher, they may have lost the others at an earlier time.
+    before, or a publisher loses a larger share now than since it opened its channel, they may have lost the others at
+    an earlier time.
     """
-    if lossy.routed_before or (lossy.routing is Routing.STOPPED and any(map(was_routed, publishers))):
+    if lossy.routed_before or any(_lost_less_before(view, counter, each) for each in publishers):
         return 0.0
     lost = sum(count(each.channel.stats, counter) for each in publishers)
     ages = [age_seconds(view, each.connection) for each in publishers if each.connection is not None]
     return min(lost / lossy.rate, max(ages)) if lossy.rate > 0 and ages else 0.0
+
+
+def _lost_less_before(view: View, counter: str, publisher: ActivePublisher) -> bool:
+    now = publisher.published / max(1, increase(view, publisher.history, "publish"))
+    stats = publisher.channel.stats
+    return count(stats, counter) < (1 - SAME_RATE) * min(1.0, now) * count(stats, "publish")
 
 
 def _deleted_queues(view: View, bindings: list[Binding]) -> set[str]:

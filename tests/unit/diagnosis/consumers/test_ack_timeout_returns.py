@@ -95,12 +95,10 @@ def test_the_text_says_that_it_has_happened_and_that_none_is_finished(fields, un
     workers = fields.get("workers", 2)
 
     assert finding.facts["ended"]
-    assert (2 * workers, 2, workers) == tuple(
-        finding.facts["returned"][key] for key in ("messages", "rounds", "late_acks")
-    )
+    assert (2 * workers, 2, workers) == tuple(finding.facts["returned"][key] for key in ("messages", "rounds", "acked"))
     report = text(finding)
     assert f"{2 * workers} messages came back" in report.summary
-    assert "None is finished" in report.cause
+    assert "None of them is finished" in report.cause
     assert "within a minute" not in report.summary
 
 
@@ -156,8 +154,9 @@ def test_messages_that_left_are_not_called_unfinished():
 
     (finding,) = reported(made, 80)
 
-    assert 0 == finding.facts["returned"]["late_acks"]
-    assert "None is finished" not in text(finding).cause
+    assert (9, 7) == (finding.facts["returned"]["acked"], finding.facts["returned"]["left"])
+    assert "finished for the broker" not in text(finding).cause
+    assert "7 messages at most have left the queue" in text(finding).cause
 
 
 @pytest.mark.parametrize("by_policy", [False, True])

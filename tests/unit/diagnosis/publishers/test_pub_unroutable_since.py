@@ -69,3 +69,22 @@ def test_a_binding_whose_queue_is_listed_is_there():
 
     assert 1 == finding.facts["bindings"]
     assert "Its 1 binding did not match" in text(finding).cause
+
+
+@pytest.mark.parametrize(("lost", "lasts"), [(0.25, True), (0.05, False)])
+def test_a_steady_share_that_is_lost_tells_how_long(lost, lasts):
+    """A quarter is lost now. Since the channel was opened it was a quarter as well, or less."""
+
+    def frame(t):
+        sent = 2000 + int(40 * (t - 100))
+        dropped = int(2000 * lost) + int(10 * (t - 100))
+        return {
+            "channels": (publisher(0, before=sent, counters={"drop_unroutable": dropped}),),
+            "connections": (shop(connected_at=WALL - 900),),
+            "exchanges": (exchange("notify", received=sent, routed=sent - dropped, type="direct"),),
+        }
+
+    window = film(frame, start=100, until=112, every=6)
+    (finding,) = findings(look(window, thresholds=Thresholds.as_if_lasting()), RULE)
+
+    assert lasts == (finding.seen_seconds > 30)
