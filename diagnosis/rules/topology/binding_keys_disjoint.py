@@ -52,12 +52,18 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge the queues that have a consumer and have never got a message."""
     if not view.bindings or not any(each.destination_type == "exchange" for each in view.bindings):
         return
+    waiting = [
+        each
+        for each in view.queues
+        if each.consumers and not each.messages and not count(each.stats, "publish", *DELIVERED)
+    ]
+    if not waiting:
+        return
     topology = _Topology(view)
     dead: dict[Place, list[DeadPath]] = defaultdict(list)
-    for queue in view.queues:
-        if queue.consumers and not queue.messages and not count(queue.stats, "publish", *DELIVERED):
-            for each in topology.dead_paths(queue):
-                dead[each.second.vhost, each.second.source].append(each)
+    for queue in waiting:
+        for path in topology.dead_paths(queue):
+            dead[path.second.vhost, path.second.source].append(path)
     for place, paths in sorted(dead.items()):
         yield _finding(view, place, paths)
 

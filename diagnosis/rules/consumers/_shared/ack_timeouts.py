@@ -233,10 +233,12 @@ def _cancelled(view: View) -> Iterator[OverdueConsumer]:
         return
     now = view.window.readings("channels")[-1].at.wall
     for queue in view.queues:
-        readings = view.history(queue)[-2:]
         listed = view.links(queue)
+        if queue.consumers is None or queue.consumers >= len(listed):
+            continue
         channels = {link.channel.name: link.channel for link in listed if link.channel and link.channel.idle_since}
         counted = sum(each.messages_unacked or 0 for each in channels.values())
+        readings = view.history(queue)[-2:] if counted else ()
         gone = all(
             it.value.consumers is not None
             and it.value.messages_unacked is not None

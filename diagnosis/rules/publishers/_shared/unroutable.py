@@ -435,10 +435,11 @@ def _routed_evidence(lossy: LossyExchange) -> Iterator[Evidence]:
 
 
 def _temporary(view: View, exchange: Exchange) -> Sequence[str]:
-    """Return the queues bound to an exchange that go with their clients, and may have been away meanwhile."""
+    """Return the queues bound to an exchange that go without their clients, and may have been away meanwhile."""
     bound = {each.destination for each in view.bindings or () if (each.vhost, each.source) == exchange.key}
-    found = (view.any_queue(exchange.vhost, name) for name in sorted(bound))
-    return [each.name for each in found if each is not None and is_private(each)][:MAX_NAMED]
+    found = [each for name in sorted(bound) if (each := view.any_queue(exchange.vhost, name)) is not None]
+    expire = {each.name for each in found if each.settings_known and each.setting("expires") is not None}
+    return [each.name for each in found if is_private(each) or each.name in expire][:MAX_NAMED]
 
 
 def _fed_until_gone(view: View, lossy: LossyExchange) -> Iterator[str]:

@@ -11,7 +11,9 @@ from tests.unit.diagnosis.publishers.films import exchange, findings, publisher,
 RULE = "pub-unroutable-dropped"
 
 
-def away(*, rate=4.0, earlier=100, gone_at=102.0, name="sms.out", read_again=False, never=False, kind="topic"):
+def away(
+    *, rate=4.0, earlier=100, gone_at=102.0, name="sms.out", read_again=False, never=False, kind="topic", expires=6000
+):
     """A publisher lost messages in earlier outages of a queue. Now it is gone again, since a moment.
 
     With `read_again`, bindings are read once more after the queue was deleted; before that, they list its binding.
@@ -21,7 +23,11 @@ def away(*, rate=4.0, earlier=100, gone_at=102.0, name="sms.out", read_again=Fal
         lost = earlier + int(rate * max(0.0, t - 100.0))
         routed = 0 if never else int(rate * min(t, 100.0))
         sent = lost + routed
-        fed = queue(name, stats=stats(publish=routed, deliver=routed, ack=routed), arguments={"x-expires": 6000})
+        fed = queue(
+            name,
+            stats=stats(publish=routed, deliver=routed, ack=routed),
+            arguments={"x-expires": expires} if expires else {},
+        )
         bound = Binding(vhost="/", source="notify", destination=name, destination_type="queue", routing_key="sms.#")
         read = t if read_again else 100.0
         return {
@@ -63,12 +69,14 @@ def test_a_binding_that_went_with_its_queue_is_not_said_to_be_there(name, read_a
     assert "has no binding" in text(finding).cause
 
 
-def test_a_binding_whose_queue_is_listed_is_there():
-    """It does not match."""
-    finding = one_look(gone_at=1000.0)
+@pytest.mark.parametrize(("expires", "blamed"), [(None, True), (6000, False)])
+def test_a_binding_whose_queue_is_listed_is_there(expires, blamed):
+    """It does not match, unless its queue may have been away when the messages came."""
+    finding = one_look(gone_at=1000.0, expires=expires)
 
     assert 1 == finding.facts["bindings"]
-    assert "Its 1 binding did not match" in text(finding).cause
+    assert blamed == ("Its 1 binding did not match" in text(finding).cause)
+    assert blamed != ("or 'sms.out' was away" in text(finding).cause)
 
 
 @pytest.mark.parametrize(("lost", "lasts"), [(0.25, True), (0.05, False)])
