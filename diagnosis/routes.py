@@ -98,6 +98,22 @@ def matches(pattern: str, key: str) -> bool:
     return len(words) in reached
 
 
+def overlap(one: str, other: str) -> bool:
+    """Return whether a routing key exists that two topic patterns match."""
+    first, second = (pattern.split(".") if pattern else [] for pattern in (one, other))
+    # For each number of parts of the second pattern: whether these and the parts of the first so far match a key.
+    reached = [all(part == "#" for part in second[:end]) for end in range(len(second) + 1)]
+    for part in first:
+        row = [reached[0] and part == "#"]
+        for place, theirs in enumerate(second):
+            if "#" in (part, theirs):
+                row.append(reached[place + 1] or row[place])
+            else:
+                row.append(reached[place] and ("*" in (part, theirs) or part == theirs))
+        reached = row
+    return reached[-1]
+
+
 class _Routes:
     """Index of the bindings of a view by source exchange."""
 

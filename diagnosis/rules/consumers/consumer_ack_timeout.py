@@ -5,18 +5,23 @@ All messages of the channel are redelivered and processed a second time.
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import asdict
 
 from ackscope.clock import iso
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Involved, Severity, Unit, source
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import client_name, queue_facts, queue_ref
-from diagnosis.rules.consumers._shared.ack_timeouts import OverdueConsumer, overdue_consumers
+from diagnosis.rules.consumers._shared.ack_timeouts import OverdueConsumer, overdue_consumers, returned_deliveries
 from diagnosis.rules.consumers._shared.objects import queue_subject
 
 NAME = "consumer-ack-timeout"
 
 _SURE = 3
 """Acknowledgements from which a pace is sure enough for a warning."""
+
+_ROUNDS = 2
+"""Times that messages came back from which it was the timeout, if no consumer is seen that the broker ended."""
+_RETURNS = source("/api/queues", "consumers", "messages_unacknowledged", "message_stats.ack")
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -53,6 +58,9 @@ def _finding(view: View, found: list[OverdueConsumer]) -> Finding:
     listed: list[Fact] = [{"tag": each.tag, "channel": each.channel_name} for each in consumers]
     unacked = sum({each.consumer.channel_name: each.unacked for each in concerned}.values())
     early = worst.pace is not None and worst.acked < _SURE
+    returned = returned_deliveries(view, queue, worst.timeout_seconds) if worst.pace is None else None
+    if returned is not None and returned.rounds < _ROUNDS and not ended:
+        returned = None
     return Finding(
         rule=NAME,
         severity=Severity.INFO if early else Severity.WARNING,
@@ -71,6 +79,8 @@ def _finding(view: View, found: list[OverdueConsumer]) -> Finding:
             "timeout_reported": worst.timeout_reported,
             "remaining_seconds": max(0.0, worst.timeout_seconds - worst.idle_seconds),
             "pace": worst.pace,
+            "by_argument": isinstance(queue.arguments.get("x-consumer-timeout"), int),
+            "returned": None if returned is None else asdict(returned),
             "fitting_prefetch": None if worst.pace is None else max(1, int(worst.pace * worst.timeout_seconds / 2)),
         },
         evidence=(
@@ -87,6 +97,11 @@ def _finding(view: View, found: list[OverdueConsumer]) -> Finding:
                 value=worst.timeout_seconds,
                 unit=Unit.SECONDS,
                 source=source("/api/consumers", "consumer_timeout"),
+            ),
+            *(
+                [Evidence(key="returned", value=returned.messages, unit=Unit.MESSAGES, source=_RETURNS)]
+                if returned is not None
+                else []
             ),
             Evidence(
                 key="consumers",

@@ -7,6 +7,7 @@ a policy; it only survives an upgrade).
 from lab.faults.fault import FaultSpec
 from lab.faults.topology import (
     binding_in_mqtt_syntax,
+    binding_keys_disjoint,
     binding_leak,
     binding_missing,
     declare_mismatch,
@@ -21,6 +22,7 @@ from lab.faults.topology import (
 
 FAULTS: tuple[FaultSpec, ...] = (
     binding_in_mqtt_syntax.SPEC,
+    binding_keys_disjoint.SPEC,
     binding_leak.SPEC,
     binding_missing.SPEC,
     declare_mismatch.SPEC,

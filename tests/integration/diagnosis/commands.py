@@ -139,6 +139,14 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         "away": [names.classic],
         "fast_reply": False,
         "mqtt_bindings": [{"destination_type": "queue", "destination": names.classic, "correct_key": "it's.*"}],
+        "paths": [
+            {
+                "first_exchange": names.exchange,
+                "first_key": "it's.#",
+                "destination_type": "queue",
+                "destination": names.classic,
+            }
+        ],
         "removed": [{"destination_type": "queue", "destination": names.classic, "routing_key": "it's new"}],
         "hoarder": {"connection": names.connection},
         "holder": {"connection": names.connection},

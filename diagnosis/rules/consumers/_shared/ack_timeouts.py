@@ -15,9 +15,10 @@ from itertools import pairwise
 from ackscope.snapshot import Channel, Consumer, Queue, Snapshot
 from diagnosis.contract import View
 from diagnosis.memo import per_view
+from diagnosis.routes import dead_letters_from
 from diagnosis.rules.consumers._shared.holders import is_stale
 from diagnosis.rules.consumers._shared.standstill import idle_since, unmoved, unsettled
-from diagnosis.series import delta, span, stretch
+from diagnosis.series import count, delta, span, stretch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +50,64 @@ class OverdueConsumer:
     acked: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class ReturnedDeliveries:
+    """Deliveries of a queue that came back with the end of their consumers, after the timeout at the earliest.
+
+    Attributes:
+        messages: how many at least; a consumer that came and went between two readings is not seen.
+        rounds: how many times messages were delivered and came back. Once looks like a deployment.
+        seconds: from the reading before the first of them until now.
+        acked: acknowledgements, if fewer messages have left the queue, so that some of them were late; else 0.
+        left: how many messages have left the queue since its counters began, at most.
+    """
+
+    messages: int
+    rounds: int
+    seconds: float
+    acked: int
+    left: int
+
+
+def returned_deliveries(view: View, queue: Queue, timeout_seconds: float) -> ReturnedDeliveries | None:
+    """Return what came back to a queue because of its acknowledgement timeout; None if nothing was seen to."""
+    history = view.history(queue)
+    messages, rounds, risen, first, held_since = 0, 0, True, None, history[0].at
+    for older, newer in pairwise(history):
+        before, after = older.value.messages_unacked or 0, newer.value.messages_unacked or 0
+        fewer = (newer.value.consumers or 0) < (older.value.consumers or 0)
+        # Rejected messages would leave the queue.
+        back = fewer and after < before and not delta((older, newer), "ack")
+        if back and (newer.value.messages or 0) >= (older.value.messages or 0):
+            if newer.at.since(held_since) >= timeout_seconds:
+                messages, rounds, risen, first = messages + before - after, rounds + risen, False, first or older.at
+            continue
+        risen = risen or after > before
+        if before == 0 or delta((older, newer), "ack"):
+            held_since = older.at
+    if first is None:
+        return None
+    tail = history[-_LATEST:]
+    # The number of messages is up to 5 s older than the publishes, so no more than this has left a queue that grows.
+    left = min(count(seen.value.stats, "publish") - (seen.value.messages or 0) for seen in tail)
+    acked = count(tail[0].value.stats, "ack")
+    late = acked > left >= 0 and not dead_letters_from(view, queue)
+    return ReturnedDeliveries(messages, rounds, history[-1].at.since(first), acked if late else 0, left)
+
+
+_LATEST = 4
+"""Readings from which the fewest messages that left are taken; acknowledgements are those of the first of them."""
+
+
 def overdue_consumers(view: View) -> tuple[OverdueConsumer, ...]:
     """Return the consumers that are past or near the acknowledgement timeout."""
     return per_view(view, _overdue)
 
 
 def _overdue(view: View) -> tuple[OverdueConsumer, ...]:
-    found = (*_ended(view), *_near(view))
+    over = (*_ended(view), *_cancelled(view))
+    known = {each.consumer.channel_name for each in over}
+    found = (*over, *(each for each in _near(view) if each.consumer.channel_name not in known))
     known = {each.consumer.channel_name for each in found}
     return (*found, *(each for each in _ahead(view) if each.consumer.channel_name not in known))
 
@@ -169,6 +221,39 @@ def _ended(view: View) -> Iterator[OverdueConsumer]:
             # A client that ended closed its connection too; the timeout leaves the connection open.
             if _connection(consumer, older) in connected:
                 seen.add(identity)
+                yield found
+
+
+def _cancelled(view: View) -> Iterator[OverdueConsumer]:
+    """Yield consumers that are listed with messages on their channel while their queue has neither.
+
+    From 4.3 on the queue cancels the consumer, and its channel goes on counting both until the client does something.
+    """
+    if not view.fresh("channels"):
+        return
+    now = view.window.readings("channels")[-1].at.wall
+    for queue in view.queues:
+        listed = view.links(queue)
+        if queue.consumers is None or queue.consumers >= len(listed):
+            continue
+        channels = {link.channel.name: link.channel for link in listed if link.channel and link.channel.idle_since}
+        counted = sum(each.messages_unacked or 0 for each in channels.values())
+        readings = view.history(queue)[-2:] if counted else ()
+        gone = all(
+            it.value.consumers is not None
+            and it.value.messages_unacked is not None
+            and it.value.consumers < len(listed)
+            and it.value.messages_unacked < counted
+            for it in readings
+        )
+        if len(readings) < 2 or not gone:
+            continue
+        for link in listed:
+            channel = channels.get(link.consumer.channel_name or "")
+            if channel is None or not channel.messages_unacked or view.queues_served(channel.name) != 1:
+                continue
+            found = _judge(view, queue, link.consumer, channel, now, ended=True)
+            if found is not None and found.idle_seconds >= found.timeout_seconds:
                 yield found
 
 

@@ -8,6 +8,7 @@ from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Unit
 from diagnosis.contract import ConsumerPath, View
 from diagnosis.facts import consumer_facts, queue_facts
 from diagnosis.rules.consumers._shared.awaited_replies import awaiting_replies
+from diagnosis.rules.consumers._shared.common_stops import common_stop
 from diagnosis.rules.consumers._shared.handover import successors
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, process_facts, queue_subject
 from diagnosis.rules.consumers._shared.sessions import SETTLED_BY, session_evidence
@@ -30,7 +31,7 @@ def stuck_findings(view: View, rule: str, stalls: Iterable[Stall]) -> Iterator[F
 
 
 def _finding(view: View, rule: str, stall: Stall, other_queues: list[str]) -> Finding:
-    queue = stall.queue
+    queue, together = stall.queue, common_stop(view, stall.queue)
     # A stream keeps what its reader has not read, and what that does with its last chunk is not known.
     stopped = stall.whole_queue and stall.growing and not stall.one_at_a_time and stall.lag is None
     severity = Severity.CRITICAL if stopped else Severity.WARNING
@@ -69,6 +70,7 @@ def _finding(view: View, rule: str, stall: Stall, other_queues: list[str]) -> Fi
             "awaiting_replies": list[Fact](awaiting_replies(view, stall.stuck)) if stall.whole_queue else [],
             "prefetch": max(stall.prefetches),
             "other_queues": list[Fact](other_queues),
+            "together": together.facts() if together is not None else None,
             "socket_unread": any(link.connection is not None and link.connection.send_pend for link in stall.stuck),
             "stuck_consumer": process_facts(stall.stuck[0]),
         },

@@ -115,7 +115,8 @@ class Loss:
     @property
     def routed_before(self) -> bool:
         """Whether the exchange routed messages before, and queues got some of these publishers."""
-        return (self.lossy.routed_before or self.routing is Routing.STOPPED) and not self.never_routed
+        unbound = self.bindings == 0 and self.lossy.routed > 0
+        return (self.lossy.routed_before or unbound or self.routing is Routing.STOPPED) and not self.never_routed
 
     @property
     def only_theirs(self) -> bool:
@@ -200,7 +201,9 @@ def _loss(view: View, counter: str, group: UnroutablePublishers, lossy: LossyExc
     same_client = [each for each in publishers(view) if each.client in names]
     bindings = None
     if view.bindings is not None:
-        bindings = [each for each in view.bindings if each.vhost == exchange.vhost and each.source == exchange.name]
+        bindings = [each for each in view.bindings if (each.vhost, each.source) == exchange.key]
+        deleted = _deleted_queues(view, bindings)
+        bindings = [each for each in bindings if each.destination_type != "queue" or each.destination not in deleted]
     return Loss(
         lossy=lossy,
         publishers=found,
@@ -222,13 +225,35 @@ def _lasted(view: View, counter: str, lossy: LossyExchange, publishers: Sequence
     """Return for how long the present rate explains what publishers have lost since they opened their channels.
 
     They have not lost messages for longer than they are connected. Where the exchange was seen to route everything
-    before, they may have lost the others at an earlier time.
+    before, or a publisher loses a larger share now than since it opened its channel, they may have lost the others at
+    an earlier time.
     """
-    if lossy.routed_before:
+    if lossy.routed_before or any(_lost_less_before(view, counter, each) for each in publishers):
         return 0.0
     lost = sum(count(each.channel.stats, counter) for each in publishers)
     ages = [age_seconds(view, each.connection) for each in publishers if each.connection is not None]
     return min(lost / lossy.rate, max(ages)) if lossy.rate > 0 and ages else 0.0
+
+
+def _lost_less_before(view: View, counter: str, publisher: ActivePublisher) -> bool:
+    now = publisher.published / max(1, increase(view, publisher.history, "publish"))
+    stats = publisher.channel.stats
+    return count(stats, counter) < (1 - SAME_RATE) * min(1.0, now) * count(stats, "publish")
+
+
+def _deleted_queues(view: View, bindings: list[Binding]) -> set[str]:
+    """Return the queues of some bindings that were deleted since these were read, and their bindings with them."""
+    latest = view.window.latest
+    queues_at, bindings_at = (latest.queues.at, latest.bindings.at) if latest is not None else (None, None)
+    if queues_at is None or bindings_at is None or queues_at.mono <= bindings_at.mono or not view.fresh("queues"):
+        return set()
+    seen = {(each.vhost, each.destination): each.destination for each in bindings if each.destination_type == "queue"}
+    known = {each.key for each in view.every_queue}
+    return {
+        name
+        for place, name in seen.items()
+        if place not in known and any(queue is not None for _, queue in view.presence(place))
+    }
 
 
 def _dead_ends(view: View, bindings: list[Binding]) -> tuple[str, ...]:
@@ -410,10 +435,11 @@ def _routed_evidence(lossy: LossyExchange) -> Iterator[Evidence]:
 
 
 def _temporary(view: View, exchange: Exchange) -> Sequence[str]:
-    """Return the queues bound to an exchange that go with their clients, and may have been away meanwhile."""
+    """Return the queues bound to an exchange that go without their clients, and may have been away meanwhile."""
     bound = {each.destination for each in view.bindings or () if (each.vhost, each.source) == exchange.key}
-    found = (view.any_queue(exchange.vhost, name) for name in sorted(bound))
-    return [each.name for each in found if each is not None and is_private(each)][:MAX_NAMED]
+    found = [each for name in sorted(bound) if (each := view.any_queue(exchange.vhost, name)) is not None]
+    expire = {each.name for each in found if each.settings_known and each.setting("expires") is not None}
+    return [each.name for each in found if is_private(each) or each.name in expire][:MAX_NAMED]
 
 
 def _fed_until_gone(view: View, lossy: LossyExchange) -> Iterator[str]:
