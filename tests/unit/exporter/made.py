@@ -219,6 +219,8 @@ NO_CONSUMER_FACTS: dict[str, Any] = {
     "piled_up_seconds": None,
     "idle_connections": [],
     "cancelled": [],
+    "watched_seconds": 90.0,
+    "other_session_count": 0,
     "warning_after_seconds": 60.0,
 }
 
