@@ -9,6 +9,7 @@ from typing import Any
 from ackscope.clock import Instant
 from ackscope.counters import MessageStats
 from ackscope.snapshot import Channel, Connection, Consumer, HealthCheck, Node, Overview, Part, Queue, Snapshot
+from ackscope.streams import StreamClients
 from ackscope.topology import Binding, Bindings, Exchange
 from ackscope.tuning import tune
 from bench.bench import Bench, Document
@@ -98,6 +99,7 @@ def _frame(queues: int, sick: float, seconds: float) -> Snapshot:
         ),
         "exchanges": (Exchange(vhost="/", name="events", type="direct"),),
         "bindings": Bindings(counts={("/", "events"): queues}, listed=listed),
+        "streams": StreamClients(consumers=(), publishers=()),
     }
     empty = Snapshot(cluster="bench", taken=at, hidden_queues=0)
     rest = {name: () for name in empty.parts if name not in parts}

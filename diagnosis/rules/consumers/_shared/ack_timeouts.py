@@ -17,7 +17,7 @@ from diagnosis.contract import View
 from diagnosis.memo import per_view
 from diagnosis.routes import dead_letters_from
 from diagnosis.rules.consumers._shared.holders import is_stale
-from diagnosis.rules.consumers._shared.standstill import idle_since, unmoved, unsettled
+from diagnosis.rules.consumers._shared.standstill import held, idle_since, unmoved, unsettled
 from diagnosis.series import count, delta, span, stretch
 
 
@@ -126,7 +126,7 @@ def _near(view: View) -> Iterator[OverdueConsumer]:
         if channel is None or queue is None or consumer.ack_required is False:
             continue
         waits = consumer.active is False and queue.type != "stream"
-        if waits or is_stale(view, channel):
+        if waits or (held(queue) < held(channel) and is_stale(view, channel)):
             # The broker took its messages back, and the statistics of its channel still count them.
             continue
         found = _judge(view, queue, consumer, channel, now, since=_held_since(view, queue, channel))
@@ -199,13 +199,13 @@ def _ended(view: View) -> Iterator[OverdueConsumer]:
     connected = {each.name for each in view.connections}
     seen: set[tuple[str, str, str, str]] = set()
     for older, newer in reversed(list(pairwise(recent))):
-        held = {each.name: each for each in older.channels.value or () if each.messages_unacked and each.idle_since}
-        if not held:
+        holding = {each.name: each for each in older.channels.value or () if each.messages_unacked and each.idle_since}
+        if not holding:
             continue
-        left = {_identity(each) for each in newer.consumers.value or () if each.channel_name in held}
-        now = {each.name: each for each in newer.channels.value or () if each.name in held}
+        left = {_identity(each) for each in newer.consumers.value or () if each.channel_name in holding}
+        now = {each.name: each for each in newer.channels.value or () if each.name in holding}
         for consumer in older.consumers.value or ():
-            channel = held.get(consumer.channel_name or "")
+            channel = holding.get(consumer.channel_name or "")
             if channel is None:
                 continue
             identity, queue = _identity(consumer), view.queue(consumer.vhost, consumer.queue)
