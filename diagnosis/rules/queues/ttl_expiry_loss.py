@@ -97,9 +97,22 @@ def _before_delivery(view: View, queue: Queue) -> Expiry | None:
         return None
     has_ttl = queue.setting("message-ttl") is not None
     found = losing_run(view, queue) if has_ttl else losing_run(view, queue, meanwhile=_is_unconsumed)
-    if found is None or not (has_ttl or _drains_evenly(found[0])):
+    if found is None:
+        return None
+    by_ttl = has_ttl and not _are_too_young(view, queue, found)
+    if not (by_ttl or _drains_evenly(found[0])):
         return None
     return None if has_ttl and _was_purged(view, queue, found[1]) else _expiry(view, queue, *found)
+
+
+def _are_too_young(view: View, queue: Queue, found: tuple[Series[Queue], MessageBalance]) -> bool:
+    """Return whether most of what was lost was published after a time that is shorter ago than the TTL of the queue."""
+    ttl, history, (run, balance) = queue.setting("message-ttl"), view.history(queue), found
+    if not isinstance(ttl, int):
+        return False
+    old = [seen for seen in history if run[-1].at.since(seen.at) >= ttl / 1000]
+    published = delta(history[: len(old) + 1], "publish")
+    return 2 * ((history[0].value.messages_ready or 0) + published) < balance.lost
 
 
 def _was_purged(view: View, queue: Queue, found: MessageBalance) -> bool:

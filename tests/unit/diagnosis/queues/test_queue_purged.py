@@ -1,6 +1,6 @@
 import pytest
 
-from ackscope.findings import Impact, Severity
+from ackscope.findings import Impact, Severity, flat
 from tests.unit.diagnosis.pictures import channel, film, look, queue, stats
 from tests.unit.diagnosis.queues.films import frame, of, one
 
@@ -191,3 +191,22 @@ def test_a_burst_just_before_a_late_reading_is_no_loss(poll, size, late):
     for phase in range(30):
         result = look(film(lambda t: frame(bursts(t, size=size, late=late, phase=phase)), until=6 * poll, every=poll))  # noqa: B023
         assert [] == [each for rule in (RULE, "unexplained-loss", "reject-loss") for each in of(rule, result)]
+
+
+@pytest.mark.parametrize(("late_length", "late_counters"), [(0.0, 4.0), (3.0, 0.0), (5.0, 0.0)])
+@pytest.mark.parametrize(("rate", "at"), [(5, 13.0), (20, 16.0), (300, 18.0)])
+def test_a_new_queue_that_is_purged_long_before_its_ttl_lost_nothing_by_expiry(rate, at, late_length, late_counters):
+    """At no reading, also before the purge is proven: the broker refreshes its counters and lengths at other times."""
+
+    def published(t):
+        return int(rate * min(max(0.0, t), at - 1))
+
+    def emptied_at(t):
+        ready = published(t - late_length) if t - late_length < at else 0
+        counters = stats(publish=done) if (done := published(t - late_counters)) else stats()
+        there = queue("bills", messages_ready=ready, arguments={"x-message-ttl": 900_000}, consumers=0, stats=counters)
+        return frame(there)
+
+    verdicts = [look(film(emptied_at, until=until)) for until in range(10, 60, 5)]
+
+    assert "ttl-expiry-loss" not in {each.rule for verdict in verdicts for each in flat(verdict.findings)}
