@@ -2,8 +2,8 @@
 
 The broker deletes such a message at once. No counter shows it: the message was delivered, and is neither acknowledged
 nor unacknowledged nor in the queue. The ledger of the queue counts exactly that. What was returned after its TTL leaves
-in the same way; `ttl-expiry-loss` reports it. What is lost too slowly for the readings is told by the channels that are
-still open (`diagnosis.rules.consumers._shared.open_channels`).
+in the same way; `ttl-expiry-loss` reports it. Channels that are still open show what is lost too slowly for
+the readings (`diagnosis.rules.consumers._shared.open_channels`).
 Source: https://www.rabbitmq.com/docs/dlx; https://www.rabbitmq.com/docs/nack
 """
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, Unit, source
+from ackscope.findings import Evidence, Finding, Involved, Severity, Unit, source
 from ackscope.snapshot import Queue
 from ackscope.streams import StreamClients, StreamPublisher
 from diagnosis.contract import RuleResult, View
@@ -48,7 +48,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every stream without retention that has named publishers."""
     readings = last(view.window.readings("streams"), _LOOK)
     named = {(each.vhost, each.queue) for seen in readings for each in seen.value.publishers or () if each.reference}
-    for queue in view.queues if len(readings) > 1 else ():
+    for queue in view.queues if named else ():
         has_retention = any(queue.setting(name) is not None for name in ("max-age", "max-length-bytes"))
         if queue.type != "stream" or queue.key not in named or has_retention:
             continue
@@ -63,8 +63,7 @@ def _discarded(view: View, queue: Queue, readings: Series[StreamClients]) -> _Di
     """Return what a stream confirmed and did not store; None if that is not proven."""
     begin, end = readings[0].at.mono, readings[-1].at.mono
     history = view.history(queue)
-    lengths = [(seen.at.mono, seen.value.messages) for seen in history]
-    known = [(at, length) for at, length in lengths if length is not None]
+    known = [(seen.at.mono, seen.value.messages) for seen in history if seen.value.messages is not None]
     before = [length for at, length in known if at <= begin]
     if not before or not any(at >= end for at, _ in known):
         return None
@@ -120,6 +119,6 @@ def _finding(view: View, queue: Queue, found: _Discarded) -> Finding:
             connections=tuple(sorted({each.connection_name for each in found.publishers})),
             clients=tuple(clients),
         ),
-        certainty=certainty(severity, seconds, _LOOK) if severity is Severity.INFO else Certainty.LIKELY,
+        certainty=certainty(severity, seconds, _LOOK),
         seen_seconds=seconds,
     )

@@ -29,6 +29,7 @@ from diagnosis.facts import client_name
 from diagnosis.purpose import MQTT_SESSIONS
 from diagnosis.routes import matches
 from diagnosis.rules.clients._shared.connections import age_seconds
+from diagnosis.rules.queues._shared.queue import MAX_NAMED
 from diagnosis.series import span
 
 NAME = "binding-in-mqtt-syntax"
@@ -39,7 +40,7 @@ _WILDCARD = re.compile(r"(^|/)\+(/|$)|/#$")
 _SUBSCRIBES = 10.0
 """Seconds after the connection within which a client subscribes, which takes more bytes than the answer."""
 _ANSWERS = 8
-"""Bytes of answers that may be under way. Whoever only receives is sent at least as many bytes as it sends."""
+"""Bytes of answers that may be under way. A client that only receives is sent at least as many bytes as it sends."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -137,7 +138,7 @@ def _finding(view: View, exchange: Exchange, wrong: list[Binding], clients: list
         involved=Involved(
             exchanges=(ExchangeRef(exchange.vhost, exchange.name),),
             queues=tuple(QueueRef(each.vhost, each.destination) for each in wrong if each.destination_type == "queue"),
-            connections=tuple(sorted(each.name for each in publishing)[:50]),
-            clients=tuple(names[:50]),
+            connections=tuple(sorted(each.name for each in publishing)[:MAX_NAMED]),
+            clients=tuple(names[:MAX_NAMED]),
         ),
     )

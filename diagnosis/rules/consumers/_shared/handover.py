@@ -42,16 +42,14 @@ def _stall(view: View, queue: Queue) -> Stall | None:
     limits, history = view.limits(queue), view.history(queue)
     stopped = stretch(history, _stopped)
     (active,) = (link for link in view.links(queue) if link.consumer.active)
-    if span(stopped) < limits.consumers.stuck_seen or active.session or active.is_uncounted:
+    seconds = span(stopped)
+    if seconds < max(limits.consumers.stuck_seen, limits.early) or active.session or active.is_uncounted:
         return None
     usual = handling_time(history, stopped)
     need = limits.consumers.stuck_for if usual else max(limits.consumers.stuck_for, limits.consumers.stuck_unknown)
     if prefetch(view, active) == 1:
         need = limits.consumers.stuck_long
     need = max(need, min(limits.consumers.stuck_patience * usual, limits.consumers.stuck_long_job))
-    seconds = span(stopped)
-    if seconds < limits.early:
-        return None
     standbys = sum(link.consumer.active is False for link in view.links(queue))
     return Stall(
         queue=queue,

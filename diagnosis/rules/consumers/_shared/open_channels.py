@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from ackscope.snapshot import Queue
 from diagnosis.contract import ConsumerPath, View
 from diagnosis.hold_time import may_hold
-from diagnosis.ledger import SKEW_SECONDS, levels, may_have_lost, may_settle_unseen
+from diagnosis.ledger import SKEW_SECONDS, Levels, levels, may_settle_unseen
 from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.consumers._shared.standstill import held
 from diagnosis.rules.consumers.poison_drop import at_limit, delivery_limit
@@ -86,31 +86,37 @@ class RejectedSinceOpened:
 def rejected_since_opened(view: View) -> Iterator[RejectedSinceOpened]:
     """Yield the queues whose consumers rejected messages since their channels were opened."""
     for queue in view.queues:
-        if _keeps_count(view, queue):
-            found = _of(view, queue)
+        now = levels(queue)
+        if now is not None and _missing(now) > 0 and _only_rejects_delete(view, queue):
+            found = _of(view, queue, now)
             if found is not None:
                 yield found
 
 
-def _keeps_count(view: View, queue: Queue) -> bool:
+def _missing(now: Levels) -> int:
+    """Return how many messages were delivered and are nowhere any more, if what was returned is ready again."""
+    return now.discarded - now.ready - now.held
+
+
+def _only_rejects_delete(view: View, queue: Queue) -> bool:
     """Return whether only rejects delete messages of a queue after a delivery."""
-    if not may_have_lost(queue) or not queue.settings_known or may_settle_unseen(view, queue):
+    if not queue.settings_known or may_settle_unseen(view, queue):
         return False
     if queue.setting("message-ttl") is not None or has_length_limit(queue):
         return False
     return all(seen.value.setting("dead-letter-exchange") is None for seen in view.history(queue))
 
 
-def _of(view: View, queue: Queue) -> RejectedSinceOpened | None:
-    now, limits, history = levels(queue), view.limits(queue), view.history(queue)
+def _of(view: View, queue: Queue, now: Levels) -> RejectedSinceOpened | None:
     rejecters = _rejecters(view, queue)
     connections = [each.link.connection for each in rejecters]
     ages = [age_seconds(view, each) for each in connections if each is not None and each.connected_at is not None]
-    if now is None or len(history) < 2 or not ages or len(ages) < len(rejecters):
+    limits, history = view.limits(queue), view.history(queue)
+    if len(history) < 2 or not ages or len(ages) < len(rejecters):
         return None
     redelivered, limit = count(queue.stats, "redeliver"), delivery_limit(queue, view.version)
-    missing = now.discarded - now.ready - now.held
-    if limit is not None and missing > 0:
+    missing = _missing(now)
+    if limit is not None:
         missing -= at_limit(missing, redelivered, limit)
     lost = min(missing, sum(each.rejected for each in rejecters))
     least, error, seconds = limits.queues.loss_least, _error(view, queue, history), max(ages)

@@ -49,7 +49,7 @@ def _finding(view: View, rule: str, stall: Stall, other_queues: list[str]) -> Fi
             "consumers": stall.consumers,
             "stuck_consumers": len(stall.stuck),
             "standbys": stall.standbys,
-            "successors": sorted(client_names(successors(view, queue))) if stall.standbys else [],
+            "successors": list[Fact](client_names(successors(view, queue))) if stall.standbys else [],
             "ready": queue.messages_ready or 0,
             "published": stall.published,
             "unacked": (queue.messages_unacked or 0) if stall.whole_queue and queue.messages_unacked else unacked,

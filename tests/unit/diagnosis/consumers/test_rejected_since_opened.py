@@ -1,4 +1,4 @@
-"""A loss by rejects that is too slow for the readings, told by the channels that are still open."""
+"""A loss by rejects that is too slow for the readings, shown by the channels that are still open."""
 
 import pytest
 
