@@ -149,10 +149,14 @@ def levels(queue: Queue) -> Levels | None:
     )
 
 
-def may_have_lost(queue: Queue) -> bool:
+def may_have_lost(view: View, queue: Queue) -> bool:
     """Return whether messages are missing since the counters of a queue began; cheap, for brokers with many queues."""
-    now = levels(queue)
-    return now is not None and (now.discarded > 0 or now.vanished > 0)
+    return queue.key in per_view(view, _missing)
+
+
+def _missing(view: View) -> frozenset[tuple[str, str]]:
+    known = ((queue.key, levels(queue)) for queue in view.queues)
+    return frozenset(key for key, now in known if now is not None and (now.discarded > 0 or now.vanished > 0))
 
 
 def ledger(

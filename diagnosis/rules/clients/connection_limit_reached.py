@@ -27,6 +27,7 @@ from diagnosis.churn_loops import ChurnLoop, churn_loops, cluster_cycles
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import client_name
 from diagnosis.memo import per_view
+from diagnosis.relations import ANYWHERE
 from diagnosis.rules.clients._shared.connections import involved_connections
 from diagnosis.rules.clients._shared.limits import raised_limits
 from diagnosis.rules.clients._shared.logins import refused_connections
@@ -186,6 +187,15 @@ def _evidence(view: View, use: LimitUse, *, has_holders: bool) -> Iterator[Evide
             source=source("/api/overview", "churn_rates.connection_created", "churn_rates.channel_created"),
             facts={"refused_seconds": lasts},
         )
+
+
+def _refuses_connections(view: View, finding: Finding) -> Iterable[Hashable]:
+    full = finding.facts.get("limit_name") == CONNECTIONS and finding.facts.get("full")
+    return ANYWHERE.of_cause(view, finding) if full or finding.facts["scope"] == "node" else ()
+
+
+REFUSES = Relation(_refuses_connections, ANYWHERE.of_other)
+"""The limit refuses connections after their login; in which virtual host others were refused is unknown."""
 
 
 def _loops_of(view: View, finding: Finding) -> Iterable[Hashable]:

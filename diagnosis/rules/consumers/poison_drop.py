@@ -59,7 +59,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if queue.type != "quorum" or queue.messages is None or not count(queue.stats, "deliver", "get"):
             continue
         limit = delivery_limit(queue, view.version)
-        if limit is None or queue.setting("dead-letter-exchange") is not None or not may_have_lost(queue):
+        if limit is None or queue.setting("dead-letter-exchange") is not None or not may_have_lost(view, queue):
             continue
         history = tuple(seen for seen in from_its_beginning(view, queue) if seen.value.messages is not None)
         shared = any(queue.setting(name) is not None for name in _OTHER_EXITS)

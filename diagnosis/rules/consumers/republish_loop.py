@@ -115,6 +115,8 @@ def _circle_of_several(view: View, queues: list[Queue], made: ClientPublishes) -
     Each of them is then fed by one of them, so messages go round. A request and its reply do so as well, but their
     number changes; that of messages that go round for ever does not.
     """
+    if not _hold_any(queues):
+        return None
     found = sorted(queues, key=lambda queue: queue.name)
     while len(found) > 1:
         own = _consumers_of(view, found)
@@ -144,6 +146,11 @@ def _consumers_of(view: View, queues: Iterable[Queue]) -> set[str | None]:
     return {owner(view, link.consumer.connection_name) for queue in queues for link in view.links(queue)}
 
 
+def _hold_any(queues: Iterable[Queue]) -> bool:
+    """Return whether messages can go round in some queues now; cheap, so that busy queues need no history."""
+    return any(queue.messages for queue in queues)
+
+
 def _is_constant(held: list[int]) -> bool:
     return max(held) <= (1 + _CHANGE) * min(held) + _CHANGE_MESSAGES
 
@@ -164,6 +171,8 @@ def _circle(view: View, queues: tuple[Queue, ...], consumed: int, made: ClientPu
         consumed: how many these are.
         made: what all clients published.
     """
+    if not _hold_any(queues):
+        return None
     queue, vhost = queues[0], queues[0].vhost
     histories = [since_first_reading(view, each, made, view.thresholds.interval) for each in queues]
     limits, history = view.limits(queue).consumers, histories[0]

@@ -183,7 +183,7 @@ def _dead_letters(view: View, queue: Queue, seconds: float) -> int:
 
 def _unmatched(view: View, queue: Queue, reached: frozenset[Place]) -> UnroutedQueue | None:
     """Return a queue whose dead letters hardly arrive in the queues that are bound; None if they may have arrived."""
-    if queue.key in reached or at_least_once(queue) or not may_have_lost(queue) or may_settle_unseen(view, queue):
+    if queue.key in reached or at_least_once(queue) or not may_have_lost(view, queue) or may_settle_unseen(view, queue):
         return None
     history = stretch(view.history(queue), _same_setting)
     found = ledger(history, may_hold(view, queue))

@@ -118,7 +118,7 @@ def _since_it_is_known(view: View, queue: Queue, share: float) -> tuple[Series[Q
     Where traffic was brief or has ended, the balance of all readings proves what that of the full ones cannot. What was
     purged is left to the rule about that, and so is a queue whose messages expire.
     """
-    if not may_have_lost(queue) or may_settle_unseen(view, queue) or queue.setting("message-ttl") is not None:
+    if not may_have_lost(view, queue) or may_settle_unseen(view, queue) or queue.setting("message-ttl") is not None:
         return None
     history, limits = from_its_beginning(view, queue), view.limits(queue).queues
     found = ledger(history, skew=limits.loss_skew)

@@ -51,7 +51,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 def purges(view: View, queue: Queue) -> tuple[Purge, ...]:
     """Return the times at which a queue was emptied at once, the latest first."""
     # What was published to a delay queue at once also expires at once.
-    if not may_have_lost(queue) or may_settle_unseen(view, queue) or is_delay(view, queue):
+    if not may_have_lost(view, queue) or may_settle_unseen(view, queue) or is_delay(view, queue):
         return ()
     # At a length limit new messages replace the old ones, which looks like a purge and a refill.
     full = level(queue) >= view.limits(queue).queues.full_share

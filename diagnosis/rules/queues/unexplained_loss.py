@@ -31,7 +31,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     unseen = 0
     ended: list[Queue] = []
     for queue in view.queues:
-        if not may_have_lost(queue) or queue.durable is False or is_private(queue):
+        if not may_have_lost(view, queue) or queue.durable is False or is_private(queue):
             continue
         if may_settle_unseen(view, queue):
             unseen += 1

@@ -4,8 +4,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from diagnosis.ledger import ledger, levels, losing, may_have_lost
+from diagnosis.thresholds import Thresholds
+from diagnosis.view import View
 from diagnosis.window import Timestamped
-from tests.unit.diagnosis.pictures import moment, queue, stats
+from tests.unit.diagnosis.pictures import film, moment, queue, stats
 from tests.unit.diagnosis.queue_model import QueueModel
 
 numbers = st.integers(0, 60)
@@ -143,9 +145,13 @@ def test_a_new_queue_begins_empty():
 
 def test_a_queue_that_lost_nothing_is_left_alone_without_a_history():
     """The counters since it was declared balance."""
-    assert not may_have_lost(queue(messages_ready=3, stats=stats(publish=10, deliver=7, ack=7)))
-    assert may_have_lost(queue(stats=stats(publish=10, deliver=7, ack=7)))
-    assert may_have_lost(queue(stats=stats(publish=10, deliver=10, ack=7)))
+    kept = queue("kept", messages_ready=3, stats=stats(publish=10, deliver=7, ack=7))
+    vanished = queue("vanished", stats=stats(publish=10, deliver=7, ack=7))
+    rejected = queue("rejected", stats=stats(publish=10, deliver=10, ack=7))
+    window = film(lambda _: {"queues": (kept, vanished, rejected)}, until=0)
+    view = View(window, (), window.latest.taken, Thresholds())
+
+    assert [vanished, rejected] == [each for each in view.queues if may_have_lost(view, each)]
 
 
 def test_a_loss_lasts_from_the_reading_before_it_to_the_one_that_shows_all_of_it():

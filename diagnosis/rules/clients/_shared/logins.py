@@ -17,7 +17,11 @@ from diagnosis.contract import View
 from diagnosis.series import last, nearest
 
 if TYPE_CHECKING:
-    from diagnosis.window import Series
+    from diagnosis.window import Series, Timestamped
+
+_SETTLED = 6.0
+"""Seconds after which the counters of connections have all that happened before: they are refreshed every 5 s."""
+_CHURN = ("connection_created", "connection_closed")
 
 AMQP = ("amqp091", "amqp10", "amqp")
 
@@ -103,6 +107,83 @@ def refused_connections(view: View) -> RefusedConnections | None:
     # Each accepted connection is open now or was closed; the rest of the closed ones were never accepted.
     refused = min(succeeded - created, closed - created + opened)
     return RefusedConnections(max(0, refused), latest.at.since(first.at))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedOpenings:
+    """AMQP connections that logged in and were refused when they opened their virtual host, within a period.
+
+    Attributes:
+        count: minimum of such connections.
+        logins: all AMQP logins within `seconds`.
+        continues: whether the last two readings of logins show more of them.
+        since: the last reading of logins that did not show any of them.
+    """
+
+    count: int
+    logins: int
+    continues: bool
+    seconds: float
+    since: Instant
+
+
+def refused_openings(view: View, seconds: float) -> RefusedOpenings | None:
+    """Return the connections that were refused after their login within the last `seconds`; None without any.
+
+    A login is counted at once, an opened connection up to 5 s later. Therefore the openings are counted until
+    `_SETTLED` seconds after the logins, so that many connections at once do not look refused.
+    """
+    overviews: Series[Overview] = view.window.readings("overview")
+    settled = overviews[-1].at.mono - _SETTLED if overviews else 0.0
+    auth = [seen for seen in last(view.window.readings("auth"), seconds) if seen.at.mono <= settled]
+    counted = [
+        (seen.at, _succeeded(seen.value), before.value, after.value)
+        for seen in auth
+        if (before := _until(overviews, seen.at)) and (after := _from(overviews, seen.at))
+    ]
+    start = 0
+    for place, (older, newer) in enumerate(pairwise(counted), start=1):
+        if newer[1] < older[1] or any(_churn(newer[2], name) < _churn(older[2], name) for name in _CHURN):
+            # A node was restarted, or its counters are missing.
+            start = place
+    counted = counted[start:]
+    if len(counted) < 2:
+        return None
+    begin = counted[0]
+    counts = [0] + [_refused(begin, each) for each in counted[1:]]
+    count, latest = counts[-1], counted[-1]
+    if count <= 0:
+        return None
+    first = max(place for place, number in enumerate(counts) if number <= 0)
+    return RefusedOpenings(
+        count=count,
+        logins=latest[1] - counted[first][1],
+        continues=count > counts[-2],
+        seconds=latest[0].since(counted[first][0]),
+        since=counted[first][0],
+    )
+
+
+_Counted = tuple[Instant, int, Overview, Overview]
+"""Time of a reading of logins, successful logins, and the overviews before it and after it."""
+
+
+def _refused(older: _Counted, newer: _Counted) -> int:
+    """Return the minimum of connections that were refused after their login between two readings of logins."""
+    first, latest = older[2], newer[3]
+    created = _churn(latest, "connection_created") - _churn(first, "connection_created")
+    closed = _churn(latest, "connection_closed") - _churn(first, "connection_closed")
+    opened = (latest.connections or 0) - (first.connections or 0)
+    # Each accepted connection is open now or was closed; the rest of the closed ones were never accepted.
+    return min(newer[1] - older[1] - created, closed - created + opened)
+
+
+def _until(overviews: "Series[Overview]", at: Instant) -> "Timestamped[Overview] | None":
+    return next((seen for seen in reversed(overviews) if seen.at.mono <= at.mono), None)
+
+
+def _from(overviews: "Series[Overview]", at: Instant) -> "Timestamped[Overview] | None":
+    return next((seen for seen in overviews if seen.at.mono >= at.mono + _SETTLED), None)
 
 
 def _succeeded(attempts: tuple[AuthAttempts, ...]) -> int:

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ackscope.counters import MessageStats
 from ackscope.snapshot import Channel, Overview, Queue
 from diagnosis.churn import churn_increase
 from diagnosis.contract import View
@@ -23,6 +24,8 @@ _UNSEEN = 3
 
 _BESIDE = 1.0
 """Seconds within which readings of one round are taken."""
+
+_NO_COUNTERS = MessageStats()
 
 POLLED = ("get", "get_no_ack")
 """Counters of messages that clients fetched with basic.get."""
@@ -107,22 +110,24 @@ def _publishes(view: View) -> ClientPublishes | None:
     readings: Series[tuple[Channel, ...]] = view.window.readings("channels")
     if len(readings) < 2:
         return None
-    before = {each.name: (each.stats.publish or 0, count(each.stats, *POLLED)) for each in readings[0].value}
+    before = {each.name: each.stats for each in readings[0].value}
     by_owner: dict[tuple[str | None, str | None], int] = defaultdict(int)
     polled: dict[tuple[str | None, str | None], int] = defaultdict(int)
     total: dict[str | None, int] = defaultdict(int)
     opened = 0
     for seen in readings[1:]:
         for channel in seen.value:
-            now, was = (channel.stats.publish or 0, count(channel.stats, *POLLED)), before.get(channel.name)
-            opened += was is None
-            if now == was:
+            now, was = channel.stats, before.get(channel.name)
+            if was is None:
+                opened, was = opened + 1, _NO_COUNTERS
+            # Comparisons instead of sums: most channels of a large broker neither publish nor poll.
+            elif now.publish == was.publish and now.get == was.get and now.get_no_ack == was.get_no_ack:
                 continue
             before[channel.name] = now
-            gained, fetched = (max(0, new - old) for new, old in zip(now, was or (0, 0), strict=True))
             client = (channel.vhost, owner(view, channel.connection_name))
+            gained = max(0, count(now, "publish") - count(was, "publish"))
             by_owner[client] += gained
-            polled[client] += fetched
+            polled[client] += max(0, count(now, *POLLED) - count(was, *POLLED))
             total[channel.vhost] += gained
     start = readings[0].at.mono
     unseen = _unseen(view, readings, opened, sum(total.values()))

@@ -82,7 +82,7 @@ def _discarded(view: View) -> tuple[Discarded, ...]:
 def _of(view: View, queue: Queue) -> Discarded | None:
     if queue.setting("dead-letter-exchange") is not None or not count(queue.stats, "deliver", "get"):
         return None
-    if not may_have_lost(queue) or settles_unseen(view, queue):
+    if not may_have_lost(view, queue) or settles_unseen(view, queue):
         return None
     history = from_its_beginning(view, queue)
     found = ledger(history, may_hold(view, queue))

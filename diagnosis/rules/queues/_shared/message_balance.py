@@ -90,7 +90,7 @@ def losing_run(
         meanwhile: condition on the queue; only its latest readings at which it holds, and the one before, are judged.
     """
     limits = view.limits(queue).queues
-    if not may_have_lost(queue) or may_settle_unseen(view, queue):
+    if not may_have_lost(view, queue) or may_settle_unseen(view, queue):
         return None
     # Before it holds, counters that are ahead of the length look like a loss.
     history = stretch(from_its_beginning(view, queue), lambda _, newer: meanwhile(newer.value))
