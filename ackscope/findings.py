@@ -73,7 +73,8 @@ class Subject:
     """The object that a finding is about.
 
     Attributes:
-        kind: cluster, node, queue, connection, channel, consumer, exchange, vhost, link (shovel or federation), probe.
+        kind: cluster, node, queue, connection, channel, consumer, exchange, vhost, policy, link (shovel or
+            federation), probe.
     """
 
     kind: str

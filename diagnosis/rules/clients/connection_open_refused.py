@@ -1,4 +1,4 @@
-"""connection-open-refused (X14): clients log in, are refused when they open their virtual host, and retry.
+"""connection-open-refused: clients log in, are refused when they open their virtual host, and retry.
 
 Such a connection is in no list. Only the counters of logins and of opened connections show it.
 Source: https://www.rabbitmq.com/docs/access-control, `/api/auth/attempts/<node>`; seen on 3.10.8 and 4.3.6.

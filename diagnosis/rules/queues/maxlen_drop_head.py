@@ -10,7 +10,7 @@ stays just below its limit while more is published than consumed drops the rest:
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median
 
@@ -18,6 +18,7 @@ from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Supp
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.ledger import from_its_beginning, ledger, losing, may_have_lost, may_settle_unseen
+from diagnosis.memo import per_view
 from diagnosis.routes import dead_letters_to, is_delay
 from diagnosis.rules.publishers._shared.overflow import has_length_limit, level, refuses_when_full
 from diagnosis.rules.queues._shared.message_balance import (
@@ -45,28 +46,69 @@ _AT_LIMIT, _READINGS, _STAYS = 0.97, 4, 20.0
 """Median level, readings and seconds from which on a queue stays at its limit; else it would rise or fall meanwhile."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DroppingQueue:
+    """A queue that drops its oldest messages, or dropped them.
+
+    Attributes:
+        run: the readings in which it did.
+        found: their balance.
+        ended: whether it is not full any more.
+        proven: whether the counters prove the number of lost messages.
+        seconds: for how long.
+    """
+
+    queue: Queue
+    run: Series[Queue]
+    found: MessageBalance
+    ended: bool
+    proven: bool
+    seconds: float
+    severity: Severity
+
+
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue with a length limit that drops its oldest messages."""
     for queue in view.queues:
-        if not _limited(queue):
-            continue
-        share = view.limits(queue).queues.full_share
-        early = _early(view, queue) if is_delay(view, queue) else None
+        early = _early(view, queue) if _limited(queue) and is_delay(view, queue) else None
         if early is not None:
             yield early
-            continue
-        recent, whole = losing_run(view, queue, partial(_full, share)), _since_it_is_known(view, queue, share)
-        found = max((each for each in (recent, whole) if each is not None), key=lambda it: it[1].lost, default=None)
-        proven = found is not None
-        found = found or _stays_full(view, queue)
-        if found is None:
-            continue
-        exchange = queue.setting("dead-letter-exchange")
+    for each in dropping(view):
+        exchange = each.queue.setting("dead-letter-exchange")
         if isinstance(exchange, str):
             facts = {"exchange": exchange}
-            yield Suppressed(rule=NAME, subject=queue_subject(queue), reason="dead_lettered", facts=facts)
-            continue
-        yield _finding(view, queue, *found, ended=not _full(share, queue), proven=proven)
+            yield Suppressed(rule=NAME, subject=queue_subject(each.queue), reason="dead_lettered", facts=facts)
+        else:
+            yield _finding(view, each)
+
+
+def dropping(view: View) -> tuple[DroppingQueue, ...]:
+    """Return the queues that drop their oldest messages, also those that dead-letter them."""
+    return per_view(view, _dropping)
+
+
+def _dropping(view: View) -> tuple[DroppingQueue, ...]:
+    return tuple(found for queue in view.queues if _limited(queue) and (found := _of(view, queue)) is not None)
+
+
+def _of(view: View, queue: Queue) -> DroppingQueue | None:
+    if is_delay(view, queue) and _early(view, queue) is not None:
+        return None
+    limits = view.limits(queue).queues
+    recent = losing_run(view, queue, partial(_full, limits.full_share))
+    whole = _since_it_is_known(view, queue, limits.full_share)
+    found = max((each for each in (recent, whole) if each is not None), key=lambda it: it[1].lost, default=None)
+    proven, ended = found is not None, not _full(limits.full_share, queue)
+    found = found or _stays_full(view, queue)
+    if found is None:
+        return None
+    seconds = span(found[0]) if ended or not proven else lasts(*found)
+    severity = _severity(view, queue, found[0], seconds, ended=ended)
+    if not proven and severity is Severity.CRITICAL:
+        severity = Severity.WARNING
+    return DroppingQueue(
+        queue=queue, run=found[0], found=found[1], ended=ended, proven=proven, seconds=seconds, severity=severity
+    )
 
 
 def _early(view: View, queue: Queue) -> Finding | None:
@@ -167,33 +209,29 @@ def _keeps_newest_only(queue: Queue) -> bool:
     return bool(queue.setting("max-length") == 1)
 
 
-def _finding(
-    view: View, queue: Queue, run: Series[Queue], found: MessageBalance, *, ended: bool, proven: bool
-) -> Finding:
+def _finding(view: View, dropping: DroppingQueue) -> Finding:
+    queue, found, seconds = dropping.queue, dropping.found, dropping.seconds
     limit = view.limits(queue).queues.maxlen_for
-    seconds = span(run) if ended or not proven else lasts(run, found)
-    severity = _severity(view, queue, run, seconds, ended=ended)
-    if not proven and severity is Severity.CRITICAL:
-        severity = Severity.WARNING
+    unsure = dropping.ended or not dropping.proven
     return Finding(
         rule=NAME,
-        severity=severity,
+        severity=dropping.severity,
         subject=queue_subject(queue),
-        since=run[0].at.iso(),
+        since=dropping.run[0].at.iso(),
         facts={
             "queue": queue_with_policy(queue),
             **_limit_facts(queue),
             **balance_facts(found),
             "consumers": queue.consumers or 0,
-            "ended": ended,
-            "proven": proven,
+            "ended": dropping.ended,
+            "proven": dropping.proven,
             "newest_only": _keeps_newest_only(queue),
             "critical_after_seconds": limit,
             "delay": None,
             "targets": [],
         },
         accounted=found.lost,
-        certainty=Certainty.LIKELY if ended or not proven else certainty(severity, seconds, limit),
+        certainty=Certainty.LIKELY if unsure else certainty(dropping.severity, seconds, limit),
         seen_seconds=seconds,
         evidence=(
             _ready_evidence(),

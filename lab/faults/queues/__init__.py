@@ -19,6 +19,7 @@ from lab.faults.queues import (
     large_messages_passing,
     maxlen_drop_head,
     orphan_queue,
+    policy_limit_loss,
     qq_segment_growth,
     queue_crashed,
     queue_deleted,
@@ -37,6 +38,7 @@ from lab.faults.queues import (
 
 FAULTS: tuple[FaultSpec, ...] = (
     maxlen_drop_head.SPEC,
+    policy_limit_loss.SPEC,
     ttl_expiry_loss.SPEC,
     ttl_expiry_loss.OF_ZERO,
     expired_returns.SPEC,

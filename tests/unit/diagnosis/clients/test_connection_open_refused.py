@@ -14,7 +14,8 @@ def refusing(t, *, refused=0.0, until=1e9, accepted=0.0, checks=0.0, burst=0, pr
 
     Args:
         t: second of the film.
-        refused: connections a second that are refused after their login, until second `until`.
+        refused: connections a second that are refused after their login.
+        until: second at which that stops.
         accepted: connections a second that are opened and closed.
         checks: connections a second that end before their login.
         burst: connections that are all opened at one moment, and stay.
@@ -68,7 +69,9 @@ def test_what_looks_like_it_is_not_reported(frame):
 
 def test_counters_are_not_compared_across_a_restart():
     """Counters that fell belong to a restarted node."""
-    verdict = look(film(lambda t: refusing(t if t < 40 else t - 40, refused=0.0 if t < 40 else 0.1, burst=60), until=50))
+    verdict = look(
+        film(lambda t: refusing(t if t < 40 else t - 40, refused=0.0 if t < 40 else 0.1, burst=60), until=50)
+    )
 
     assert [] == [each for each in found(verdict) if each[0] == "connection-open-refused"]
 
