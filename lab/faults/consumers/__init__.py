@@ -42,6 +42,7 @@ from lab.faults.consumers import (
     slow_consumer,
     stream_overtaken,
     stream_read_again,
+    stream_reader_skips,
     streams,
     stuck_consumer,
     unacked_grows,
@@ -94,5 +95,6 @@ FAULTS: tuple[FaultSpec, ...] = (
     cancelled_by_broker.SPEC,
     *among_others.SPECS,
     stream_read_again.SPEC,
+    stream_reader_skips.SPEC,
     *asks_elsewhere.SPECS,
 )
