@@ -221,6 +221,9 @@ def _closings(view: View) -> tuple[tuple[ChurnLoop, ...], ClusterCycles | None]:
     declares = (vain - own.declares * seconds) / turns
     # A queue that was created and is deleted again, such as one for a reply, was not refused.
     uncreated = declared - created - own.declares * seconds
+    if min(created - own.declares * seconds, deleted) >= _IN_EACH * max(cycles, FEWEST):
+        # The name of the queue in declare-ok, and what was delivered to it, can be as long as the text of an error.
+        found = [each if each.whole else replace(each, error=None, by_broker=None) for each in found]
     alone = len(found) == 1
     others = max(declares, *(per_cycle[counter] for counter in ("deliver_get", "get_empty", "ack")))
     if per_cycle["publish"] >= _IN_EACH and others < _IN_NONE:

@@ -109,6 +109,7 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         "version": names.version,
         "subject": {"kind": "node", "name": names.node, "vhost": None, "node": names.node},
         "vhost": names.vhost,
+        "policy": "keep (short)",
         "vhosts": [names.vhost],
         "user": names.user,
         "node": names.node,

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from diagnosis.thresholds import Thresholds
@@ -42,6 +44,24 @@ def test_what_each_channel_does_is_shown_where_no_other_client_loops():
     finding = only(look(film(lambda t: clean(t, declares=1), until=40)))
 
     assert ["declare"] == finding.facts["activities"]
+
+
+@pytest.mark.parametrize(("rate", "sent", "deleted"), [(12.0, 135, 1), (15.0, 180, 1), (12.0, 135, 0)])
+def test_a_queue_in_each_cycle_hides_who_closes_the_channel(rate, sent, deleted):
+    """Requests with a queue of their own for the reply; a client that leaves its queues behind is refused or not."""
+
+    def frame(t):
+        parts, cycles = looping(t, rate=rate, sent=sent, received=210), int(rate * t)
+        churn = parts["overview"].churn | {
+            "queue_declared": 40 + cycles,
+            "queue_created": 30 + cycles,
+            "queue_deleted": 20 + deleted * cycles,
+        }
+        return {**parts, "overview": replace(parts["overview"], churn=churn)}
+
+    finding = next(each for each in look(film(frame, until=60)).findings if each.rule == "channel-churn")
+
+    assert (None if deleted else True) is finding.facts["by_broker"]
 
 
 def test_a_loop_that_has_just_begun_is_not_reported():
