@@ -39,6 +39,14 @@ def most_targets(view: View, vhost: str, exchange: str) -> int | None:
     return per_view(view, _Routes).most_targets(vhost, exchange)
 
 
+def last_exchanges(view: View, vhost: str, exchange: str) -> tuple[str, ...]:
+    """Return the exchanges after which messages of an exchange go on to no other exchange, sorted by name.
+
+    All bindings count, whatever their keys. The result is the exchange itself if it is bound to no other one.
+    """
+    return per_view(view, _Routes).last_exchanges(vhost, exchange)
+
+
 def dead_letter_targets(view: View) -> frozenset[Place]:
     """Return the queues into which other queues dead-letter, according to arguments, policies and bindings.
 
@@ -165,6 +173,19 @@ class _Routes:
         if asked not in self._known:
             self._known[asked] = self._walk(vhost, exchange, key)
         return self._known[asked]
+
+    def last_exchanges(self, vhost: str, exchange: str) -> tuple[str, ...]:
+        last, seen, following = set(), set(), [exchange]
+        while following:
+            name = following.pop()
+            if name not in seen:
+                seen.add(name)
+                bound = (each for bindings in self._bindings.get((vhost, name), {}).values() for each in bindings)
+                further = [each.destination for each in bound if each.destination_type == "exchange"]
+                following += further
+                if not further:
+                    last.add(name)
+        return tuple(sorted(last))
 
     def most_targets(self, vhost: str, exchange: str) -> int | None:
         found = self._exchanges.get((vhost, exchange))

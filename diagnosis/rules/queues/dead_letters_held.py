@@ -13,7 +13,7 @@ from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Unit
 from ackscope.snapshot import Queue
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import queue_facts, queue_ref
-from diagnosis.routes import targets
+from diagnosis.routes import last_exchanges, targets
 from diagnosis.rules.publishers._shared.overflow import (
     full_readings,
     held_dead_letters,
@@ -29,6 +29,7 @@ from diagnosis.window import Series, Timestamped
 
 NAME = "dead-letters-held"
 
+_NAMED = 5
 _WORKS = {"running", "idle", "flow", None}
 """States of a queue that takes messages."""
 
@@ -126,6 +127,9 @@ def _finding(view: View, found: HeldLetters) -> Finding:
             "exchange": exchange,
             "routing_key": key if isinstance(key, str) else None,
             **new_route(view, queue),
+            "last_exchanges": [name for name in last_exchanges(view, queue.vhost, exchange) if name != exchange][
+                :_NAMED
+            ],
             "held": held,
             "held_bytes": queue.message_bytes_dlx,
             "grown": grown,

@@ -110,6 +110,7 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         "subject": {"kind": "node", "name": names.node, "vhost": None, "node": names.node},
         "vhost": names.vhost,
         "policy": "keep (short)",
+        "last_exchanges": [names.exchange],
         "vhosts": [names.vhost],
         "user": names.user,
         "node": names.node,

@@ -3,8 +3,9 @@ from dataclasses import replace
 import pytest
 
 from ackscope.findings import flat
+from ackscope.topology import Binding
 from diagnosis.thresholds import Thresholds
-from tests.unit.diagnosis.pictures import channel, connection, film, look, queue, stats
+from tests.unit.diagnosis.pictures import channel, connection, film, look, queue, stats, text
 from tests.unit.diagnosis.queues.films import binding, exchange, frame, of, one
 
 RULE = "dead-letters-held"
@@ -84,6 +85,19 @@ def test_the_reason_is_what_is_missing(change, route, reason):
     finding = one(RULE, shown(60, route=route, arguments=arguments))
 
     assert (reason, "critical") == (finding.facts["reason"], finding.severity)
+
+
+def test_where_messages_pass_through_exchanges_the_binding_belongs_at_their_end():
+    """A delay chain: a catch-all queue at its first exchange would get the messages of everybody."""
+    through = Binding(vhost="/", source="late", destination="delivery", destination_type="exchange", routing_key="#")
+    route = {"exchanges": (exchange("late", "topic"), exchange("delivery", "topic"))}
+    route["bindings"] = (through, binding("delivery", "bin", "#.sales"))
+    finding = one(RULE, shown(130, route=route, arguments={**KEEPS, "x-dead-letter-routing-key": None}))
+    commands = " ".join(step.command or "" for step in text(finding).steps)
+
+    assert ("own_keys", ["delivery"]) == (finding.facts["reason"], finding.facts["last_exchanges"])
+    assert "/e/delivery/q/QUEUE" in commands
+    assert "/e/late/q" not in commands
 
 
 @pytest.mark.parametrize(
