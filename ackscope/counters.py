@@ -27,5 +27,15 @@ class MessageStats:
         """Every counter, in a fixed order."""
         return _all(self)
 
+    def began_again(self, older: "MessageStats") -> bool:
+        """Return whether a counter is lower than in an older reading, so that they count from their beginning again."""
+        if older is self:
+            return False
+        # A loop instead of `any`: this runs for each pair of readings of each object that has traffic.
+        for was, now in zip(older.all_counters(), self.all_counters(), strict=True):  # noqa: SIM110  as above
+            if was and (now or 0) < was:
+                return True
+        return False
+
 
 _all = attrgetter(*(field.name for field in fields(MessageStats)))

@@ -114,10 +114,4 @@ def nearest(series: Series[T], at: Instant) -> Timestamped[T]:
 
 def restarted(older: MessageStats, newer: MessageStats) -> bool:
     """Return whether a counter fell, so that they count from their beginning again."""
-    if older is newer:
-        return False
-    # A loop instead of `any`: this runs for each pair of readings of each object that has traffic.
-    for was, now in zip(older.all_counters(), newer.all_counters(), strict=True):  # noqa: SIM110  as above
-        if was and (now or 0) < was:
-            return True
-    return False
+    return newer.began_again(older)

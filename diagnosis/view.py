@@ -11,6 +11,7 @@ from ackscope.records import ProbeOutcome
 from ackscope.snapshot import AmqpSession, Channel, Connection, Consumer, Queue
 from ackscope.streams import StreamConsumer
 from diagnosis.differences import Readings
+from diagnosis.endings import Ending
 from diagnosis.latest import LatestReadings
 from diagnosis.series import life
 from diagnosis.thresholds import Thresholds
@@ -149,12 +150,27 @@ class View(LatestReadings):
 
     def interrupted_queues(self, least: int) -> tuple[tuple[str, str], ...]:
         """Return the keys of application queues whose counters and messages (so many or more) end between readings."""
-        keys = self._queue_readings.interrupted(least)
+        ended = (key for key, found in self._endings.items() if any((it.queue.messages or 0) >= least for it in found))
+        keys = self._queue_readings.interrupted(least).union(ended)
         return tuple(sorted(key for key in keys if not key[1].startswith(self.thresholds.own_prefixes)))
 
+    def ended_queues(self, vhost: str) -> tuple[Ending, ...]:
+        """Return the ends of application queues of a virtual host, also of the empty ones that were its last queues."""
+        ended = (each for each in self.window.endings if each.queue.vhost == vhost)
+        return tuple(each for each in ended if not each.queue.name.startswith(self.thresholds.own_prefixes))
+
     def presence(self, key: tuple[str, str]) -> list[tuple[Instant, Queue | None]]:
-        """Return a queue at every reading of the list of queues, oldest first; None for readings without it."""
-        return self._queue_readings.of(key)
+        """Return a queue at every reading of the list of queues, oldest first; None for readings without it.
+
+        Readings around the end of a queue are among them, also if their snapshots are not held any more.
+        """
+        found = self._queue_readings.of(key)
+        if key not in self._endings:
+            return found
+        merged = {at.mono: (at, queue) for at, queue in found}
+        for ending in self._endings[key]:
+            merged |= {at.mono: (at, queue) for at, queue in (*ending.readings, (ending.after, ending.successor))}
+        return [merged[moment] for moment in sorted(merged)]
 
     def listings(self, queue: Queue) -> Series[Queue]:
         """Return a queue at every reading of the list of queues that has it, oldest first."""
@@ -280,6 +296,13 @@ class View(LatestReadings):
     @cached_property
     def _queue_readings(self) -> Readings:
         return Readings(self.window.readings("queues"))
+
+    @cached_property
+    def _endings(self) -> dict[tuple[str, str], list[Ending]]:
+        found: dict[tuple[str, str], list[Ending]] = {}
+        for ending in self.window.endings:
+            found.setdefault(ending.queue.key, []).append(ending)
+        return found
 
     @cached_property
     def _channel_readings(self) -> list[tuple[Instant, dict[str, Channel]]]:

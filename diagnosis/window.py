@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from ackscope.clock import Instant
 from ackscope.snapshot import FAMILIES, Part, Snapshot
+from diagnosis.endings import MOST, Ending, endings
 
 LIMIT = 16
 """Maximum number of snapshots."""
@@ -50,11 +51,13 @@ class Window:
 
     Attributes:
         trail: snapshots of two hours, a minute apart, with cluster and node data only.
+        endings: the last readings of queues that ended since the oldest snapshot, oldest ending first.
     """
 
     cluster: str
     snapshots: tuple[Snapshot, ...] = ()
     trail: tuple[Snapshot, ...] = ()
+    endings: tuple[Ending, ...] = ()
 
     @classmethod
     def empty(cls, cluster: str) -> "Window":
@@ -82,7 +85,19 @@ class Window:
             return replace(self, snapshots=(snapshot,), trail=trail)
         if all(snapshot.parts[name].at == latest.parts[name].at for name in FAMILIES):
             return replace(self, snapshots=(*self.snapshots[:-1], snapshot), trail=trail)
-        return replace(self, snapshots=_thinned((*self.snapshots, _sharing(snapshot, latest))), trail=trail)
+        added = _sharing(snapshot, latest)
+        thinned = _thinned((*self.snapshots, added))
+        return replace(self, snapshots=thinned, trail=trail, endings=self._endings(added, thinned[0]))
+
+    def _endings(self, added: Snapshot, oldest: Snapshot) -> tuple[Ending, ...]:
+        """Return the endings up to an added snapshot, without those that no snapshot goes back to."""
+        begin = (oldest.queues.at or oldest.taken).mono
+        found = [each for each in self.endings if each.readings[-1][0].mono >= begin]
+        part = added.queues
+        readings = [(seen.at, seen.value) for seen in _readings(self.snapshots, "queues")]
+        if part.at is not None and part.value is not None and readings and readings[-1][0] != part.at:
+            found += endings(readings, part.at, part.value)
+        return tuple(found[-MOST:])
 
     def readings(self, family: str) -> Series[Any]:
         """Return the distinct good readings of one part, oldest first.

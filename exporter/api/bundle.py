@@ -24,6 +24,7 @@ from ackscope.records import ProbeOutcome
 from ackscope.snapshot import Snapshot
 from ackscope.topology import Binding
 from diagnosis.brief import diagnose_briefly
+from diagnosis.endings import Ending
 from diagnosis.engine import diagnose
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Window
@@ -41,6 +42,7 @@ Real ones have 212 and 20. A denser file would need gigabytes of memory once it 
 """
 
 _SNAPSHOT, _OUTCOMES = TypeAdapter(Snapshot), TypeAdapter(tuple[ProbeOutcome, ...])
+_ENDINGS = TypeAdapter(tuple[Ending, ...])
 _INSTANT, _TEXT = TypeAdapter(Instant), TypeAdapter(str)
 
 
@@ -85,6 +87,7 @@ def pack_bundle(bundle: DiagnosisBundle) -> bytes:
         # One by one, because no other thread runs while one call serialises or searches.
         "snapshots": [orjson.Fragment(as_json(_listed(snapshot))) for snapshot in bundle.window.snapshots],
         "trail": bundle.window.trail,
+        "endings": bundle.window.endings,
         "outcomes": bundle.outcomes,
         "baselines": to_json(_usual(bundle)),
     }
@@ -127,7 +130,12 @@ def unpack_bundle(content: bytes) -> DiagnosisBundle:
     try:
         snapshots, trail = (tuple(map(_snapshot, document[name])) for name in ("snapshots", "trail"))
         return DiagnosisBundle(
-            window=Window(_TEXT.validate_python(document["cluster"]), snapshots, trail),
+            window=Window(
+                _TEXT.validate_python(document["cluster"]),
+                snapshots,
+                trail,
+                _ENDINGS.validate_python(document.get("endings", ())),
+            ),
             outcomes=_OUTCOMES.validate_python(document["outcomes"]),
             now=_INSTANT.validate_python(document["now"]),
             # Another version may have thresholds that this one does not have.

@@ -48,7 +48,9 @@ def limit_window(window: Window, limit: int = MAX_OLDER_READINGS) -> tuple[Windo
         retained = tuple(queue for queue in reading if id(queue) in held or queue.key in keys)
         cut[id(reading)] = retained
     snapshots = tuple(_with(snapshot, cut) for snapshot in window.snapshots)
-    return replace(window, snapshots=snapshots), sum(len(reading) - len(cut[id(reading)]) for reading in older)
+    return replace(window, snapshots=snapshots, endings=()), sum(
+        len(reading) - len(cut[id(reading)]) for reading in older
+    )
 
 
 def _distinct(snapshots: Sequence[Snapshot]) -> list[QueueList]:

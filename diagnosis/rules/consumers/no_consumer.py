@@ -23,7 +23,7 @@ from diagnosis.relations import SAME_CONNECTION
 from diagnosis.routes import dead_letter_targets, dead_letters_from, is_delay
 from diagnosis.rules.clients._shared.connections import has_channels
 from diagnosis.rules.clients._shared.loops import lost_queues
-from diagnosis.rules.consumers._shared.arrivals import filling_clients, filling_shovels, passed_on
+from diagnosis.rules.consumers._shared.arrivals import filled_by_consumers, filling_clients, filling_shovels, passed_on
 from diagnosis.rules.consumers._shared.comings import was_cancelled
 from diagnosis.rules.consumers._shared.objects import client_names, queue_subject
 from diagnosis.rules.queues._shared.message_balance import balance
@@ -368,6 +368,7 @@ def _finding(view: View, unread: _Unread, others: Sequence[_Unread] = ()) -> Fin
             )
         )
     through = passed_on(view, queue, publishers) if grows else None
+    filler = filled_by_consumers(publishers) if grows and not _ever_consumed(view, queue) else None
     similar = _similar_queue(view, queue)
     warning_after = _warning_after(view, queue)
     early = severity is Severity.INFO and grows and seconds < warning_after
@@ -394,6 +395,7 @@ def _finding(view: View, unread: _Unread, others: Sequence[_Unread] = ()) -> Fin
             "shovel_moves": shovels,
             "dead_letter_sources": dead_letter_sources,
             "passed_on": through.facts() if through else None,
+            "filled_by_consumers": filler.facts() if filler else None,
             "similar_queue": similar.name if similar else None,
             "similar_vhost": similar.vhost if similar else None,
             "similar_gone": similar is not None and similar.gone,

@@ -4,6 +4,9 @@ The broker counts such messages nowhere, does not dead-letter them, and does not
 shows it is a queue that is not listed any more, or whose counters begin again while its node goes on. The number is
 that of the last reading, without what consumers may have settled until the next one. Where the setting expires explains
 a deletion, it is queue-expired.
+
+Queues that go together with their virtual host are one finding. The list of virtual hosts proves it: a user with the
+tag monitoring, which nodes are listed for, sees all of them, also those that it has no permissions in.
 Source: https://www.rabbitmq.com/docs/queues#temporary-queues; seen on 3.10, 4.0 and 4.3
 """
 
@@ -55,10 +58,51 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     found = [each for key in view.interrupted_queues(1) if (each := _deleted(view, key)) is not None]
     for vhost, group in groupby(found, key=lambda each: each.queue.vhost):
         for deleted in _together(group):
-            if len(deleted) > _EACH:
-                yield _of_vhost(view, vhost, deleted)
+            vhost_state = _vhost_state(view, deleted)
+            # Without a newer list, several queues that leave none behind are one finding from the beginning.
+            if len(deleted) > _EACH or vhost_state.deleted or (vhost_state.exists is None and len(deleted) > 1):
+                yield _of_vhost(view, vhost, deleted, vhost_state)
             else:
-                yield from map(_of_queue, deleted)
+                yield from (_of_queue(each, vhost_state) for each in deleted)
+
+
+@dataclass(frozen=True, slots=True)
+class _VHostState:
+    """What is known of the virtual host of some deleted queues.
+
+    Attributes:
+        exists: whether it still exists; None if no list of virtual hosts is new enough to tell.
+        deleted: whether it was deleted together with these queues.
+        queue_count: queues that were deleted with it, also empty ones; 0 if it was not.
+    """
+
+    exists: bool | None
+    deleted: bool = False
+    queue_count: int = 0
+
+
+def _vhost_state(view: View, deleted: list[_Deleted]) -> _VHostState:
+    vhost, final = deleted[0].queue.vhost, deleted[-1].deletions[-1]
+    if any(queue.vhost == vhost for queue in view.every_queue):
+        return _VHostState(exists=True)
+    readings = view.window.readings("vhosts")
+    listed = readings[-1] if readings else None
+    # A list older than the last reading of the queues is from before. One without any virtual host is none.
+    if listed is None or not listed.value or listed.at.mono < final.before.at.mono:
+        return _VHostState(exists=None)
+    if any(each.name == vhost for each in listed.value):
+        return _VHostState(exists=True if listed.at.mono >= final.after.mono else None)
+    ended = view.ended_queues(vhost)
+    seen = [
+        reading.at for reading in view.window.readings("queues") if any(queue.vhost == vhost for queue in reading.value)
+    ]
+    latest = max((each.mono for each in (*seen, *(each.readings[-1][0] for each in ended))), default=0.0)
+    # Others of its queues were there for longer, so these were deleted before it.
+    if latest - final.after.mono > _TOGETHER:
+        return _VHostState(exists=False)
+    first = deleted[0].deletions[-1].after.mono
+    with_it = {each.queue.key for each in ended if each.successor is None and each.after.mono >= first}
+    return _VHostState(False, deleted=True, queue_count=len(with_it | {each.queue.key for each in deleted}))
 
 
 def _together(deleted: Iterable[_Deleted]) -> Iterator[list[_Deleted]]:
@@ -97,7 +141,7 @@ def _severity(deleted: list[_Deleted]) -> Severity:
     return Severity.WARNING if any(each.missed for each in deleted) else Severity.INFO
 
 
-def _of_queue(each: _Deleted) -> Finding:
+def _of_queue(each: _Deleted, vhost_state: _VHostState) -> Finding:
     queue, final = each.queue, each.deletions[-1]
     return Finding(
         rule=NAME,
@@ -108,6 +152,7 @@ def _of_queue(each: _Deleted) -> Finding:
         facts={
             "queue": queue_facts(queue),
             "queue_count": 1,
+            "vhost_exists": vhost_state.exists,
             "messages": final.before.value.messages,
             "lost": each.lost,
             "times": len(each.deletions),
@@ -123,8 +168,9 @@ def _of_queue(each: _Deleted) -> Finding:
     )
 
 
-def _of_vhost(view: View, vhost: str, deleted: list[_Deleted]) -> Finding:
+def _of_vhost(view: View, vhost: str, deleted: list[_Deleted], vhost_state: _VHostState) -> Finding:
     lost = sum(each.lost for each in deleted)
+    missing = [Evidence(key="vhost", value=0, source=source("/api/vhosts", "name"))] if vhost_state.deleted else []
     return Finding(
         rule=NAME,
         severity=_severity(deleted),
@@ -134,14 +180,16 @@ def _of_vhost(view: View, vhost: str, deleted: list[_Deleted]) -> Finding:
         facts={
             "queue": None,
             "vhost": vhost,
-            "queue_count": len(deleted),
+            "vhost_exists": vhost_state.exists,
+            "vhost_deleted": vhost_state.deleted,
+            "queue_count": max(vhost_state.queue_count, len(deleted)),
             "queues": [each.queue.name for each in deleted[:MAX_NAMED]],
             "lost": lost,
             "times": sum(len(each.deletions) for each in deleted),
             "all_queues": not any(queue.vhost == vhost for queue in view.all_queues),
         },
-        certainty=Certainty.LIKELY,
-        evidence=_evidence(deleted),
+        certainty=Certainty.CERTAIN if vhost_state.deleted else Certainty.LIKELY,
+        evidence=(*_evidence(deleted), *missing),
         involved=Involved(queues=queue_refs(each.queue for each in deleted)),
     )
 

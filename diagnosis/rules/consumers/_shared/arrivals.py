@@ -102,13 +102,19 @@ def filling_clients(view: View, queue: Queue) -> tuple[FillingClients, ...]:
     return tuple(sorted(found, key=lambda each: (-(each.share or 0), each.names)))
 
 
+def filled_by_consumers(clients: tuple[FillingClients, ...]) -> FillingClients | None:
+    """Return the clients that publish nearly all of a queue and consume from others; None if none do."""
+    first = clients[0] if clients else None
+    return first if first is not None and (first.share or 0.0) >= _ALL and first.consumes else None
+
+
 def passed_on(view: View, queue: Queue, clients: tuple[FillingClients, ...]) -> PassedOn | None:
     """Return what the clients that fill a queue acknowledge from others, if that is about as much; else None.
 
     An error queue looks like that if every message fails, and so does the next queue of a pipeline.
     """
-    first = clients[0] if clients else None
-    if first is None or first.share is None or first.share < _ALL or not first.consumes:
+    first = filled_by_consumers(clients)
+    if first is None:
         return None
     sources = [each for place in first.consumes if (each := view.queue(*place)) is not None]
     if len(sources) < len(first.consumes) or any(_others_consume(view, each, first.names) for each in sources):

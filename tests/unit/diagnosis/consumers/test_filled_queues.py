@@ -120,6 +120,39 @@ def test_a_burst_of_failures_is_not_said_to_be_all():
     assert lonely(look(film(stage(), until=40)), "orders_error").facts["passed_on"] is None
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [{}, {"rate": 25.0, "share": 0.3}, {"rate": 4.0, "errors": "tickets_skipped"}],
+    ids=["all", "some", "slow"],
+)
+def test_one_look_at_a_queue_that_a_consumer_of_another_one_fills_advises_no_purge(fields):
+    """It may be for errors: the client that fills it knows which."""
+    report = text(lonely(look(film(stage(**fields), until=40)), fields.get("errors", "orders_error")))
+
+    assert "Nearly all that is published to this queue comes from 'worker'" in report.cause
+    assert report.steps[0].text.startswith("Read the log of 'worker'")
+    steps = " ".join(f"{step.text} {step.command}" for step in report.steps)
+    assert not any(word in steps for word in ("purge", "remove the binding", "Start or scale"))
+
+
+@pytest.mark.parametrize(("until", "severity"), [(100, "info"), (200, "warning")])
+def test_a_queue_that_a_client_fills_is_a_warning_after_the_usual_time(until, severity):
+    """A deployment of the next step of a pipeline looks the same for 3 min."""
+    assert severity == lonely(look(film(stage(), until=until)), "orders_error").severity.value
+
+
+def test_a_queue_that_its_publisher_alone_fills_may_be_purged():
+    """That client consumes from no other queue, so it does not say that its work failed."""
+
+    def frame(t):
+        return scene([client("web", 3, 11 * t)], (growing("leads_error", 11 * t),))
+
+    report = text(lonely(look(film(frame, until=40)), "leads_error"))
+
+    assert report.steps[0].text.startswith("Start or scale")
+    assert any("purge_queue" in (step.command or "") for step in report.steps)
+
+
 @pytest.mark.parametrize(("share", "reported"), [(1.0, True), (0.1, False)])
 def test_a_queue_for_failures_that_gets_everything_is_no_benign_one(share, reported):
     """By its name it needs no consumer; a client that fails on each message is a fault nevertheless."""

@@ -1,8 +1,10 @@
 import pytest
 
 from ackscope.findings import flat
-from ackscope.snapshot import Node
-from tests.unit.diagnosis.pictures import NODE, film, look, queue, stats
+from ackscope.snapshot import Node, Part
+from ackscope.topology import VHost
+from diagnosis.window import Window
+from tests.unit.diagnosis.pictures import NODE, film, full_text, look, moment, queue, snapshot, stats, text
 from tests.unit.diagnosis.queues import films
 from tests.unit.diagnosis.queues.films import binding, exchange, of, one
 
@@ -161,3 +163,121 @@ def test_one_reading_of_a_queue_tells_no_pace(taken, lost):
         return frame(t, *once, queue("orders"))
 
     assert lost == of(RULE, look(film(at, until=60)))
+
+
+def without_vhost(sizes, *, until=60, read=5, left=(), listed_until=30.0, name="billing"):
+    """A virtual host that goes at second 30 with queues of these sizes; the list of all is read every `read` s."""
+
+    def at(t):
+        here = [held(f"q.{n}", messages=size, vhost=name) for n, size in enumerate(sizes)] if t < 30 else []
+        rest = [held(each, t=t, vhost=name) for each in left]
+        known = ("/", name) if t - t % read < listed_until else ("/",)
+        vhosts = Part(value=tuple(map(vhost_of, known)), at=moment(t - t % read), seconds=0.1)
+        return {**frame(t, *here, *rest, queue("orders")), "vhosts": vhosts}
+
+    return look(film(at, until=until))
+
+
+@pytest.mark.parametrize(("sizes", "lost"), [((70,), 70), ((410, 0, 35), 445), ((50,) * 9, 450)])
+def test_a_virtual_host_that_is_deleted_with_its_queues_is_one_finding(sizes, lost):
+    """Empty queues count as queues. No step runs a command on what does not exist any more."""
+    result = without_vhost(sizes)
+    finding = one(RULE, result)
+
+    assert ("warning", "vhost", "billing") == (finding.severity.value, finding.subject.kind, finding.subject.name)
+    assert (len(sizes), lost, True) == tuple(finding.facts[key] for key in ("queue_count", "lost", "vhost_deleted"))
+    assert text(finding).summary.startswith(f"Vhost 'billing' was deleted with {len(sizes)} queue")
+    assert not any("-p billing" in (step.command or "") for step in text(finding).steps)
+    assert "import_definitions" in full_text(finding)
+
+
+@pytest.mark.parametrize(
+    ("fields", "subjects"),
+    [
+        ({"left": ("audit",)}, ["q.0", "q.1"]),
+        ({"listed_until": 1e9}, ["q.0", "q.1"]),
+        ({"sizes": (0, 0)}, []),
+    ],
+    ids=["a queue is left", "the vhost is still listed", "nothing was in them"],
+)
+def test_a_virtual_host_that_exists_was_not_deleted(fields, subjects):
+    """Somebody deleted its queues, and its permissions can be listed."""
+    result = without_vhost(**{"sizes": (60, 90), **fields})
+
+    assert subjects == [name for _, name in of(RULE, result)]
+    for finding in (each for each in flat(result.findings) if each.rule == RULE):
+        assert "list_permissions -p billing" in full_text(finding)
+
+
+def test_until_the_list_of_virtual_hosts_is_read_again_nothing_is_said_of_it():
+    """An idle broker is asked for it once a minute; until then, one finding says that no queue is left."""
+    before, after = (one(RULE, without_vhost((60, 90), until=until, read=60)) for until in (55, 65))
+
+    assert (None, False) == (before.facts["vhost_exists"], before.facts["vhost_deleted"])
+    assert "has no queue any more" in text(before).summary
+    assert "-p billing" not in full_text(before)
+    assert (before.subject, True) == (after.subject, after.facts["vhost_deleted"])
+
+
+def test_a_queue_that_was_deleted_minutes_before_its_virtual_host_is_another_event():
+    """The virtual host had another queue until then."""
+
+    def at(t):
+        queues = [held("late", vhost="billing", messages=0)] if t < 200 else []
+        vhosts = ("/", "billing") if t < 200 else ("/",)
+        queues += [held("early", vhost="billing", messages=77)] if t < 30 else []
+        return frame(t, *queues, queue("orders")) | {"vhosts": tuple(map(vhost_of, vhosts))}
+
+    finding = one(RULE, look(film(at, until=260)))
+
+    assert ("early", False) == (finding.subject.name, finding.facts["vhost_exists"])
+    assert "-p billing" not in full_text(finding)
+
+
+def vhost_of(name):
+    """A virtual host."""
+    return VHost(name=name)
+
+
+def growing_until(end, rate, *, acked=0.0, back=None, name="inbox"):
+    """A queue that fills until it is deleted; `back` s later, an empty one of its name is declared."""
+
+    def at(t):
+        if t < end:
+            counters = stats(publish=int((rate + acked) * t), ack=int(acked * t), deliver=int(acked * t))
+            return frame(t, queue(name, messages_ready=int(rate * t), stats=counters), queue("orders"))
+        again = back is not None and t >= end + back
+        return frame(t, *([queue(name, stats=stats(publish=0))] if again else []), queue("orders"))
+
+    return at
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"rate": 9.0}, {"rate": 2.5}, {"rate": 6.0, "acked": 4.0}, {"rate": 7.0, "back": 12}, {"rate": 7.0, "back": 0}],
+    ids=["fast", "slow", "with a consumer", "declared again", "declared again at once"],
+)
+def test_the_number_of_one_deletion_stays_the_same_while_history_thins(fields):
+    """It is that of the last reading of the queue, and that reading is kept."""
+    window, numbers = Window.empty("shop"), set()
+    at = growing_until(150, **fields)
+    for t in range(0, 600, 5):
+        window = window.add(snapshot(t, **at(t)))
+        if t >= 175 and t % 20 == 15:
+            finding = one(RULE, look(window))
+            numbers.add((finding.facts["lost"], finding.since))
+
+    assert 1 == len(numbers)
+    ((lost, _),) = numbers
+    assert 0.8 * fields["rate"] * 145 - 10 * fields.get("acked", 0) - 80 * bool(fields.get("acked")) < lost
+    assert lost <= fields["rate"] * 145
+
+
+def test_a_deletion_stays_known_although_its_queue_is_in_no_snapshot_any_more():
+    """A queue that lived for half a minute falls between two readings of minutes ago."""
+
+    def at(t):
+        short = [queue("batch", messages_ready=220, stats=stats(publish=220))] if 100 <= t < 130 else []
+        return frame(t, *short, queue("orders"))
+
+    assert [220] * 4 == [one(RULE, look(film(at, until=until))).facts["lost"] for until in (140, 300, 450, 600)]
