@@ -7,25 +7,8 @@ were measured on 3.10.8 and 4.3.6 (in part on 4.0.5) with each of the loops belo
   `queue_declared` too where the cycle declares, also when that is refused (406, 405). A refused publish, consume or
   acknowledgement is not counted: `publish` of the overview, the exchange and the queue does not rise.
 - The connection stays, mostly with 0 channels in both lists. Its packets and bytes are refreshed together every 5 s.
-- The broker answers an open channel with 16 bytes and the client's own close with 12: two packets and 28 bytes per
-  cycle, plus its other answers. If the broker closes the channel, it sends 19 bytes and the error's text:
-  two packets, and `16 + 19 + length of the text`. This gives the exact length of the text in bytes: 43 for
-  "NOT_FOUND - no exchange 'nope' in vhost '/'", 45 for "PRECONDITION_FAILED - unknown delivery tag 99", and so on.
-  The other answer in a cycle is mostly to confirm.select or basic.qos: one packet of 12 bytes.
-- The bytes from the client include the body of a publish: more than 16 MiB (128 MiB before 4.0) if it is too large.
 
-| loop | packets | bytes sent | bytes received | `queue_declared` |
-|---|---|---|---|---|
-| publish to a missing exchange (404), body of 100 bytes | 2 | 78 | 203 | 0 |
-| acknowledgement of an unknown tag (406) | 2 | 80 | 72 | 0 |
-| declare with other arguments (406) | 2 | 188 | 70 | 1 |
-| publish without permission (403) | 2 | 119 (3.10), 125 (4.3) | 204 | 0 |
-| consumer beside an exclusive one (403) | 2 | 98 | 92 | 0 |
-| declare of another's exclusive queue (405) | 2 | 261 | 55 | 1 |
-| message too large (406), with confirms | 3 | 134 | 17,827,000 | 0 |
-| consume, and acknowledge twice (406) | 8 | 1000 | 157 | 0 |
-| a channel for each publish, no fault of the broker's | 2 | 28 | 203 | 0 |
-| a channel for each `basic.get` that finds nothing | 3 | 41 | 69 | 0 |
+The bytes of a cycle are in `diagnosis.loop_bytes`.
 
 A client that closes the whole connection at each error raises `connection_created` and `connection_closed`, and shows
 as connections of one name that come and go. The broker does not report the bytes of such short connections in time.
@@ -35,20 +18,28 @@ import math
 import statistics
 from collections import Counter
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from ackscope.clock import Instant
 from ackscope.findings import Subject
-from ackscope.protocols import STREAM, native_protocol
 from ackscope.snapshot import Channel, Connection, Overview
 from diagnosis.churn import churn_increase, churn_streak, churn_window
 from diagnosis.contract import View
 from diagnosis.facts import client_name
-from diagnosis.loop_bytes import Cycle, active, cycle, increase, text_beside_confirms
+from diagnosis.loop_bytes import (
+    Cycle,
+    active,
+    certain_packets,
+    cycle,
+    fits_own_close,
+    increase,
+    is_over,
+    text_beside_confirms,
+)
 from diagnosis.loop_counts import (
     ANSWERS,
     OPENS_WITHIN,
     gained_messages,
+    has_no_channels,
     may_stay,
     messages_per_cycle,
     staying_channels,
@@ -73,8 +64,6 @@ _WENT = 2
 """Minimum number of connections of an application that must have gone: a restart also ends one."""
 _TOO_LONG = 3.0
 """A client loops at less than its share if its connections live this many times longer than the share allows."""
-_NATIVE_SINCE = (4, 0)
-"""The first version in which an AMQP 1.0 session is no channel, although connections report a number of channels."""
 _UNCONFIRMED = 2.5
 """Packets per cycle up to which the channel is not in confirm mode, which has an answer of its own."""
 _IN_EACH, _IN_NONE = 0.7, 1 / 3
@@ -100,9 +89,10 @@ class ChurnLoop:
         since: when the loop began.
         received, sent: bytes per cycle, as the broker counts them; None if unknown (always with `whole`).
         packets: packets per cycle that the broker sent; None if unknown.
-        error: length in bytes of the text with which the broker closes each channel; None if the client closes them
-            or if the length is unknown. Compare with `text_bytes`.
-        by_broker: whether the broker closes the channels; None if unknown.
+        error: length in bytes of the text with which the broker closes each channel, if it does; None if the client
+            closes them or if the length is unknown. Compare with `text_bytes`.
+        by_broker: whether the broker closes the channels; None if unknown. True only if the bytes rule out a client
+            that closes them itself.
         beside_confirms: as `error`, if all other answers are confirms; None if the bytes do not show it.
         declares: queue declarations per cycle that created no lasting queue, by the cluster's count; refused
             ones included.
@@ -225,7 +215,11 @@ def _closings(view: View) -> tuple[tuple[ChurnLoop, ...], ClusterCycles | None]:
         # The name of the queue in declare-ok, and what was delivered to it, can be as long as the text of an error.
         found = [each if each.whole else replace(each, error=None, by_broker=None) for each in found]
     alone = len(found) == 1
-    others = max(declares, *(per_cycle[counter] for counter in ("deliver_get", "get_empty", "ack")))
+    others = max(
+        declares, *(per_cycle[counter] for counter in ("deliver_get", "get_empty", "ack", "return_unroutable"))
+    )
+    asked, got = declared - own.declares * seconds, max(per_cycle["deliver_get"], per_cycle["return_unroutable"])
+    found = [_without_doubtful(each, asked, got * turns, seconds) for each in found]
     if per_cycle["publish"] >= _IN_EACH and others < _IN_NONE:
         found = [
             replace(each, error=each.beside_confirms, by_broker=True) if each.beside_confirms else each
@@ -256,6 +250,22 @@ def _closings(view: View) -> tuple[tuple[ChurnLoop, ...], ClusterCycles | None]:
         messages=sum(per_cycle[counter] for counter in ("publish", "deliver_get", "get_empty", "ack")),
     )
     return tuple(sorted(whole, key=lambda each: (-each.rate, each.connection.name))), average
+
+
+def _without_doubtful(each: ChurnLoop, declared: float, got: float, seconds: float) -> ChurnLoop:
+    """Return a loop that does not say who closes its channels if the client may do it.
+
+    Args:
+        each: the loop.
+        declared: queue declarations, which may all be of this loop.
+        got: messages that clients got, likewise.
+        seconds: in which they were counted.
+    """
+    few = _IN_NONE * max(1.0, each.rate * seconds)
+    turn = Cycle(packets=each.packets, sent=each.sent, received=each.received)
+    if each.error is None or not fits_own_close(turn, declares=declared >= few, content=got >= few):
+        return each
+    return replace(each, by_broker=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -392,7 +402,7 @@ def _channels(view: View, overviews: Series[Overview], rate: float, seconds: flo
     weak: list[tuple[Series[Connection], int]] = []
     for connection in view.connections:
         history = watched(view, connection.name)
-        if len(history) < 2 or _is_over(history) or _has_no_channels(view, connection):
+        if len(history) < 2 or is_over(history) or has_no_channels(view, connection):
             continue
         new = history[-1].at.since(history[0].at) <= OPENS_WITHIN
         if any(channel.transactional for _, channel in staying.get(connection.name, ())):
@@ -414,26 +424,35 @@ def _channels(view: View, overviews: Series[Overview], rate: float, seconds: flo
     total = sum(unexplained for _, unexplained in suspects)
     suspects = [(history, unexplained) for history, unexplained in suspects if unexplained >= total / _SMALLEST_SHARE]
     spell = churn_streak(view, overviews, "channel_closed", rate)
-    return [
-        _loop_of(
-            (own := active(history)),
-            rate * unexplained / total,
-            _cycles_within(overviews, own, own_rate) * unexplained / total,
-            staying.get(history[-1].value.name, []),
-            spell,
-            alone=len(suspects) == 1,
-        )
+    shares = [
+        (active(history), unexplained / total)
         for history, unexplained in suspects
         if rate * seconds * unexplained / total >= FEWEST
     ]
+    loops = [
+        _loop_of(
+            own,
+            rate * share,
+            _cycles_within(overviews, own, own_rate) * share,
+            staying.get(own[-1].value.name, []),
+            spell,
+            alone=len(suspects) == 1,
+        )
+        for own, share in shares
+    ]
+    together = sum(each.rate for each in loops)
 
+    def is_certain(each: ChurnLoop, own: Series[Connection]) -> bool:
+        others = (together - each.rate) * span(own)
+        packets, cycles = increase(own[0].value, own[-1].value)[0], _cycles_within(overviews, own, own_rate)
+        return each.error is None or certain_packets(packets, each.packets or 0.0, cycles, others)
 
-def _has_no_channels(view: View, connection: Connection) -> bool:
-    """Return whether a connection never has channels: of MQTT since 3.12, AMQP 1.0 since 4.0, and streams."""
-    protocol = native_protocol(connection.protocol)
-    if protocol is None or protocol == STREAM or connection.channels is None:
-        return protocol is not None
-    return view.version is None or view.version >= _NATIVE_SINCE
+    return [
+        each
+        if is_certain(each, own)
+        else replace(each, rate=rate * share, error=None, by_broker=None, packets=None, sent=None, received=None)
+        for each, (own, share) in zip(loops, shares, strict=True)
+    ]
 
 
 def _cycles_within(overviews: Series[Overview], history: Series[Connection], own_rate: float) -> float:
@@ -447,16 +466,6 @@ def _link_restarts(view: View) -> bool:
     """Return whether a shovel or federation link was seen that does not run: it tries again every few seconds."""
     readings = view.window.readings("links")
     return any(link.state not in {None, "running", "flow"} for seen in readings for link in seen.value)
-
-
-def _is_over(history: Series[Connection]) -> bool:
-    """Return whether a connection was quiet in the latter half of its history, as after a burst of declarations.
-
-    One packet is a heartbeat.
-    """
-    busy = [newer.at for older, newer in pairwise(history) if increase(older.value, newer.value)[0] > 1]
-    latest = busy[-1] if busy else history[0].at
-    return 2 * history[-1].at.since(latest) >= history[-1].at.since(history[0].at)
 
 
 def _loop_of(

@@ -10,6 +10,7 @@ from typing import Any
 
 from ackscope.clock import Instant
 from ackscope.counters import MessageStats
+from ackscope.protocols import STREAM, native_protocol
 from ackscope.snapshot import Channel, Connection, Overview, Queue
 from diagnosis.contract import View
 from diagnosis.memo import per_view
@@ -19,11 +20,13 @@ from diagnosis.window import Series, Timestamped
 
 ANSWERS = ("deliver_get", "get_empty", "confirm", "return_unroutable")
 """Counters of answers of the broker on a channel; each answer is one packet."""
-COUNTERS = ("publish", "deliver_get", "get_empty", "ack", "redeliver")
+COUNTERS = ("publish", "deliver_get", "get_empty", "ack", "redeliver", "return_unroutable")
 OPENS_WITHIN = 10.0
 """Seconds within which a new connection opens its channels: two readings."""
 _MIN_READINGS = 3
 """Readings of channels needed to know which of them stay."""
+_NATIVE_SINCE = (4, 0)
+"""The first version in which an AMQP 1.0 session is no channel, although connections report a number of channels."""
 _AT_ONCE = 2.0
 """Seconds within which all parts of one poll are read."""
 
@@ -78,6 +81,14 @@ def may_stay(view: View, name: str) -> bool:
     return len(readings) < _MIN_READINGS
 
 
+def has_no_channels(view: View, connection: Connection) -> bool:
+    """Return whether a connection never has channels: of MQTT since 3.12, AMQP 1.0 since 4.0, and streams."""
+    protocol = native_protocol(connection.protocol)
+    if protocol is None or protocol == STREAM or connection.channels is None:
+        return protocol is not None
+    return view.version is None or view.version >= _NATIVE_SINCE
+
+
 def gained_messages(older: Channel, newer: Channel, *counters: str) -> int:
     """Return the total increase of some counters of a channel."""
     return max(0, count(newer.stats, *counters) - count(older.stats, *counters))
@@ -111,7 +122,7 @@ def messages_per_cycle(view: View, begin: Instant, rate: float, own: ProbeTraffi
         total = count(newer.value.stats, counter) - count(older.value.stats, counter)
         total -= sum(gained_messages(then, now, counter) for then, now in lasting)
         total -= sum(max(0, count(now, counter) - count(then, counter)) for then, now in probes)
-        extra = own.unroutable * seconds if counter == "publish" else 0.0
+        extra = own.unroutable * seconds if counter in {"publish", "return_unroutable"} else 0.0
         found[counter] = max(0.0, total - extra) / max(1.0, rate * seconds)
     return found
 

@@ -14,7 +14,7 @@ from ackscope.findings import Certainty, Finding, Severity
 from diagnosis.churn_loops import ChurnLoop, churn_loops
 from diagnosis.contract import RuleResult, View
 from diagnosis.memo import per_view
-from diagnosis.rules.clients._shared.loops import loop_evidence, loop_facts, loop_involved
+from diagnosis.rules.clients._shared.loops import MIN_PER_CYCLE, loop_evidence, loop_facts, loop_involved
 from diagnosis.rules.consumers.exclusive_consumer_contention import lock_waiters
 from diagnosis.thresholds.clients import ClientThresholds
 
@@ -41,7 +41,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             continue
         if closing.by_broker is not True and closing.rate < limits.channel_churn_slow:
             continue
-        yield _finding(closing, limits, waits=closing.connection.name in waiting)
+        yield _finding(view, closing, limits, waits=closing.connection.name in waiting)
 
 
 def _urgency(closing: ChurnLoop, limits: ClientThresholds, *, waits: bool) -> Urgency:
@@ -54,7 +54,16 @@ def _urgency(closing: ChurnLoop, limits: ClientThresholds, *, waits: bool) -> Ur
     return Urgency(severity=Severity.WARNING if closing.lasts >= after else Severity.INFO, warning_after=after)
 
 
-def _finding(closing: ChurnLoop, limits: ClientThresholds, *, waits: bool) -> Finding:
+def _publishes(view: View, closing: ChurnLoop) -> bool:
+    """Return whether the client was seen to publish; what the broker refuses counts nowhere."""
+    return (closing.alone and closing.published >= MIN_PER_CYCLE) or any(
+        channel.connection_name == closing.connection.name and channel.stats.publish
+        for seen in view.window.readings("channels")
+        for channel in seen.value
+    )
+
+
+def _finding(view: View, closing: ChurnLoop, limits: ClientThresholds, *, waits: bool) -> Finding:
     urgency = _urgency(closing, limits, waits=waits)
     early = urgency.severity is Severity.INFO and urgency.warning_after is not None
     return Finding(
@@ -64,6 +73,7 @@ def _finding(closing: ChurnLoop, limits: ClientThresholds, *, waits: bool) -> Fi
         since=closing.since.iso(),
         facts={
             **loop_facts(closing),
+            "publishes": _publishes(view, closing),
             "warning_after_seconds": urgency.warning_after,
             "warning_rate": limits.channel_churn_fast,
         },

@@ -1,6 +1,6 @@
 """pub-transient-in-durable (A12): durable queues hold messages that are not persistent.
 
-They are lost when the node restarts, although they were confirmed: the queue survives, its messages do not.
+They are lost when the node restarts, confirmed or not: the queue survives, its messages do not.
 Seen on 4.0.5: a confirmed message was lost after stop_app and start_app. Quorum queues keep all messages.
 Source: https://www.rabbitmq.com/docs/publishers#message-properties
 """
@@ -11,6 +11,7 @@ from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, 
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts, queue_ref
+from diagnosis.rules.publishers._shared.publishers import publishers
 from diagnosis.series import span, stretch
 from diagnosis.window import Timestamped
 
@@ -49,6 +50,12 @@ def _at_risk(view: View, queue: Queue) -> bool:
     return transient >= limits.transient_least and transient > limits.transient_share * (queue.messages or 0)
 
 
+def _all_confirmed(view: View, vhost: str) -> bool:
+    """Return whether all publishers that were seen use confirms; a queue does not show who publishes to it."""
+    modes = [each.channel.confirm for each in publishers(view) if (each.channel.vhost or "/") == vhost]
+    return bool(modes) and all(modes)
+
+
 def _finding(view: View, vhost: str, queues: list[Queue]) -> Finding:
     return Finding(
         rule=NAME,
@@ -58,6 +65,7 @@ def _finding(view: View, vhost: str, queues: list[Queue]) -> Finding:
         facts={
             "transient": sum(map(_transient, queues)),
             "queues": [queue.name for queue in queues],
+            "confirmed": _all_confirmed(view, vhost),
         },
         evidence=tuple(
             Evidence(

@@ -71,7 +71,7 @@ def loop_evidence(closing: ChurnLoop, counter: str) -> Iterator[Evidence]:
             source=source("/api/connections", "recv_oct", "send_oct"),
             facts={"received_bytes": closing.received, "sent_bytes": closing.sent},
         )
-    if closing.error is not None:
+    if closing.error is not None and closing.by_broker:
         yield Evidence(
             key="loop_error",
             value=closing.error,

@@ -158,6 +158,9 @@ def _refused(view: View) -> tuple[RefusedPublish, ...]:
         others = max(closing.declares, closing.delivered, closing.acked)
         idle = max(others, closing.published) < NONE_PER_CYCLE
         each = _classify(view, closing)
+        if closing.by_broker is None and not each.oversized and not each.disappeared:
+            # The text may be the name of a queue or a consumer tag.
+            continue
         # The cluster's counters may include other clients. This many bytes before such a short answer are a publish.
         if (
             each.oversized

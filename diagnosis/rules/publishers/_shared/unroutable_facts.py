@@ -39,8 +39,9 @@ def exchange_subject(exchange: Exchange) -> Subject:
 
 
 def publisher_facts(found: Sequence[ActivePublisher]) -> dict[str, Fact]:
-    """Return the applications of some publishers, and their channels."""
-    return {"clients": clients(found), "publishers": listed(found)}
+    """Return the applications of some publishers, their channels, and whether any of those uses confirms."""
+    confirms = any(each.channel.confirm for each in found)
+    return {"clients": clients(found), "publishers": listed(found), "confirms": confirms}
 
 
 def publisher_evidence(counter: str, publishers: Sequence[ActivePublisher]) -> Iterator[Evidence]:
