@@ -46,7 +46,7 @@ def test_what_each_channel_does_is_shown_where_no_other_client_loops():
     assert ["declare"] == finding.facts["activities"]
 
 
-@pytest.mark.parametrize(("rate", "sent", "deleted"), [(12.0, 135, 1), (15.0, 180, 1), (12.0, 135, 0)])
+@pytest.mark.parametrize(("rate", "sent", "deleted"), [(12.0, 135, 1), (15.0, 180, 1), (12.0, 175, 0)])
 def test_a_queue_in_each_cycle_hides_who_closes_the_channel(rate, sent, deleted):
     """Requests with a queue of their own for the reply; a client that leaves its queues behind is refused or not."""
 

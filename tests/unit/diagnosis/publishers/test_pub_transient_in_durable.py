@@ -1,8 +1,8 @@
 import pytest
 
 from diagnosis.thresholds import Thresholds
-from tests.unit.diagnosis.pictures import film, look, queue
-from tests.unit.diagnosis.publishers.films import findings, of
+from tests.unit.diagnosis.pictures import film, look, queue, text
+from tests.unit.diagnosis.publishers.films import findings, of, publisher
 
 RULE = "pub-transient-in-durable"
 
@@ -57,3 +57,22 @@ def test_two_snapshots_are_enough():
     verdict = look(film(waiting, until=6, every=6), thresholds=Thresholds.as_if_lasting())
 
     assert [("info", "vhost", "/")] == of(verdict, RULE)
+
+
+@pytest.mark.parametrize(
+    ("modes", "said"),
+    [((True,), True), ((False,), False), ((True, False), False), ((None,), False), ((), False)],
+    ids=["with confirms", "without", "some", "unknown", "no publisher"],
+)
+def test_confirms_are_claimed_only_where_all_publishers_use_them(modes, said):
+    """By the channels of the same virtual host; a publisher of another one does not count."""
+
+    def frame(t):
+        sending = [publisher(t, peer=f"10.0.3.{number}:1 -> x", confirm=mode) for number, mode in enumerate(modes)]
+        elsewhere = publisher(t, peer="10.0.4.1:1 -> x", confirm=not said, vhost="other")
+        return {**waiting(t), "channels": (*sending, elsewhere)}
+
+    finding = findings(look(film(frame, until=30)), RULE)[0]
+
+    assert said is finding.facts["confirmed"]
+    assert said == ("confirmed" in text(finding).summary)
