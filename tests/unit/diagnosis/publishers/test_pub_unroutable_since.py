@@ -96,3 +96,22 @@ def test_a_steady_share_that_is_lost_tells_how_long(lost, lasts):
     (finding,) = findings(look(window, thresholds=Thresholds.as_if_lasting()), RULE)
 
     assert lasts == (finding.seen_seconds > 30)
+
+
+@pytest.mark.parametrize("confirm", [True, False])
+def test_confirms_are_claimed_only_of_publishers_that_use_them(confirm):
+    """Both lose the same messages."""
+
+    def frame(t):
+        lost = int(300 + 7 * t)
+        return {
+            "queues": (queue("billing.in", stats=stats()),),
+            "channels": (publisher(t, rate=7.0, before=300, counters={"drop_unroutable": lost}, confirm=confirm),),
+            "connections": (shop(client_name="till"),),
+            "exchanges": (exchange("receipts", received=lost, type="topic"),),
+        }
+
+    finding = findings(look(film(frame, until=40)), RULE)[0]
+
+    assert confirm is finding.facts["confirms"]
+    assert confirm == ("confirms them all the same" in text(finding).cause)
