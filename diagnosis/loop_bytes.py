@@ -44,8 +44,8 @@ SHORTEST_TEXT = 30
 _LONGEST_TEXT = 255
 _GENERATED = 51
 """Bytes of queue.declare-ok with a name that the broker generated, the longest answer to a request without a name."""
-_DECLARED, _CONSUMED = 276, 77
-"""Most bytes of queue.declare-ok, and of consume-ok and cancel-ok with a tag of 64 bytes; libraries make 31 to 45."""
+_DECLARED, _CONSUMED = 276, 58
+"""Most bytes of queue.declare-ok, and of consume-ok and cancel-ok with a tag of 45 bytes (libraries: 31 to 38)."""
 _CLIENT_CLEAN, _REQUEST = 32, 20
 """Fewest bytes that a client sends to open a channel and close it itself, and for a request that names a queue."""
 _CLEAN = OPEN_OK + CLOSE_OK
