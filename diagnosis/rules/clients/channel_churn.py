@@ -8,14 +8,17 @@ Source: https://www.rabbitmq.com/docs/channels#high-channel-churn
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ackscope.findings import Certainty, Finding, Severity
+from ackscope.snapshot import Queue
 from diagnosis.churn_loops import ChurnLoop, churn_loops
 from diagnosis.contract import RuleResult, View
 from diagnosis.memo import per_view
-from diagnosis.rules.clients._shared.loops import MIN_PER_CYCLE, loop_evidence, loop_facts, loop_involved
+from diagnosis.rules.clients._shared.loops import FEW_MESSAGES, MIN_PER_CYCLE, loop_evidence, loop_facts, loop_involved
+from diagnosis.rules.clients._shared.refusals import no_prefetch
 from diagnosis.rules.consumers.exclusive_consumer_contention import lock_waiters
+from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
 from diagnosis.thresholds.clients import ClientThresholds
 
 NAME = "channel-churn"
@@ -63,7 +66,18 @@ def _publishes(view: View, closing: ChurnLoop) -> bool:
     )
 
 
+def _streams(view: View, closing: ChurnLoop) -> list[Queue]:
+    """Return the streams whose refusal of a consumer without a prefetch is as long as the error."""
+    if not closing.by_broker or (closing.alone and max(closing.published, closing.declares) >= FEW_MESSAGES):
+        return []
+    vhost = closing.connection.vhost or "/"
+    streams = (queue for queue in view.all_queues if queue.vhost == vhost and queue.type == "stream")
+    found = [queue for queue in streams if closing.said(no_prefetch(view, queue.name, vhost))]
+    return [queue for queue in found if not queue.consumers] or found
+
+
 def _finding(view: View, closing: ChurnLoop, limits: ClientThresholds, *, waits: bool) -> Finding:
+    streams = _streams(view, closing)
     urgency = _urgency(closing, limits, waits=waits)
     early = urgency.severity is Severity.INFO and urgency.warning_after is not None
     return Finding(
@@ -76,9 +90,10 @@ def _finding(view: View, closing: ChurnLoop, limits: ClientThresholds, *, waits:
             "publishes": _publishes(view, closing),
             "warning_after_seconds": urgency.warning_after,
             "warning_rate": limits.channel_churn_fast,
+            "streams": [queue.name for queue in streams[:MAX_NAMED]],
         },
         evidence=tuple(loop_evidence(closing, "channel")),
-        involved=loop_involved(closing),
+        involved=replace(loop_involved(closing), queues=queue_refs(streams)),
         certainty=Certainty.EARLY if early else Certainty.LIKELY,
         seen_seconds=closing.lasts,
     )

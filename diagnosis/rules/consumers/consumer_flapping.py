@@ -31,6 +31,7 @@ from diagnosis.rules.consumers._shared.channel_loops import MIN_PER_CYCLE, loop_
 from diagnosis.rules.consumers._shared.comings import (
     LASTING,
     comings,
+    recent_clients,
     returning_facts,
     returning_loop,
     seen_connections,
@@ -161,7 +162,8 @@ def _crashes(view: View, seen: ConsumerTurnover, fruitless: Series[Queue]) -> Fi
         severity=Severity.CRITICAL if stopped else Severity.WARNING if late else Severity.INFO,
         subject=queue_subject(queue),
         since=fruitless[0].at.iso(),
-        facts=_facts(view, seen, _latest_clients(view, seen))
+        # No consumer stays, and none acknowledges, so one that has just come back is one of those that end.
+        facts=_facts(view, seen, _latest_clients(view, seen) or recent_clients(view, queue))
         | {"rounds": rounds, "watched_seconds": seconds, "redelivered": delta(fruitless, "redeliver")},
         evidence=(
             Evidence(key="rounds", value=rounds, source=source("/api/queues", "consumers", "message_stats.deliver")),
@@ -173,7 +175,7 @@ def _crashes(view: View, seen: ConsumerTurnover, fruitless: Series[Queue]) -> Fi
                 source=source("/api/queues", "message_stats.redeliver"),
             ),
         ),
-        involved=_involved(view, queue, ()),
+        involved=_involved(view, queue, _of_names(view, seen) or seen.consumers),
         certainty=Certainty.LIKELY if late else Certainty.EARLY,
         seen_seconds=seconds,
     )

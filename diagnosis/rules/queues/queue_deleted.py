@@ -18,6 +18,7 @@ from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, 
 from ackscope.snapshot import Queue
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import queue_facts
+from diagnosis.relations import ANYWHERE
 from diagnosis.rules.queues._shared.deletions import Deletion, deletions_of, is_by_expiry, node_started
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, is_private, queue_refs, queue_subject
 
@@ -229,3 +230,11 @@ def _exchange(_view: View, finding: Finding) -> Iterable[Hashable]:
 
 EXCHANGES_OF_DELETED_QUEUES = Relation(_exchanges, _exchange)
 """The cause is a deleted queue; the effect is about an exchange that it was bound to, or the default exchange."""
+
+
+def _vhost_is_gone(view: View, finding: Finding) -> Iterable[Hashable]:
+    return ANYWHERE.of_cause(view, finding) if finding.facts.get("vhost_deleted") else ()
+
+
+REFUSES_CLIENTS = Relation(_vhost_is_gone, ANYWHERE.of_other)
+"""A virtual host was deleted, and its clients are refused when they connect; which one they ask for is unknown."""

@@ -71,9 +71,11 @@ def _rising(numbers: _Numbers) -> _Numbers:
     if not rises or (len(rises) < _LEAST_RISES and len(numbers) > _LEAST_RISES):
         return ()
     run = numbers[start + rises[0] :]
-    # What is bound at once, and then replaced, is no leak.
     if len(numbers) > _LEAST_RISES and grows_at_once([seen.value for seen in run]):
-        return ()
+        # What is bound at once, and then replaced, is no leak. What becomes more after a first stock is one.
+        run = numbers[start + rises[1] :]
+        if len(rises) <= _LEAST_RISES or grows_at_once([seen.value for seen in run]):
+            return ()
     before = last(run[:-1], span(run) / _LATEST)[0] if len(run) > _LATEST else run[0]
     return run if before.value < run[-1].value else ()
 

@@ -4,7 +4,7 @@ import pytest
 
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.clients.loops import churning, looping, reconnecting, steady
-from tests.unit.diagnosis.pictures import PEER, evidence, film, found, look, only
+from tests.unit.diagnosis.pictures import PEER, evidence, film, found, full_text, look, only, queue
 
 
 def clean(t, rate=15.0, **more):
@@ -46,22 +46,47 @@ def test_what_each_channel_does_is_shown_where_no_other_client_loops():
     assert ["declare"] == finding.facts["activities"]
 
 
-@pytest.mark.parametrize(("rate", "sent", "deleted"), [(12.0, 135, 1), (15.0, 180, 1), (12.0, 175, 0)])
-def test_a_queue_in_each_cycle_hides_who_closes_the_channel(rate, sent, deleted):
-    """Requests with a queue of their own for the reply; a client that leaves its queues behind is refused or not."""
+@pytest.mark.parametrize(("rate", "sent"), [(12.0, 135), (15.0, 180)])
+def test_a_queue_in_each_cycle_hides_who_closes_the_channel(rate, sent):
+    """Requests with a queue of their own for the reply."""
 
     def frame(t):
         parts, cycles = looping(t, rate=rate, sent=sent, received=210), int(rate * t)
         churn = parts["overview"].churn | {
             "queue_declared": 40 + cycles,
             "queue_created": 30 + cycles,
-            "queue_deleted": 20 + deleted * cycles,
+            "queue_deleted": 20 + cycles,
         }
         return {**parts, "overview": replace(parts["overview"], churn=churn)}
 
     finding = next(each for each in look(film(frame, until=60)).findings if each.rule == "channel-churn")
 
-    assert (None if deleted else True) is finding.facts["by_broker"]
+    assert None is finding.facts["by_broker"]
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "fits"),
+    [
+        ("events.stream", "4.3.6", True),
+        ("events.stream", "3.10.8", True),
+        ("a.b", "4.3.6", True),
+        ("c", "4.3.6", False),
+    ],
+)
+def test_a_stream_that_refuses_consumers_without_a_prefetch_is_the_probable_cause(name, version, fits):
+    """The text has the name of the stream, and another form before 4.0."""
+    whole = len("PRECONDITION_FAILED - consumer prefetch count is not set for ") + len(name)
+    whole += len("stream queue '' in vhost '/'") if version == "4.3.6" else len("'queue '' in vhost '/''")
+    length = whole if fits else 200
+
+    def frame(t):
+        streams = (queue(name, type="stream", consumers=0), queue("work", consumers=1))
+        return {**looping(t, rate=0.5, sent=16 + 19 + length, received=97, version=version), "queues": streams}
+
+    finding = only(look(film(frame, until=60)))
+
+    assert ([name] if fits else []) == finding.facts["streams"]
+    assert fits is ("basic.qos" in full_text(finding))
 
 
 def test_a_loop_that_has_just_begun_is_not_reported():

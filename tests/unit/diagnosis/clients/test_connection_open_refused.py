@@ -1,12 +1,14 @@
 import pytest
 
-from ackscope.topology import AuthAttempts, Limit
+from ackscope.snapshot import Node
+from ackscope.topology import AuthAttempts, Limit, VHost
 from tests.unit.diagnosis.clients.loops import churning
-from tests.unit.diagnosis.pictures import NODE, connection, film, found, look, only
+from tests.unit.diagnosis.pictures import NODE, connection, film, found, look, only, queue, stats
 
 LATE = 5.0
 """Seconds after which the broker counts a connection; it counts a login at once."""
 BURST_AT = 30.0
+NODE_OF_A_DAY = Node(name=NODE, running=True, uptime_seconds=86_400.0)
 
 
 def refusing(t, *, refused=0.0, until=1e9, accepted=0.0, checks=0.0, burst=0, protocol="amqp091", **fields):
@@ -84,3 +86,19 @@ def test_a_limit_of_connections_that_is_used_up_is_its_cause():
 
     assert "connection-limit-reached" == finding.rule
     assert ["connection-open-refused"] == [each.rule for each in finding.consequences]
+
+
+def test_a_virtual_host_that_was_deleted_is_its_cause():
+    """Its clients connect again and again."""
+
+    def frame(t):
+        there = t < 30
+        held = queue("inbox", vhost="billing", messages_ready=80, stats=stats(publish=80))
+        vhosts = (VHost(name="/"), VHost(name="billing")) if there else (VHost(name="/"),)
+        parts = refusing(max(0.0, t - 30), refused=2.0)
+        return {**parts, "queues": (held,) if there else (), "vhosts": vhosts, "nodes": (NODE_OF_A_DAY,)}
+
+    (cause,) = [each for each in look(film(frame, until=90)).findings if each.severity == "warning"]
+
+    assert "queue-deleted" == cause.rule
+    assert ["connection-open-refused"] == [each.rule for each in cause.consequences]

@@ -50,6 +50,15 @@ def test_a_consumer_that_dies_on_the_same_messages_stops_the_queue(pause, kind):
     assert [("consumer-flapping", "critical", "resize")] == urgent(result)
 
 
+@pytest.mark.parametrize("until", range(130, 165, 5))
+def test_the_consumer_is_named_also_when_it_has_just_come_back(until):
+    """With pauses as long as consumers are remembered."""
+    result = look(film(dying(lives=10.0, away=20.0), until=until))
+    finding = next(each for each in result.findings if each.rule == "consumer-flapping")
+
+    assert (["resizer"], ("resizer",)) == (finding.facts["clients"], finding.involved.clients)
+
+
 def test_a_deployment_that_fails_once_is_no_warning():
     """It comes back twice at most."""
     assert [] == urgent(look(film(dying(away=20.0), until=35)))

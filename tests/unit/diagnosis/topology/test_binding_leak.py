@@ -74,6 +74,18 @@ def test_bindings_that_are_made_at_once_and_then_replaced_are_no_growth():
     assert [] == [each for each in flat(verdict.findings) if each.rule == RULE]
 
 
+@pytest.mark.parametrize(("stock", "rate"), [(700, 10.0), (3000, 4.0)])
+def test_growth_after_a_stock_that_is_made_at_once_is_found(stock, rate):
+    """A client that binds what it knows when it starts, and then one key for each new device."""
+
+    def starts(t):
+        return bound(t - 20, stock=stock, rate=rate) if t > 20 else bound(0, stock=0)
+
+    verdict = look(film(starts, until=65, every=15.0))
+
+    assert [RULE] == [each.rule for each in flat(verdict.findings) if each.rule == RULE]
+
+
 @pytest.mark.parametrize(
     ("kind", "stock", "many"), [("headers", 1200, True), ("topic", 1200, False), ("topic", 12_000, True)]
 )
