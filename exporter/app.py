@@ -1,7 +1,7 @@
 """Wires the exporter together. Only this module knows all its parts."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from http import HTTPStatus
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -14,6 +14,8 @@ from ackscope.log import get_logger
 from ackscope.snapshot import Snapshot
 from diagnosis.text import MANAGEMENT, Cluster
 from exporter.delivery.delivery import FindingDelivery
+from exporter.discovery.kubernetes import KubernetesDiscovery
+from exporter.discovery.settings import KubernetesSettings
 from exporter.exposition.cardinality.top_k import TopK
 from exporter.exposition.collectors.contract import Collector
 from exporter.exposition.compat.select import collectors_for
@@ -21,6 +23,7 @@ from exporter.exposition.execute import Source
 from exporter.exposition.live import (
     confirming,
     delivery,
+    discovery,
     findings,
     history,
     landing,
@@ -83,13 +86,15 @@ class App:
     def __init__(
         self, settings: ExporterSettings, clock: Clock, reread: Callable[[], ExporterSettings] | None = None
     ) -> None:
-        self._settings = self._started = settings
+        self._filed = self._settings = self._started = settings
         self._clock = clock
         self._state = StateStore(settings.clusters)
         self._metrics = ProbeMetrics()
         self._landing = _lander(settings, clock)
-        self._triage = TriageStore(settings.triage.file, settings.clusters)
-        self._delivery = FindingDelivery(settings.delivery, settings.clusters, self._triage, self._cluster, clock)
+        self._discovery = KubernetesDiscovery(settings.discovery.kubernetes, self._configured, self._discovered, clock)
+        known = self._known_clusters(settings)
+        self._triage = TriageStore(settings.triage.file, known)
+        self._delivery = FindingDelivery(settings.delivery, known, self._triage, self._cluster, clock)
         self._baselines = BaselineCache(settings.history, settings.clusters, clock)
         self._ingest = Ingest(settings, self._state, self._metrics, self._landing, clock, self._baselines.of)
         self._pollers = PollerRegistry(settings, clock, self._on_snapshot, self._latest)
@@ -120,6 +125,7 @@ class App:
             baselines=self._baselines.of,
             management=self._management,
             triage=self._triage,
+            discovery=lambda: self._discovery.status(),  # noqa: PLW0108  a reload replaces it
         )
         web = WebConfig.load(settings.web_config) if settings.web_config else None
         self.routes = make_routes(parts)
@@ -136,7 +142,7 @@ class App:
             self._landing.writer.start()
         parts = (
             *(self._baselines, self._render_thread, self._delivery, self._otlp),
-            *(self._pollers, self._probe_host, self._server),
+            *(self._pollers, self._probe_host, self._server, self._discovery),
         )
         for part in parts:
             part.start()
@@ -145,6 +151,7 @@ class App:
     def stop(self) -> None:
         """Stop all producers in parallel, then flush the landing files. Takes 5 s at most, usually 1 s."""
         until = self._clock.now().mono + _STOP_SECONDS
+        self._discovery.stop()
         self._reloader.close(_STOP_SECONDS / 4)
         parts = (
             *(self._pollers, self._probe_host, self._server, self._render_thread),
@@ -186,20 +193,23 @@ class App:
         finally:
             self._page_cache.invalidate()
 
-    def _change(self, settings: ExporterSettings) -> str:
-        """Apply new settings; parts whose settings did not change keep running. Returns a summary of what changed.
+    def _change(self, filed: ExporterSettings) -> str:
+        """Apply new settings of the file, with the discovered clusters added. Returns a summary of what changed.
+
+        Parts whose settings did not change keep running.
 
         Raises:
             ConfigError: a file named in the settings cannot be read; nothing has changed.
         """
+        settings = self._with_discovered(filed)
         change, document = self._pollers.plan(settings), targets_document(settings)
-        before, self._settings = self._settings, settings
+        before, self._settings, self._filed = self._settings, settings, filed
         # This order keeps data of a replaced broker out of the state of the new one.
         self._pollers.stop_replaced(change)
         self._state.set_clusters(settings.clusters, change.reset)
         self._ingest.apply(settings)
         self._baselines.apply(settings.history, settings.clusters)
-        self._delivery.apply(settings.delivery, settings.clusters)
+        self._delivery.apply(settings.delivery, self._known_clusters(settings))
         if settings.otlp != before.otlp:
             self._otlp.apply(settings.otlp)
         self._pollers.start_created(change)
@@ -209,11 +219,42 @@ class App:
         if (settings.modules, settings.metrics) != (before.modules, before.metrics):
             self._targets = TargetPage(settings.modules, settings.metrics, self._clock)
         self._page_cache.apply(settings.metrics, _collectors(settings))
+        self._rediscover(settings.discovery.kubernetes)
         later = [key for key in _FIXED if attrgetter(key)(settings) != attrgetter(key)(self._started)]
         summary = [str(change), "probes restarted" if probes_restarted else "probes unchanged"]
         if later:
             summary.append(f"needs a restart, not applied: {', '.join(later)}")
         return "; ".join(summary)
+
+    def _with_discovered(self, filed: ExporterSettings) -> ExporterSettings:
+        """Add the discovered clusters. A configured one of the same name takes precedence."""
+        found = self._discovery.clusters if filed.discovery.kubernetes.enabled else {}
+        added = {name: it for name, it in found.items() if name not in filed.clusters}
+        return filed.model_copy(update={"clusters": {**filed.clusters, **added}})
+
+    def _known_clusters(self, settings: ExporterSettings) -> Collection[str] | None:
+        """Names of all clusters; None while more may be discovered."""
+        wanted, running = settings.discovery.kubernetes, self._discovery
+        complete = not wanted.enabled or (running.complete and running.settings == wanted)
+        return settings.clusters if complete else None
+
+    def _configured(self) -> Collection[str]:
+        return self._filed.clusters
+
+    def _discovered(self) -> bool:
+        try:
+            return self._reloader.reapply(lambda: self._change(self._filed))
+        finally:
+            self._page_cache.invalidate()
+
+    def _rediscover(self, wanted: KubernetesSettings) -> None:
+        before = self._discovery
+        if wanted == before.settings:
+            before.look_again()
+            return
+        before.stop()
+        self._discovery = KubernetesDiscovery(wanted, self._configured, self._discovered, self._clock, before)
+        self._discovery.start()
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         self._ingest.on_snapshot(snapshot)
@@ -262,6 +303,7 @@ class App:
             "confirming": lambda: confirming.collect(state.clusters(), clock.now()),
             "probes": self._metrics.registry.collect,
             "process": lambda: process.collect(self._probe_host.status()),
+            "discovery": lambda: discovery.collect(self._discovery.status()),
             "reloads": lambda: reloads.collect(self._reloader.status),
             "landing": lambda: landing.collect(self._landing.writer.counts() if self._landing else None),
             "delivery": lambda: delivery.collect(self._delivery.stats(), clock.now()),

@@ -14,12 +14,14 @@ from diagnosis.thresholds import Thresholds
 from exporter.api import documents
 from exporter.api.bundle import BUNDLE_TYPE, DiagnosisBundle, pack_bundle
 from exporter.api.columns import LISTS, columns
+from exporter.api.discovery import discovery_document
 from exporter.api.object_series import SERIES_LISTS, object_series, subject_series
 from exporter.api.openapi import openapi_page
 from exporter.api.query_params import parse_names, unknown_name
 from exporter.api.queue_page import queue_document
 from exporter.api.runbooks import runbook_page, runbooks
 from exporter.api.vitals import vitals
+from exporter.discovery.kubernetes import DiscoveryStatus
 from exporter.exposition.live.process import SupervisedProcess
 from exporter.exposition.page_cache import PageCache
 from exporter.runtime.reloader import ReloadResult
@@ -46,6 +48,7 @@ class RouteContext:
         baselines: cluster name -> baselines of the current hour, None if unknown.
         management: cluster name -> URL of its management API, without credentials, for commands.
         triage: what people say about findings.
+        discovery: state of discovery.
     """
 
     state: StateStore
@@ -58,6 +61,7 @@ class RouteContext:
     baselines: Callable[[str], Baselines | None] = lambda _: None
     management: Callable[[str], str] = lambda _: MANAGEMENT
     triage: TriageStore = field(default_factory=TriageStore)
+    discovery: Callable[[], DiscoveryStatus] = DiscoveryStatus
 
 
 def make_routes(context: RouteContext) -> dict[str, Route]:
@@ -126,6 +130,10 @@ def make_routes(context: RouteContext) -> dict[str, Route]:
             "diagnosis bundle of one cluster to download: cluster=NAME; replay it with ackscope diagnose --bundle FILE",
             lambda request: _bundle(context, request),
             lane=Lane.EXCLUSIVE,
+        ),
+        "/api/v1/discovery": Route(
+            "what was discovered, and why some of it is not watched (JSON)",
+            lambda _: Response(documents.as_json(discovery_document(context.discovery(), clock.now())), JSON),
         ),
         "/api/v1/openapi.json": Route(
             "this API as an OpenAPI document (JSON)", openapi_page(lambda: routes, documents.as_json)

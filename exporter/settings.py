@@ -17,6 +17,7 @@ from exporter.broker.prometheus.reader import MetricsReader
 from exporter.broker.prometheus.settings import PrometheusSettings, SourceChoice
 from exporter.broker.settings import AccessSettings, ManagementSettings
 from exporter.delivery.settings import FindingDeliverySettings
+from exporter.discovery.settings import DiscoverySettings
 from exporter.exposition.settings import MetricsSettings
 from exporter.history.settings import HistorySettings
 from exporter.landing.settings import LandingSettings
@@ -118,6 +119,7 @@ class ExporterSettings(Settings):
             loopback. A proxy on this machine passes requests on under them.
         web_config: path of a Prometheus web configuration file: TLS and basic auth for the exporter's own port.
         clusters: cluster name -> how to reach it. The name appears in metrics, paths and pages.
+        discovery: clusters that are found, in addition to `clusters`.
         modules: module name -> how to read a broker given by `/probe?module=NAME&target=HOST:PORT`.
         poll: how the management APIs are polled.
         metrics: what `/metrics` shows.
@@ -134,6 +136,7 @@ class ExporterSettings(Settings):
     allowed_hosts: tuple[str, ...] = ()
     web_config: Path | None = None
     clusters: dict[str, ClusterSettings] = Field(default={})
+    discovery: DiscoverySettings = DiscoverySettings()
     modules: dict[str, ModuleSettings] = Field(default={})
     poll: PollSettings = PollSettings()
     metrics: MetricsSettings = MetricsSettings()
@@ -184,7 +187,7 @@ class ExporterSettings(Settings):
 
     @model_validator(mode="after")
     def _has_something_to_do(self) -> Self:
-        if not self.clusters and not self.modules:
+        if not self.clusters and not self.modules and not self.discovery.kubernetes.enabled:
             raise ValueError(
                 "no cluster and no module configured; add clusters: {shop: {management: "
                 "{url: http://user:password@host:15672}}}"

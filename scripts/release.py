@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 VERSION_FILE = ROOT / "ackscope/__init__.py"
 CHANGELOG = ROOT / "CHANGELOG.md"
 CHART = ROOT / "deploy/helm/ackscope/Chart.yaml"
-MANIFESTS = ROOT / "deploy/kubernetes/ackscope.yaml"
+MANIFESTS = [ROOT / f"deploy/kubernetes/{name}.yaml" for name in ("ackscope", "ackscope-discovery")]
 SUMS = "SHA256SUMS"
 
 EXPORTER_EXTRAS = ("notify", "otlp", "mcp")
@@ -82,7 +82,8 @@ def make_version(version: str) -> None:
     # Helm reads no Python: the chart, and what is rendered from it, have a copy.
     CHART.write_text(re.sub(r"(?m)^(version|appVersion): .*$", rf"\1: {version}", CHART.read_text()))
     label = "app.kubernetes.io/version: "
-    MANIFESTS.write_text(MANIFESTS.read_text().replace(f'{label}"{before}"', f'{label}"{version}"'))
+    for file in MANIFESTS:
+        file.write_text(file.read_text().replace(f'{label}"{before}"', f'{label}"{version}"'))
     _git("commit", "--all", "--message", f"release: {version}")
     _git("tag", "--annotate", f"v{version}", "--message", f"ackscope {version}")
 

@@ -14,8 +14,15 @@ KUBERNETES = "1.34.0"
 
 DEPLOY = Path(__file__).parents[1]
 CHART = DEPLOY / "helm/ackscope"
-MANIFESTS = DEPLOY / "kubernetes/ackscope.yaml"
-VALUES = DEPLOY / "kubernetes/values.yaml"
+KUBERNETES_FILES = {
+    "values.yaml": ("ackscope.yaml", "kubectl apply --namespace ackscope -f ackscope.yaml"),
+    # With --namespace, kubectl refuses objects of other namespaces.
+    "discovery-values.yaml": (
+        "ackscope-discovery.yaml",
+        "kubectl config set-context --current --namespace ackscope; kubectl apply -f ackscope-discovery.yaml",
+    ),
+}
+"""Values in deploy/kubernetes -> the manifests that are rendered with them, and how to apply these."""
 
 
 def copies() -> Iterator[tuple[Path, Path]]:
@@ -26,14 +33,15 @@ def copies() -> Iterator[tuple[Path, Path]]:
         yield DEPLOY / "prometheus" / name, CHART / "files/rules" / name
 
 
-def rendered(helm: str) -> str:
-    """The plain manifests: the chart with deploy/kubernetes/values.yaml, without the marks of a release."""
-    words = ["--namespace", "ackscope", "--values", str(VALUES), "--kube-version", KUBERNETES]
+def rendered(helm: str, values: str) -> str:
+    """Plain manifests: the chart with values of deploy/kubernetes, without the marks of a release."""
+    file = DEPLOY / "kubernetes" / values
+    words = ["--namespace", "ackscope", "--values", str(file), "--kube-version", KUBERNETES]
     text = subprocess.run(
         [helm, "template", "ackscope", str(CHART), *words], capture_output=True, text=True, check=True
     ).stdout
     lines = (line for line in text.splitlines() if not line.strip().startswith(("helm.sh/", "annotations: {helm.sh/")))
-    head = "# Rendered by deploy/helm/build.py with values.yaml: kubectl apply --namespace ackscope -f ackscope.yaml"
+    head = f"# Rendered by deploy/helm/build.py with {values}: {KUBERNETES_FILES[values][1]}"
     body = "\n".join(lines).replace("app.kubernetes.io/managed-by: Helm", "app.kubernetes.io/managed-by: kubectl")
     return f"{head}\n{body}\n"
 
@@ -48,7 +56,8 @@ def main() -> None:
     if helm is None:
         print("no helm: the manifests of deploy/kubernetes are as they were; scripts/setup.sh ship installs it")
     else:
-        MANIFESTS.write_text(rendered(helm))
+        for values, (manifests, _) in KUBERNETES_FILES.items():
+            (DEPLOY / "kubernetes" / manifests).write_text(rendered(helm, values))
 
 
 if __name__ == "__main__":

@@ -237,6 +237,28 @@ class TriageResult(TypedDict):
     triage: Triage
 
 
+class DiscoveredEntry(TypedDict):
+    """One object that was discovered."""
+
+    namespace: str
+    name: str
+    cluster: str
+    watched: bool
+    reason: str | None
+    management: str | None
+
+
+class DiscoveryDocument(TypedDict):
+    """State of discovery."""
+
+    now: str
+    enabled: bool
+    complete: bool
+    error: str | None
+    age_seconds: float | None
+    objects: list[DiscoveredEntry]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryParameter:
     """A query parameter.
@@ -333,6 +355,7 @@ OPERATIONS: Mapping[str, ApiOperation] = {
         parameters=(_ONE, _VHOST, QueryParameter(name="queue", about="name of the queue", required=True)),
     ),
     "/api/v1/bundle": ApiOperation(parameters=(_ONE,), content_type=BUNDLE_TYPE, errors=(400, 503)),
+    "/api/v1/discovery": ApiOperation(returns=DiscoveryDocument, errors=()),
     "/api/v1/openapi.json": ApiOperation(returns=dict[str, Any], errors=()),
     "/-/healthy": ApiOperation(content_type=TEXT, errors=()),
     "/-/ready": ApiOperation(content_type=TEXT, errors=(503,)),

@@ -78,6 +78,9 @@ def describe(settings: ExporterSettings) -> str:
     probes = f"probes {', '.join(probed)}" if probed and settings.probes.enabled else "no probes"
     landing = f"landing files in {settings.landing.directory}" if settings.landing.directory else "no landing files"
     receivers = [f"notifies {', '.join(settings.delivery.receivers)}"] if settings.delivery.receivers else []
-    watches = f"monitors {', '.join(settings.clusters) or 'nothing'}"
+    found = settings.discovery.kubernetes
+    places = ", ".join(found.namespaces) or "all namespaces"
+    names = [*settings.clusters, *([f"RabbitmqCluster objects in {places}"] if found.enabled else [])]
+    watches = f"monitors {', '.join(names) or 'nothing'}"
     modules = [f"on-demand modules {', '.join(settings.modules)}"] if settings.modules else []
     return "; ".join([f"listens on {settings.listen}", watches, *modules, probes, landing, *receivers])

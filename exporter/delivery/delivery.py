@@ -28,7 +28,7 @@ class FindingDelivery:
 
     Args:
         settings: receivers and routes.
-        clusters: configured clusters.
+        clusters: all clusters; findings of others have ended. None: not known yet, as more may be discovered.
         triage: who muted what. Silences of Alertmanagers are added to it.
         cluster_of: what templates name of a cluster.
         clock: gives the times.
@@ -37,16 +37,15 @@ class FindingDelivery:
     def __init__(
         self,
         settings: FindingDeliverySettings,
-        clusters: Collection[str],
+        clusters: Collection[str] | None,
         triage: TriageStore,
         cluster_of: ClusterOf,
         clock: Clock,
     ) -> None:
-        self._settings, self._clusters, self._triage = settings, tuple(clusters), triage
+        self._settings, self._triage = settings, triage
         self._cluster_of, self._clock = cluster_of, clock
         self._workers = {name: self._worker(name, it) for name, it in settings.receivers.items()}
-        for worker in self._workers.values():
-            worker.keep_clusters(self._clusters)
+        self._keep(clusters)
 
     def start(self) -> None:
         """Start all workers."""
@@ -75,9 +74,9 @@ class FindingDelivery:
         """Receiver -> figures."""
         return {name: worker.stats() for name, worker in list(self._workers.items())}
 
-    def apply(self, settings: FindingDeliverySettings, clusters: Collection[str]) -> None:
+    def apply(self, settings: FindingDeliverySettings, clusters: Collection[str] | None) -> None:
         """Use other settings. A receiver whose destination is the same knows what it was sent before."""
-        before, self._settings, self._clusters = self._settings, settings, tuple(clusters)
+        before, self._settings = self._settings, settings
         workers = {}
         for name, worker in self._workers.items():
             same = (
@@ -97,10 +96,14 @@ class FindingDelivery:
                 workers[name] = self._worker(name, receiver, self._workers.get(name))
         new = [worker for name, worker in workers.items() if worker is not self._workers.get(name)]
         self._workers = {name: workers[name] for name in settings.receivers}
-        for worker in self._workers.values():
-            worker.keep_clusters(self._clusters)
+        self._keep(clusters)
         for worker in new:
             worker.start()
+
+    def _keep(self, clusters: Collection[str] | None) -> None:
+        if clusters is not None:
+            for worker in self._workers.values():
+                worker.keep_clusters(tuple(clusters))
 
     def _worker(self, name: str, settings: ReceiverSettings, before: DeliveryWorker | None = None) -> DeliveryWorker:
         """A worker, with the record of an earlier one if the destination is the same."""

@@ -12,6 +12,7 @@ from exporter.exposition.compat.select import collectors_for
 from exporter.exposition.live import (
     confirming,
     delivery,
+    discovery,
     findings,
     history,
     landing,
@@ -84,6 +85,7 @@ def sections() -> dict[str, tuple[Spec, ...]]:
         "Exporter: polling": polls.SPECS,
         "Exporter: collectors": execute.SPECS,
         "Exporter: configuration": reloads.SPECS,
+        "Exporter: discovery of clusters": discovery.SPECS,
         "Exporter: landing files": landing.SPECS,
         "Exporter: delivery of findings": delivery.SPECS,
         "Exporter: OTLP export": otlp.SPECS,

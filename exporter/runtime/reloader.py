@@ -65,6 +65,27 @@ class Reloader:
             self._status = before._replace(successful=False, failures=before.failures + 1)
             return ReloadResult(ok=False, line=line)
 
+    def reapply(self, change: Callable[[], str]) -> bool:
+        """Make a change that does not come from the file, between reloads. Returns whether it was made.
+
+        Args:
+            change: makes it and returns a summary. If it raises an AckscopeError, it has changed nothing.
+        """
+        with self._lock:
+            if self._closed:
+                return False
+            try:
+                done = change()
+            except AckscopeError as error:
+                log.error("clusters not changed", error=redact(str(error)))  # noqa: TRY400  one line
+            except Exception:
+                # Boundary: as in `reload`.
+                log.exception("change failed halfway; restart the exporter")
+            else:
+                log.info("clusters changed", changes=done)
+                return True
+            return False
+
     def close(self, seconds: float) -> None:
         """Refuse further reloads; wait up to `seconds` for one in progress."""
         self._closed = True

@@ -93,13 +93,15 @@ class TriageStore:
 
     Args:
         path: the file; None: nothing can be changed.
-        clusters: configured clusters; entries of others are dropped.
+        clusters: configured clusters; entries of others are dropped. None keeps all: more clusters may be discovered.
     """
 
-    def __init__(self, path: Path | None = None, clusters: Collection[str] = ()) -> None:
+    def __init__(self, path: Path | None = None, clusters: Collection[str] | None = ()) -> None:
         self._path, self._lock = path, threading.Lock()
         self._entries = {
-            (it.cluster, it.key): it.triage for it in (_read(path) if path else ()) if it.cluster in clusters
+            (it.cluster, it.key): it.triage
+            for it in (_read(path) if path else ())
+            if clusters is None or it.cluster in clusters
         }
         self._absent: dict[tuple[str, FindingKey], Instant] = {}
         self._silences: dict[str, Mapping[str, Mapping[FindingKey, Triage]]] = {}

@@ -1,4 +1,4 @@
-"""The chart: linted, rendered with ten sets of values, held against the schemas of Kubernetes and against ackscope."""
+"""The chart: linted, rendered with twelve sets of values, checked by the schemas of Kubernetes and by ackscope."""
 
 import argparse
 import importlib
@@ -59,9 +59,9 @@ def conforms(schemas, text):
     return done.returncode, json.loads(done.stdout)
 
 
-def test_there_are_ten_sets():
+def test_there_are_twelve_sets():
     """Each has something that the others have not."""
-    assert 10 == len(SETS)
+    assert 12 == len(SETS)
 
 
 @pytest.mark.parametrize("values", SETS, ids=lambda path: path.stem)
@@ -90,8 +90,8 @@ def test_the_exporter_accepts_its_configuration(values, tmp_path):
     objects = render(values)
     (config,) = (each for each in objects if each["kind"] == "ConfigMap" and "ackscope.yml" in each["data"])
     (pod, container) = next((pod, each) for name, pod, each in containers(objects) if name.endswith("-exporter"))
-    secrets = next(each for each in pod["volumes"] if each["name"] == "secrets")["projected"]["sources"]
-    for source in secrets:
+    secrets = [each["projected"]["sources"] for each in pod["volumes"] if each["name"] == "secrets"]
+    for source in secrets[0] if secrets else ():
         for item in source["secret"]["items"]:
             path = tmp_path / "secrets" / item["path"]
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -102,12 +102,18 @@ def test_the_exporter_accepts_its_configuration(values, tmp_path):
         path.write_text("https://pager.example.org/hook\n")
     environ = {each["name"]: each.get("value", f"user-{each['name'].lower()}") for each in container["env"]}
     environ.pop("ACKSCOPE_WEB_CONFIG", None)
+    for key, text in (("SERVER_CA_FILE", _CERTIFICATE), ("TOKEN_FILE", "hush")):
+        (tmp_path / key).write_text(text)
+        environ[f"ACKSCOPE_DISCOVERY__KUBERNETES__{key}"] = str(tmp_path / key)
     file = tmp_path / "ackscope.yml"
     file.write_text(re.sub("/etc/ackscope/(?=secrets|extra)", f"{tmp_path}/", config["data"]["ackscope.yml"]))
     settings = load(ExporterSettings, file, environ)
 
     assert "0.0.0.0:9419" == settings.listen
-    assert set(yaml.safe_load(values.read_text())["clusters"]) == set(settings.clusters)
+    wanted = yaml.safe_load(values.read_text())
+
+    assert set(wanted.get("clusters", ())) == set(settings.clusters)
+    assert ("discovery" in wanted) is settings.discovery.kubernetes.enabled
     for name, cluster in settings.clusters.items():
         address = cluster.management.address()
 
@@ -141,6 +147,7 @@ def test_every_container_runs_a_command_that_ackscope_takes_with_few_rights(valu
     ("options", "line"),
     [
         ([], "clusters: name at least one"),
+        (["--set", "discovery.allNamespaces=true", "--set", "discovery.namespaces={a}"], "discovery"),
         (["--set", "dashboard.replcas=2"], "'replcas' not allowed"),
         (["--set-json", 'clusters={"a":{"management":{"url":"http://u:p@h:1","secret":{"name":"s"}}}}'], "pattern"),
         (["--set-json", 'clusters={"a":{"management":{"url":"http://h:1"}}}'], "secret"),
@@ -155,6 +162,35 @@ def test_wrong_values_are_refused(options, line):
 
     assert 0 != done.returncode
     assert line in done.stderr
+
+
+def test_discovery_has_the_rights_that_it_needs_and_no_others():
+    """In its namespaces, for the exporter alone; without discovery there are neither rights nor a token."""
+    near, everywhere, without = (render(CHART / f"ci/{name}-values.yaml") for name in _DISCOVERY)
+    roles = [each for each in (*near, *everywhere) if each["kind"] in {"Role", "ClusterRole"}]
+    bindings = [each for each in (*near, *everywhere) if each["kind"] in {"RoleBinding", "ClusterRoleBinding"}]
+    tokens = [
+        (name, [volume["name"] for volume in pod["volumes"] if "serviceAccountToken" in json.dumps(volume)])
+        for objects in (near, without)
+        for name, pod, _ in containers(objects)
+    ]
+
+    assert [("Role", "rabbits"), ("Role", "depots"), ("ClusterRole", None)] == [
+        (each["kind"], each["metadata"].get("namespace")) for each in roles
+    ]
+    assert {
+        ("rabbitmqclusters", ("get", "list", "watch")),
+        ("secrets", ("get",)),
+    } == {(rule["resources"][0], tuple(rule["verbs"])) for each in roles for rule in each["rules"]}
+    assert [each["metadata"]["name"] for each in roles] == [each["roleRef"]["name"] for each in bindings]
+    assert {("shop-ackscope", "rabbits")} == {
+        (it["name"], it["namespace"]) for each in bindings for it in each["subjects"]
+    }
+    assert [("shop-ackscope-exporter", ["kubernetes"])] == [it for it in tokens if it[1]]
+    assert not [each for each in without if "Role" in each["kind"]]
+
+
+_DISCOVERY = ("discovery", "discovery-everywhere", "minimal")
 
 
 def test_rules_and_dashboards_in_the_cluster_are_those_of_deploy():
@@ -178,14 +214,15 @@ def test_rules_and_dashboards_in_the_cluster_are_those_of_deploy():
     }
 
 
-def test_the_plain_manifests_are_rendered_from_the_chart(schemas):
+@pytest.mark.parametrize("values", ["values.yaml", "discovery-values.yaml"])
+def test_the_plain_manifests_are_rendered_from_the_chart(values, schemas):
     """And conform too; `python deploy/helm/build.py` renders them."""
     found = importlib.util.spec_from_file_location("build", ROOT / "deploy/helm/build.py")
     build = importlib.util.module_from_spec(found)
     found.loader.exec_module(build)
-    text = build.MANIFESTS.read_text()
+    text = (ROOT / "deploy/kubernetes" / build.KUBERNETES_FILES[values][0]).read_text()
 
-    assert build.rendered(needed("helm")) == text
+    assert build.rendered(needed("helm"), values) == text
     assert 0 == conforms(schemas, text)[0]
     assert "helm" not in text.partition("\n")[2].lower()
 

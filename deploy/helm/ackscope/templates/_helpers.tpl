@@ -85,6 +85,14 @@ affinity:
 {{- $clusters = set $clusters $name $made }}
 {{- end }}
 {{- $own := dict "clusters" $clusters "landing" (dict "directory" "/var/lib/ackscope/landing") "history" (dict "rollups" "/var/lib/ackscope/rollups") "triage" (dict "file" "/var/lib/ackscope/triage.json") }}
+{{- with .Values.discovery }}
+{{- if .enabled }}
+{{- $found := dict "enabled" true "probes" .probes "full_names" .fullNames "label_selector" .labelSelector }}
+{{- if not .allNamespaces }}{{ $found = set $found "namespaces" (.namespaces | default (list $.Release.Namespace)) }}{{ end }}
+{{- if .caSecret }}{{ $found = set $found "ca_file" "/etc/ackscope/secrets/discovery/ca.crt" }}{{ end }}
+{{- $own = set $own "discovery" (dict "kubernetes" $found) }}
+{{- end }}
+{{- end }}
 {{- if .Values.config.delivery }}{{ $own = set $own "delivery" (dict "directory" "/var/lib/ackscope/delivery") }}{{ end }}
 {{- mergeOverwrite $own .Values.config | toYaml }}
 {{- end }}

@@ -196,6 +196,19 @@ def test_a_new_destination_gets_what_is_present(delivering):
         assert ({}, [("start", "a")]) == (it.delivery.stats(), receiver.events())
 
 
+def test_while_clusters_may_be_discovered_no_finding_is_ended(delivering):
+    """The Kubernetes API may answer late: a cluster that is not known yet was not removed."""
+    with receiving() as receiver:
+        it = delivering(hook(receiver.url))
+        it.find("a")
+        eventually(lambda: receiver.events() == [("start", "a")])
+        it.apply(hook(receiver.url), clusters=None)
+        it.find("a", "b")
+        eventually(lambda: len(receiver.events()) == 2)
+
+        assert [("start", "a"), ("start", "b")] == receiver.events()
+
+
 def test_a_cluster_that_is_removed_ends_its_findings(delivering):
     """With the reason."""
     with receiving() as receiver:

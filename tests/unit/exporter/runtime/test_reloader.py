@@ -98,3 +98,19 @@ def test_who_is_stopping_reloads_no_more(fake):
 
     assert (False, "not reloaded: the exporter is stopping") == fake.reloads.reload()
     assert [] == fake.applied
+
+
+def test_a_change_of_discovered_clusters_is_no_reload(fake, caplog):
+    """What cannot be applied is one line in the log, and is said to be not applied."""
+
+    def unusable():
+        raise ConfigError("ca_file: gone, amqp://u:hush@host")
+
+    assert fake.reloads.reapply(lambda: "clusters new or moved: shop")
+    assert not fake.reloads.reapply(unusable)
+    assert not fake.reloads.reapply(lambda: 1 / 0)
+    fake.reloads.close(1)
+    assert not fake.reloads.reapply(lambda: "late")
+    assert (True, 0, 0) == (fake.reloads.status.successful, fake.reloads.status.successes, fake.reloads.status.failures)
+    assert "clusters not changed" in caplog.text
+    assert "hush" not in caplog.text

@@ -48,6 +48,14 @@ def test_a_change_survives_a_restart(path, change):
     assert [path] == list(path.parent.iterdir())
 
 
+def test_triage_of_clusters_that_may_be_discovered_survives_a_restart(path):
+    """They are not known yet when the file is read; of all others it is dropped."""
+    after = opened(path).change("shop", finding(), ACKNOWLEDGE, NOW)
+
+    assert {finding().key: after} == TriageStore(path, None).of("shop")
+    assert {} == TriageStore(path, ["depot"]).of("shop")
+
+
 def test_changes_add_up_and_can_be_withdrawn(path):
     """Each changes its own part; a finding without any is forgotten."""
     store = opened(path)

@@ -1,0 +1,1 @@
+"""Finds clusters by what Kubernetes knows of them."""
