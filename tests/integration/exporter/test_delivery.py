@@ -59,15 +59,16 @@ def faulty(lab):
 
 
 def alerts(hook, status):
-    """Alerts about the queue that Alertmanager sent to the webhook, in this state."""
+    """Alerts about the fault that Alertmanager sent to the webhook, in this state; its queue is deleted after it."""
     found = [alert for each in hook.arrived for alert in each.get("alerts", ())]
-    return [it for it in found if it["status"] == status and it["labels"].get("name") == QUEUE]
+    about = [it for it in found if (it["labels"].get("rule"), it["labels"].get("name")) == (FAULT, QUEUE)]
+    return [it for it in about if it["status"] == status]
 
 
 def present(exporter):
-    """The finding about the queue, once it is one that is delivered."""
-    found = exporter.cluster("findings")["findings"]
-    return next((it for it in found if it["subject"]["name"] == QUEUE and it["severity"] != "info"), None)
+    """The finding about the fault, once it is one that is delivered."""
+    about = [it for it in exporter.cluster("findings")["findings"] if it["subject"]["name"] == QUEUE]
+    return next((it for it in about if it["rule"] == FAULT and it["severity"] != "info"), None)
 
 
 def to_alertmanager(listen, folder):
