@@ -210,6 +210,7 @@ NO_CONSUMER_FACTS: dict[str, Any] = {
     "shovel_moves": [],
     "dead_letter_sources": [],
     "passed_on": None,
+    "filled_by_consumers": None,
     "similar_queue": None,
     "similar_vhost": None,
     "similar_gone": False,
