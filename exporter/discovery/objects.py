@@ -76,7 +76,7 @@ class RabbitmqObject:
         return (self.namespace, self.name)
 
     def unusable(self, now: float, *, watched: bool = False) -> NotWatched | None:
-        """Why it is not watched, as far as the object tells; None if it can be.
+        """Why it is not watched, as far as the object shows; None if it can be.
 
         Args:
             now: wall-clock time in seconds.
@@ -188,7 +188,7 @@ def discover(
         configured: names of clusters in the configuration file, which take precedence.
         settings: how they are watched.
         now: wall-clock time in seconds.
-        before: the result of the time before. Settings are made anew only if something changed: reading certificates
+        before: the result of the time before. Settings are made again only if something changed: reading certificates
             takes tens of milliseconds.
     """
     names = name_clusters(objects, full=settings.full_names)

@@ -30,9 +30,11 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     for queue in view.queues:
         if queue.type != "stream" or not view.moved(queue, "publish"):
             continue
-        history, readers = view.history(queue), _readers(view, queue)
-        returns, skipped = comings(history), skipped_messages(view, queue, readers)
-        if returns < _RETURNS or skipped is None:
+        history = view.history(queue)
+        returns = comings(history)
+        # The search for its readers goes through all consumers, so only streams that readers came back to need it.
+        skipped = skipped_messages(view, queue, _readers(view, queue)) if returns >= _RETURNS else None
+        if skipped is None:
             continue
         # A reader that is slow as well has more left to read; what it skipped was published while it was away.
         missed = min(skipped, _published_while_away(history))

@@ -69,10 +69,7 @@ class DroppingQueue:
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue with a length limit that drops its oldest messages."""
-    for queue in view.queues:
-        early = _early(view, queue) if _limited(queue) and is_delay(view, queue) else None
-        if early is not None:
-            yield early
+    yield from per_view(view, _full_delays).values()
     for each in dropping(view):
         exchange = each.queue.setting("dead-letter-exchange")
         if isinstance(exchange, str):
@@ -91,8 +88,14 @@ def _dropping(view: View) -> tuple[DroppingQueue, ...]:
     return tuple(found for queue in view.queues if _limited(queue) and (found := _of(view, queue)) is not None)
 
 
+def _full_delays(view: View) -> dict[tuple[str, str], Finding]:
+    """Return the findings about delay queues whose messages do not wait for their TTL, by queue."""
+    delays = (queue for queue in view.queues if _limited(queue) and is_delay(view, queue))
+    return {queue.key: found for queue in delays if (found := _early(view, queue)) is not None}
+
+
 def _of(view: View, queue: Queue) -> DroppingQueue | None:
-    if is_delay(view, queue) and _early(view, queue) is not None:
+    if queue.key in per_view(view, _full_delays):
         return None
     limits = view.limits(queue).queues
     recent = losing_run(view, queue, partial(_full, limits.full_share))

@@ -42,7 +42,6 @@ from lab.faults.consumers import (
     slow_consumer,
     stream_overtaken,
     stream_read_again,
-    stream_reader_skips,
     streams,
     stuck_consumer,
     unacked_grows,
@@ -95,6 +94,6 @@ FAULTS: tuple[FaultSpec, ...] = (
     cancelled_by_broker.SPEC,
     *among_others.SPECS,
     stream_read_again.SPEC,
-    stream_reader_skips.SPEC,
+    stream_read_again.SKIPS_SPEC,
     *asks_elsewhere.SPECS,
 )

@@ -1,4 +1,4 @@
-"""consumer-flapping: a reader of a stream restarts and begins at the first message each time.
+"""A reader of a stream restarts and begins at the same place each time: consumer-flapping, and stream-reader-skips.
 
 Source: https://www.rabbitmq.com/docs/streams#consuming
 """
@@ -9,10 +9,13 @@ from lab.faults.consumers.messages import publisher
 from lab.faults.fault import Fault, FaultSpec
 from lab.faults.queues.clients import Reader
 
-STREAM = "fault.stream-read-again"
+STREAM, SKIPS = "fault.stream-read-again", "fault.stream-reader-skips"
 _STORED, _RATE, _WORK = 4_000, 10.0, 0.02
-_LIVES, _PAUSES, _PROOF = 100, 30, 2
-"""Ticks for which a reader lives and is away, and lives until the fault is in effect."""
+_LIVES, _AWAY = 100, 30
+_SKIPS_LIVES, _SKIPS_AWAY = 120, 110
+"""Ticks for which a reader lives and is away."""
+_PROOF = 2
+"""Lives until the fault is in effect."""
 
 
 def inject(fault: Fault) -> None:
@@ -20,23 +23,35 @@ def inject(fault: Fault) -> None:
     fault.make_queue(STREAM, {"x-queue-type": "stream", "x-max-age": "1h"})
     with fault.briefly("fault-stream-read-again-setup") as setup:
         publish(setup, STREAM, _STORED)
-    channel = publisher(fault, "fault-stream-read-again-publisher")
+    _live_again(fault, STREAM, "first", prefetch=20, lives=_LIVES, away=_AWAY)
+
+
+def skip(fault: Fault) -> None:
+    """Publish ten messages a second; read them for 12 s, and be away for 11 s."""
+    fault.make_queue(SKIPS, {"x-queue-type": "stream", "x-max-age": "1h"})
+    _live_again(fault, SKIPS, "next", prefetch=100, lives=_SKIPS_LIVES, away=_SKIPS_AWAY)
+
+
+def _live_again(fault: Fault, stream: str, offset: str, *, prefetch: int, lives: int, away: int) -> None:
+    """Publish, and read from an offset in turns: for some ticks, and then not for others."""
+    name = stream.replace(".", "-")
+    channel = publisher(fault, f"{name}-publisher")
     for tick, _ in enumerate(fault.ticks(1 / _RATE)):
-        publish(channel, STREAM)
-        lives, age = divmod(tick, _LIVES + _PAUSES)
+        publish(channel, stream)
+        times, age = divmod(tick, lives + away)
         if age == 0:
-            connection = connect(fault.address, "fault-stream-read-again")
+            connection = connect(fault.address, name)
             reader = Reader(connection.channel(), _WORK)
-            reader.channel.basic_qos(prefetch_count=20)
-            reader.channel.basic_consume(STREAM, reader.take, arguments={"x-stream-offset": "first"})
-        elif age < _LIVES:
+            reader.channel.basic_qos(prefetch_count=prefetch)
+            reader.channel.basic_consume(stream, reader.take, arguments={"x-stream-offset": offset})
+        elif age < lives:
             connection.process_data_events(time_limit=0)
             # When it closes, pika rejects what it has not handed out, which 3.10 refuses for a stream.
-            if age < _LIVES - 5:
+            if age < lives - 5:
                 reader.work()
-        elif age == _LIVES:
+        elif age == lives:
             connection.close()
-            if lives + 1 == _PROOF:
+            if times + 1 == _PROOF:
                 fault.announce()
 
 
@@ -48,5 +63,16 @@ SPEC = FaultSpec(
     inject=inject,
     client="fault-stream-read-again",
     also=("connection-churn", "slow-consumer"),
+    one_shot=False,
+)
+
+SKIPS_SPEC = FaultSpec(
+    name="stream-reader-skips",
+    rule="stream-reader-skips",
+    summary="a reader of a stream restarts every 23 s, begins at the newest message, and skips what came meanwhile",
+    subject=Subject(kind="queue", name=SKIPS),
+    inject=skip,
+    client="fault-stream-reader-skips",
+    also=("connection-churn", "consumer-flapping"),
     one_shot=False,
 )

@@ -98,15 +98,12 @@ def refused_connections(view: View) -> RefusedConnections | None:
     overviews: Series[Overview] = view.window.readings("overview")
     if len(auth) < 2 or len(overviews) < 2:
         return None
-    first, latest = auth[-2], auth[-1]
-    before, after = nearest(overviews, first.at), nearest(overviews, latest.at)
-    succeeded = _succeeded(latest.value) - _succeeded(first.value)
-    created = _churn(after.value, "connection_created") - _churn(before.value, "connection_created")
-    closed = _churn(after.value, "connection_closed") - _churn(before.value, "connection_closed")
-    opened = (after.value.connections or 0) - (before.value.connections or 0)
-    # Each accepted connection is open now or was closed; the rest of the closed ones were never accepted.
-    refused = min(succeeded - created, closed - created + opened)
-    return RefusedConnections(max(0, refused), latest.at.since(first.at))
+    first, latest = (
+        _LoginReading(seen.at, _succeeded(seen.value), beside, beside)
+        for seen in auth[-2:]
+        for beside in (nearest(overviews, seen.at).value,)
+    )
+    return RefusedConnections(max(0, _refused(first, latest)), latest.at.since(first.at))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,48 +131,56 @@ def refused_openings(view: View, seconds: float) -> RefusedOpenings | None:
     `_SETTLED` seconds after the logins, so that many connections at once do not look refused.
     """
     overviews: Series[Overview] = view.window.readings("overview")
-    settled = overviews[-1].at.mono - _SETTLED if overviews else 0.0
-    auth = [seen for seen in last(view.window.readings("auth"), seconds) if seen.at.mono <= settled]
     counted = [
-        (seen.at, _succeeded(seen.value), before.value, after.value)
-        for seen in auth
+        _LoginReading(seen.at, _succeeded(seen.value), before.value, after.value)
+        for seen in last(view.window.readings("auth"), seconds)
         if (before := _until(overviews, seen.at)) and (after := _from(overviews, seen.at))
     ]
-    start = 0
-    for place, (older, newer) in enumerate(pairwise(counted), start=1):
-        if newer[1] < older[1] or any(_churn(newer[2], name) < _churn(older[2], name) for name in _CHURN):
-            # A node was restarted, or its counters are missing.
-            start = place
-    counted = counted[start:]
+    counted = counted[_last_restart(counted) :]
     if len(counted) < 2:
         return None
-    begin = counted[0]
-    counts = [0] + [_refused(begin, each) for each in counted[1:]]
-    count, latest = counts[-1], counted[-1]
-    if count <= 0:
+    counts = [_refused(counted[0], each) for each in counted]
+    latest = counted[-1]
+    if counts[-1] <= 0:
         return None
-    first = max(place for place, number in enumerate(counts) if number <= 0)
+    first = counted[max(place for place, number in enumerate(counts) if place == 0 or number <= 0)]
     return RefusedOpenings(
-        count=count,
-        logins=latest[1] - counted[first][1],
-        continues=count > counts[-2],
-        seconds=latest[0].since(counted[first][0]),
-        since=counted[first][0],
+        count=counts[-1],
+        logins=latest.succeeded - first.succeeded,
+        continues=counts[-1] > counts[-2],
+        seconds=latest.at.since(first.at),
+        since=first.at,
     )
 
 
-_Counted = tuple[Instant, int, Overview, Overview]
-"""Time of a reading of logins, successful logins, and the overviews before it and after it."""
+@dataclass(frozen=True, slots=True)
+class _LoginReading:
+    """One reading of successful logins, with the overview from which on and the one until which openings count."""
+
+    at: Instant
+    succeeded: int
+    before: Overview
+    after: Overview
 
 
-def _refused(older: _Counted, newer: _Counted) -> int:
-    """Return the minimum of connections that were refused after their login between two readings of logins."""
-    first, latest = older[2], newer[3]
+def _last_restart(counted: list[_LoginReading]) -> int:
+    """Return the place of the first reading since a node was restarted or its counters were missing."""
+    start = 0
+    for place, (older, newer) in enumerate(pairwise(counted), start=1):
+        fell = any(_churn(newer.before, name) < _churn(older.before, name) for name in _CHURN)
+        if fell or newer.succeeded < older.succeeded:
+            start = place
+    return start
+
+
+def _refused(older: _LoginReading, newer: _LoginReading) -> int:
+    """Return how many connections were refused after their login between two readings of logins."""
+    first, latest = older.before, newer.after
     created = _churn(latest, "connection_created") - _churn(first, "connection_created")
     closed = _churn(latest, "connection_closed") - _churn(first, "connection_closed")
     opened = (latest.connections or 0) - (first.connections or 0)
     # Each accepted connection is open now or was closed; the rest of the closed ones were never accepted.
-    return min(newer[1] - older[1] - created, closed - created + opened)
+    return min(newer.succeeded - older.succeeded - created, closed - created + opened)
 
 
 def _until(overviews: "Series[Overview]", at: Instant) -> "Timestamped[Overview] | None":
