@@ -14,6 +14,11 @@ _STORED, _RATE, _WORK = 4_000, 10.0, 0.02
 _LIVES, _AWAY = 100, 30
 _SKIPS_LIVES, _SKIPS_AWAY = 120, 110
 """Ticks for which a reader lives and is away."""
+_LAST = 5
+"""Ticks at the end of a life in which the reader rests and nothing is published.
+
+When it closes, pika rejects what it has not handed out, which 3.10 refuses for a stream.
+"""
 _PROOF = 2
 """Lives until the fault is in effect."""
 
@@ -37,8 +42,9 @@ def _live_again(fault: Fault, stream: str, offset: str, *, prefetch: int, lives:
     name = stream.replace(".", "-")
     channel = publisher(fault, f"{name}-publisher")
     for tick, _ in enumerate(fault.ticks(1 / _RATE)):
-        publish(channel, stream)
         times, age = divmod(tick, lives + away)
+        if not lives - _LAST <= age <= lives:
+            publish(channel, stream)
         if age == 0:
             connection = connect(fault.address, name)
             reader = Reader(connection.channel(), _WORK)
@@ -46,8 +52,7 @@ def _live_again(fault: Fault, stream: str, offset: str, *, prefetch: int, lives:
             reader.channel.basic_consume(stream, reader.take, arguments={"x-stream-offset": offset})
         elif age < lives:
             connection.process_data_events(time_limit=0)
-            # When it closes, pika rejects what it has not handed out, which 3.10 refuses for a stream.
-            if age < lives - 5:
+            if age < lives - _LAST:
                 reader.work()
         elif age == lives:
             connection.close()
