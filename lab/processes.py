@@ -118,16 +118,19 @@ def end(processes: Sequence[Process], seconds: float) -> None:
 
 
 def end_marked(folder: Path, seconds: float) -> list[Process]:
-    """Wait until no process of the lab in `folder` runs, and kill the rest. Returns those that could not be killed."""
+    """Wait until no process of the lab in `folder` runs, and kill the rest. Returns those that could not be killed.
+
+    Only two looks in a row without a process count: one look misses a process that starts while its parent ends.
+    """
     deadline = time.monotonic() + seconds
     give_up_at = time.monotonic() + seconds / 2
-    left = marked(folder)
-    while left and time.monotonic() < deadline:
+    before, left = [Process(0, 0)], marked(folder)
+    while (before or left) and time.monotonic() < deadline:
         if time.monotonic() > give_up_at:
             for process in left:
                 process.signal(signal.SIGKILL)
         time.sleep(_POLL)
-        left = marked(folder)
+        before, left = left, marked(folder)
     return left
 
 

@@ -64,7 +64,7 @@ class DamagedAnswers:
         if kind < 0.93:
             return answer(body, rng.choice(_STATUSES))
         if kind < 0.96:
-            packed = gzip.compress(body) if rng.random() < 0.3 else body
+            packed = gzip.compress(body, mtime=0) if rng.random() < 0.3 else body
             return answer(packed, status, tuple(rng.choices(_HEADERS, k=rng.choice((1, 1, 3)))))
         return mutator.bytes(answer(body, status))
 

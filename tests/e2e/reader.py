@@ -21,6 +21,8 @@ PATIENCE = 90.0
 
 _SEEN = "(found) => found.filter((each) => each.checkVisibility()).map((each) => each.innerText.trim())"
 _COMES = 60.0
+_LATEST = 40
+"""Reports of a finding that the page may show: of the last 12 s and more."""
 
 _ROWS = ".st-key-finding-rows button:visible"
 _DETAILS = ".st-key-finding-details"
@@ -123,15 +125,19 @@ def _read_on(page: Page, reading: Reading, rule: re.Pattern[str], ask: Callable[
     """What the details say: why, what shows it, what to do; they come piece by piece."""
     until, lacking = time.monotonic() + _COMES, ["all of it"]
     details = page.locator(_DETAILS)
+    reported: list[Mapping[str, Any]] = []
     while lacking and time.monotonic() < until:
+        # Its figures change with each poll, and the page is a refresh behind the API. So the page must show one of the
+        # latest reports in full.
+        reported = [*reported, ask()][-_LATEST:]
         text = details.inner_text()
         # What is drawn, a picture's words tell.
         drawn = details.locator("[aria-label]").evaluate_all("(found) => found.map((each) => each.ariaLabel).join(' ')")
         reading.commands = details.locator("pre code").evaluate_all(_SEEN)
-        # Its words change as it goes on: those of now are what must be read.
-        lacking = (
-            _lacking(ask(), text, f"{text} {drawn}", reading.commands) if rule.search(text) else ["another finding"]
-        )
+        lacking = ["another finding"]
+        if rule.search(text):
+            all_text = f"{text} {drawn}"
+            lacking = min((_lacking(it, text, all_text, reading.commands) for it in reported), key=len)
         if lacking:
             page.wait_for_timeout(300)
     reading.missing += lacking
