@@ -29,8 +29,10 @@ NAME = "binding-keys-disjoint"
 Place = tuple[str, str]
 Path = tuple[Binding, ...]
 
-_MOST = 50
-"""Paths to a queue that are examined; where there are more, it is not judged."""
+_MOST = 200
+"""Paths, whole and in part, that are followed from a queue; where there are more, it is not judged. Exchanges that are
+bound to one another in circles have very many.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,25 +83,27 @@ class _Topology:
         self._others |= {(each.vhost, each.setting("dead-letter-exchange")) for each in view.all_queues}
 
     def dead_paths(self, queue: Queue) -> list[DeadPath]:
-        """Return one for each path to a queue; nothing if a message can take one of them, or if that is unknown."""
-        found: list[DeadPath] = []
-        for number, path in enumerate(self._paths(queue)):
-            pair = next((pair for pair in combinations(path, 2) if self._disjoint(*pair)), None)
-            if pair is None or number >= _MOST:
-                return []
-            found.append(DeadPath(queue, *pair, (queue.vhost, path[0].source)))
-        return found
+        """Return one for each path to a queue; nothing if a message can take one of them, or if that is unknown.
 
-    def _paths(self, queue: Queue) -> Iterator[Path]:
-        """Yield the paths to a queue from each exchange where messages with any key may begin."""
+        A path leads to the queue from an exchange where messages with any key may begin. It is followed backwards.
+        """
+        found: list[DeadPath] = []
         following: list[Path] = [(binding,) for binding in self._into[queue.vhost, "queue", queue.name]]
+        followed = 0
         while following:
             path = following.pop()
-            place = (queue.vhost, path[0].source)
+            followed += 1
+            if followed > _MOST:
+                return []
+            begin = (queue.vhost, path[0].source)
             before = self._into[queue.vhost, "exchange", path[0].source]
-            if self._begins(place) or not before:
-                yield path
+            if self._begins(begin) or not before:
+                pair = next((pair for pair in combinations(path, 2) if self._disjoint(*pair)), None)
+                if pair is None:
+                    return []
+                found.append(DeadPath(queue, *pair, begin))
             following += [(each, *path) for each in before if each not in path]
+        return found
 
     def _begins(self, place: Place) -> bool:
         exchange = self._exchanges.get(place)

@@ -160,6 +160,14 @@ def test_bindings_in_a_circle_end():
     assert ["audit.x"] == [each.subject.name for each in reported(lambda t: frame(t, circle))]
 
 
+def test_many_circles_are_not_judged():
+    """Fourteen exchanges that are all bound to one another have more paths than can be followed."""
+    names = [f"mesh{number}.x" for number in range(14)]
+    mesh = tuple(bound(one, other, "#") for one in names for other in names if one != other)
+
+    assert [] == reported(lambda t: frame(t, (*mesh, bound("mesh0.x", "log", "orders.#"))))
+
+
 def test_what_the_first_exchange_drops_is_a_consequence_if_it_leads_nowhere_else():
     """Messages are dropped for the same reason."""
     peer = "10.0.0.9:50009 -> 10.0.0.1:5672"
