@@ -24,7 +24,7 @@ from diagnosis.rules.publishers._shared.overflow import (
 from diagnosis.rules.publishers._shared.refused_by_queue import fitting
 from diagnosis.rules.queues._shared.dead_letter_route import missing_part, new_route
 from diagnosis.rules.queues._shared.queue import involved_queue, queue_subject
-from diagnosis.series import delta, span, stretch
+from diagnosis.series import delta, restarted, span, stretch
 from diagnosis.window import Series, Timestamped
 
 NAME = "dead-letters-held"
@@ -64,7 +64,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             continue
         reason, target = _reason(view, queue)
         grown = held_dead_letters(run[-1].value) - held_dead_letters(run[0].value)
-        late = span(run) >= view.limits(queue).queues.dlx_waiting_for
+        late = span(run) >= view.limits(queue).queues.dlx_waiting_for or _none_arrives(view, queue, run)
         # A target that is slow also leaves some behind, for a while.
         if reason in ("own_keys", "unknown") and not (grown > 0 and (late or _is_full(queue))):
             continue
@@ -96,14 +96,32 @@ def _reason(view: View, queue: Queue) -> tuple[str, Queue | None]:
     missing = missing_part(view, queue)
     if missing is not None:
         return missing, None
-    exchange, key = str(queue.setting("dead-letter-exchange")), queue.setting("dead-letter-routing-key")
-    reached = targets(view, queue.vhost, exchange, key if isinstance(key, str) else None) or frozenset()
-    for target in filter(None, (view.any_queue(*place) for place in sorted(reached))):
+    key = queue.setting("dead-letter-routing-key")
+    for target in _targets(view, queue):
         if target.state not in _WORKS:
             return "target_down", target
         if full_readings(view, target):
             return "target_full", target
     return ("unknown" if isinstance(key, str) else "own_keys"), None
+
+
+def _targets(view: View, queue: Queue) -> tuple[Queue, ...]:
+    """Return the queues that dead letters of a queue may reach."""
+    exchange, key = str(queue.setting("dead-letter-exchange")), queue.setting("dead-letter-routing-key")
+    reached = targets(view, queue.vhost, exchange, key if isinstance(key, str) else None) or frozenset()
+    return tuple(filter(None, (view.any_queue(*place) for place in sorted(reached))))
+
+
+def _none_arrives(view: View, queue: Queue, run: Series[Queue]) -> bool:
+    """Return whether no target got any message during a run: a slow target gets some."""
+    histories = [
+        tuple(seen for seen in view.history(target) if seen.at.mono >= run[0].at.mono)
+        for target in _targets(view, queue)
+    ]
+    return bool(histories) and all(
+        len(each) > 1 and not restarted(each[0].value.stats, each[-1].value.stats) and not delta(each, "publish")
+        for each in histories
+    )
 
 
 def _finding(view: View, found: HeldLetters) -> Finding:

@@ -161,6 +161,21 @@ def test_other_queues_are_not_reported(fields):
     assert [] == of(RULE, shown(60, **fields))
 
 
+@pytest.mark.parametrize(("arrive", "rule_says"), [(0.0, "warning"), (2.0, None)], ids=["none", "some"])
+def test_a_target_that_gets_none_is_seen_early(arrive, rule_says):
+    """While some arrive, it may only be slow."""
+
+    expected = [] if rule_says is None else [(rule_says, "orders")]
+    for key in ("k", None):
+        arguments = {**KEEPS, "x-dead-letter-routing-key": key}
+
+        def made(t, arguments=arguments):
+            counters = stats(publish=int(500 + arrive * t), deliver=500)
+            return frame(keeper(t, rate=2.0, arguments=arguments), queue("bin", stats=counters), **ROUTE)
+
+        assert expected == of(RULE, look(film(made, until=25)))
+
+
 def test_a_target_that_is_a_little_slow_is_not_reported():
     """Their number rises and falls."""
 
