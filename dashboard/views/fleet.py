@@ -36,7 +36,7 @@ _LINE_HELP, _GAP_HELP = "messages per second", " in the last 30 min, from zero; 
 _FORMAT = {
     "state": st.column_config.TextColumn("State", width=84),
     "cluster": st.column_config.TextColumn("Cluster", width=164),
-    "findings": st.column_config.TextColumn("Findings", width=140),
+    "findings": st.column_config.TextColumn("Findings", width=205),
     "worst": st.column_config.TextColumn("Worst finding", width=270),
     "since": st.column_config.TextColumn("Since", help="how long ago the worst finding started", width=70),
     "published": st.column_config.ImageColumn("Published", help=f"{_LINE_HELP} published{_GAP_HELP}", width=84),

@@ -103,6 +103,20 @@ def test_everything_about_a_queue_is_on_one_screen(served: str, opened: Page) ->
     assert opened.evaluate("() => document.documentElement.scrollWidth") <= 390
 
 
+def test_a_line_of_the_timeline_has_its_time_on_one_line(served: str, opened: Page) -> None:
+    """On a wide screen, and the sentence gets the rest of the width."""
+    opened.set_viewport_size({"width": 1440, "height": 900})
+    opened.goto(f"{served}/timeline?cluster=shop")
+    cells = opened.locator(".st-key-plain-timeline tbody tr").first.locator("td")
+    cells.first.wait_for()
+    quiet(opened)
+    boxes = [cells.nth(0).locator("code"), cells.nth(1).locator("code"), cells.nth(2).locator("> div")]
+    when, severity, sentence = (each.evaluate("(it) => it.getBoundingClientRect().toJSON()") for each in boxes)
+
+    assert max(when["height"], severity["height"]) < 30
+    assert sentence["width"] > 900
+
+
 @pytest.mark.parametrize("path", [page.path for page in PAGES], ids=[page.title for page in PAGES])
 def test_pages_are_accessible(served: str, opened: Page, path: str) -> None:
     """axe-core finds no serious or critical violation, in light and in dark mode."""

@@ -24,6 +24,7 @@ from diagnosis.ledger import (
 from diagnosis.purpose import DELIVERED
 from diagnosis.routes import is_delay
 from diagnosis.rules.publishers._shared.overflow import has_length_limit, level
+from diagnosis.rules.queues._shared.deletions import deletions_of
 from diagnosis.rules.queues._shared.queue import involved_queue, queue_subject
 from diagnosis.series import delta, span
 from diagnosis.window import Series
@@ -69,6 +70,8 @@ def purges(view: View, queue: Queue) -> tuple[Purge, ...]:
         if found is not None and _purged(pair) >= least and (by_length or found.proven_vanished >= least):
             if _may_have_expired(queue, pair, history):
                 break
+            if _was_deleted(view, pair):
+                continue
             seen.append((pair, found))
             latest = place
     return tuple(seen)
@@ -76,6 +79,13 @@ def purges(view: View, queue: Queue) -> tuple[Purge, ...]:
 
 def _fell_by_half(pair: Series[Queue]) -> bool:
     return 2 * (pair[1].value.messages_ready or 0) <= (pair[0].value.messages_ready or 0)
+
+
+def _was_deleted(view: View, pair: Series[Queue]) -> bool:
+    """Return whether the queue was deleted and declared again between two readings."""
+    before, after = pair
+    found = deletions_of(view.presence(after.value.key))
+    return any(before.at.mono < each.after.mono <= after.at.mono for each in found)
 
 
 def purged_from(view: View, queue: Queue) -> int:

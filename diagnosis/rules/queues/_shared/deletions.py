@@ -76,7 +76,7 @@ def deletions_of(presence: list[tuple[Instant, Queue | None]], absences: int = 2
             absent.append(at)
         elif queue.messages is not None:
             # Without a length, the queue is new, or its node does not answer.
-            if history and restarted(history[-1].value.stats, queue.stats):
+            if history and _is_another(history[-1].value, queue, missed=bool(absent)):
                 yield _deletion(history, absent[0] if absent else at, _recovered(queue), born)
                 history = []
             if not history:
@@ -85,6 +85,28 @@ def deletions_of(presence: list[tuple[Instant, Queue | None]], absences: int = 2
             absent = []
     if history and len(absent) >= absences:
         yield _deletion(history, absent[0], 0, born)
+
+
+def _is_another(before: Queue, queue: Queue, *, missed: bool) -> bool:
+    """Return whether a queue was deleted and declared again between two readings.
+
+    Counters that begin again show it. Those of the Prometheus endpoint belong to the name of a queue and go on. There,
+    nothing of what the queue held is left, and it was not listed in between, or lost its unacknowledged messages with
+    its consumers. A purge leaves those.
+
+    Args:
+        before: the earlier reading.
+        queue: the later one.
+        missed: whether a reading between them was without the queue.
+    """
+    if restarted(before.stats, queue.stats):
+        return True
+    old, new = levels(before), levels(queue)
+    if old is None or new is None or not before.messages:
+        return False
+    left = new.ready + new.unacked + (new.acked - old.acked) + (new.auto - old.auto)
+    unsettled = before.auto_delete and 0 < old.unacked <= new.discarded - old.discarded
+    return left <= new.arrived - old.arrived and (missed or bool(unsettled))
 
 
 def _recovered(queue: Queue) -> int:

@@ -164,7 +164,6 @@ def test_other_queues_are_not_reported(fields):
 @pytest.mark.parametrize(("arrive", "rule_says"), [(0.0, "warning"), (2.0, None)], ids=["none", "some"])
 def test_a_target_that_gets_none_is_seen_early(arrive, rule_says):
     """While some arrive, it may only be slow."""
-
     expected = [] if rule_says is None else [(rule_says, "orders")]
     for key in ("k", None):
         arguments = {**KEEPS, "x-dead-letter-routing-key": key}

@@ -281,3 +281,37 @@ def test_a_deletion_stays_known_although_its_queue_is_in_no_snapshot_any_more():
         return frame(t, *short, queue("orders"))
 
     assert [220] * 4 == [one(RULE, look(film(at, until=until))).facts["lost"] for until in (140, 300, 450, 600)]
+
+
+def visited(t, *, stays, away, rate, prefetch):
+    """An auto-delete queue whose consumer acknowledges nothing, comes again and again; its counters go on."""
+    cycle, age = divmod(t, stays + away)
+    published = int(rate * (stays * cycle + min(age, stays)))
+    delivered = int(prefetch * (cycle + 1))
+    if age >= stays:
+        return ()
+    inside = int(rate * age)
+    unacked = min(inside, prefetch)
+    counters = stats(publish=published, deliver=delivered, deliver_get=delivered, ack=0, deliver_no_ack=0)
+    lengths = {"messages_ready": inside - unacked, "messages_unacked": unacked}
+    return (queue("feed", consumers=1, auto_delete=True, stats=counters, **lengths),)
+
+
+@pytest.mark.parametrize(
+    ("stays", "away", "rate", "prefetch"),
+    [(16, 3, 20.0, 1), (35, 7, 4.0, 10), (22, 2, 9.0, 3)],
+    ids=["often", "with a pause", "hardly away"],
+)
+@pytest.mark.parametrize("until", [90, 170])
+def test_counters_that_belong_to_a_name_go_on(stays, away, rate, prefetch, until):
+    """As those of the Prometheus endpoint. A deletion is no purge, whether a reading was without the queue or not."""
+
+    def at(t):
+        feed = visited(t, stays=stays, away=away, rate=rate, prefetch=prefetch)
+        return frame(t, queue("orders"), *feed)
+
+    verdict = look(film(at, until=until))
+
+    assert [] == of("queue-purged", verdict)
+    if away > 5:
+        assert ["feed"] == [name for _, name in of(RULE, verdict)]
