@@ -268,6 +268,7 @@ def _finding(view: View, exchange: ExchangeKey, unrouted: list[UnroutedQueue]) -
             "queue_count": len(unrouted),
             "queues": [{"name": each.queue.name, "routing_key": each.key} for each in unrouted[:MAX_NAMED]],
             "bound": sorted({name for each in unrouted for name in each.bound})[:MAX_NAMED],
+            "bound_with_other_keys": _bound_with_other_keys(view, vhost, name, unrouted[0].key),
             "dropped": dropped,
             "dropped_over_seconds": max(each.seconds for each in unrouted),
             "keeps": all(each.keeps for each in unrouted),
@@ -278,6 +279,12 @@ def _finding(view: View, exchange: ExchangeKey, unrouted: list[UnroutedQueue]) -
         evidence=tuple(_evidence(name, dropped)),
         involved=Involved(queues=queue_refs(each.queue for each in unrouted), exchanges=(ExchangeRef(vhost, name),)),
     )
+
+
+def _bound_with_other_keys(view: View, vhost: str, exchange: str, key: str | None) -> list[Fact]:
+    """Return the queues that an exchange leads to by other keys than the one of the dead letters."""
+    reached = targets(view, vhost, exchange, None) if exchange and key is not None else None
+    return [name for _, name in sorted(reached or ())][:MAX_NAMED]
 
 
 def _new_route(view: View, unrouted: UnroutedQueue) -> dict[str, Fact]:

@@ -131,6 +131,7 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         "exchanges": [names.exchange],
         "refused_exchanges": [names.exchange],
         "bound": [names.classic],
+        "bound_with_other_keys": [names.classic],
         "shovels": ["to the other site"],
         "shovel_moves": [{"name": "to the other site", "vhost": names.vhost, "dynamic": True}],
         "dead_ends": [names.exchange],
@@ -191,7 +192,8 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         facts["first_queue"] = queue(names.stream, "stream")
     if command.rule in {"dlx-missing", "dead-letters-held"}:
         facts |= {"exchange": "dead & gone", "new_type": "direct", "new_queue": "dead letters", "new_key": "it's new"}
-    if command.rule == "dlx-missing" and command.step.when == "bound":
+        facts["routing_key"] = "it's new"
+    if command.rule == "dlx-missing" and command.step.when in {"bound", "bound_with_other_keys | length == 1"}:
         # There the exchange exists.
         facts["exchange"] = names.exchange
     if command.rule == "connection-limit-reached":

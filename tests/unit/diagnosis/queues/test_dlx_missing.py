@@ -271,3 +271,17 @@ def test_dead_letters_whose_own_key_is_not_bound_are_found_by_what_arrives():
 def test_dead_letters_that_may_have_arrived_are_not_reported(fields):
     """Only what the bound queue certainly did not get is missing."""
     assert [] == of(RULE, unmatched(90, **fields))
+
+
+@pytest.mark.parametrize(("others", "offered"), [(("tomb",), True), (("tomb", "mails.dead"), False)], ids=["one", "two"])
+def test_a_queue_that_is_bound_with_another_key_may_be_the_one_that_is_meant(others, offered):
+    """Of one, the binding is offered; several may belong to other applications."""
+    arguments = {"x-dead-letter-exchange": "dead", "x-dead-letter-routing-key": "bills.dlq"}
+    listed = tuple(binding("dead", name, f"{name}.key") for name in others)
+    finding = one(RULE, shot(20, exchanges=(exchange("dead", "direct"),), bindings=listed, arguments=arguments))
+    commands = " ".join(step.command or "" for step in text(finding).steps)
+
+    assert sorted(others) == finding.facts["bound_with_other_keys"]
+    assert offered == ("/e/dead/q/tomb" in commands)
+    assert "/e/dead/q/dead.dead" in commands
+    assert "bound with other keys" in text(finding).cause
