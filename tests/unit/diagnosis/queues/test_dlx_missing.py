@@ -273,7 +273,9 @@ def test_dead_letters_that_may_have_arrived_are_not_reported(fields):
     assert [] == of(RULE, unmatched(90, **fields))
 
 
-@pytest.mark.parametrize(("others", "offered"), [(("tomb",), True), (("tomb", "mails.dead"), False)], ids=["one", "two"])
+@pytest.mark.parametrize(
+    ("others", "offered"), [(("tomb",), True), (("tomb", "mails.dead"), False)], ids=["one", "two"]
+)
 def test_a_queue_that_is_bound_with_another_key_may_be_the_one_that_is_meant(others, offered):
     """Of one, the binding is offered; several may belong to other applications."""
     arguments = {"x-dead-letter-exchange": "dead", "x-dead-letter-routing-key": "bills.dlq"}
