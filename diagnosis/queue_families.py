@@ -61,6 +61,13 @@ def name_pattern(name: str) -> str:
     return re.sub(r"\*(?:[^0-9A-Za-z]*\*)+", "*", "".join(parts))
 
 
+def has_random_part(name: str) -> bool:
+    """Return whether a part of a name is a UUID or a random token, which no person chose and no shard has."""
+    if _SERVER_NAMED.match(name) or _UUID.search(name):
+        return True
+    return any(_part(part) == "*" and not part.isdecimal() and len(part) >= _TOKEN for part in _SEPARATORS.split(name))
+
+
 def _part(part: str) -> str:
     if _HEX.fullmatch(part):
         return "*"

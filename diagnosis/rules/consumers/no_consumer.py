@@ -19,6 +19,7 @@ from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import client_name, queue_facts
 from diagnosis.memo import per_view
 from diagnosis.purpose import dead_letters_received, had_consumer, left_unconsumed, mqtt_client, was_consumed
+from diagnosis.queue_families import name_pattern
 from diagnosis.relations import SAME_CONNECTION
 from diagnosis.routes import dead_letter_targets, dead_letters_from, is_delay
 from diagnosis.rules.clients._shared.connections import has_channels
@@ -26,6 +27,7 @@ from diagnosis.rules.clients._shared.loops import lost_queues
 from diagnosis.rules.consumers._shared.arrivals import filled_by_consumers, filling_clients, filling_shovels, passed_on
 from diagnosis.rules.consumers._shared.comings import was_cancelled
 from diagnosis.rules.consumers._shared.objects import client_names, queue_subject
+from diagnosis.rules.consumers._shared.replaced import Replacement, replacement
 from diagnosis.rules.queues._shared.message_balance import balance
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
 from diagnosis.series import count, delta, last, piled_up_seconds, span, stretch
@@ -45,6 +47,7 @@ class _Unread:
     queue: Queue
     series: Series[Queue]
     severity: Severity
+    replaced: Replacement | None = None
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -64,7 +67,10 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         elif mqtt_client(queue) is not None:
             sessions[queue.vhost].append(_Unread(queue, unconsumed, severity))
         else:
-            yield _finding(view, _Unread(queue, unconsumed, severity))
+            replaced = replacement(view, queue, unconsumed)
+            # What the broker deletes by itself needs nobody.
+            harmless = replaced is not None and replaced.expires_seconds is not None
+            yield _finding(view, _Unread(queue, unconsumed, Severity.INFO if harmless else severity, replaced))
     for unread in sessions.values():
         # The one that is away for longest, so that the subject stays the same.
         first, *others = sorted(
@@ -310,6 +316,14 @@ def _clients_of_deleted(_view: View, finding: Finding) -> Iterable[Hashable]:
     return tuple(loops) if isinstance(loops, list) else ()
 
 
+def _queue_form(_view: View, finding: Finding) -> Iterable[Hashable]:
+    pattern = name_pattern(finding.subject.name)
+    return ((finding.subject.vhost, pattern),) if "*" in pattern else ()
+
+
+SAME_FORM = Relation(_queue_form, _queue_form)
+"""Both are about queues of one form in one virtual host: shards of one application, or queues that it left behind."""
+
 CLIENTS_OF_DELETED_QUEUE = Relation(_clients_of_deleted, SAME_CONNECTION.of_other)
 """The cause is a queue that replaced a deleted one; the consequence is about a client that still asks for that."""
 
@@ -403,6 +417,9 @@ def _finding(view: View, unread: _Unread, others: Sequence[_Unread] = ()) -> Fin
             "similar_connections": list(similar.loops) if similar else [],
             "without_consumer_seconds": seconds,
             "piled_up_seconds": piled_up if severity is Severity.WARNING and piled_up > seconds else None,
+            "queue_form": unread.replaced.pattern if unread.replaced else None,
+            "consumed_of_form": unread.replaced.consumed if unread.replaced else 0,
+            "deleted_unused_after_seconds": unread.replaced.expires_seconds if unread.replaced else None,
             "idle_connections": idle_names,
             "cancelled": left,
             "mqtt_client": absent,

@@ -9,13 +9,16 @@ from diagnosis.facts import consumer_facts, queue_facts
 from diagnosis.hold_time import may_hold, prefetch
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, process_facts, queue_subject
 from diagnosis.rules.consumers._shared.standstill import UnsettledGrowth, held, partial_standstill
-from diagnosis.series import delta
+from diagnosis.series import delta, span
 from diagnosis.window import Series
 
 NAME = "unacked-grows"
 
 _RISES = 3
 """Rises of a growth that is a warning: two polls far apart may each fall into a burst."""
+
+_OBSERVED = 20.0
+"""Seconds of a channel's readings that show that it settles nothing; they reach back no further than half a minute."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -57,6 +60,19 @@ def _held_by(link: ConsumerPath) -> int:
     return held(link.channel) if link.channel is not None else 0
 
 
+def _settles_none(view: View, holders: tuple[ConsumerPath, ...], seconds: float) -> bool:
+    """Return whether the holders took messages for a while and settled none: all that came to them is held."""
+    histories = [view.channel_history(link.channel.name) for link in holders if link.channel is not None]
+    if len(histories) < len(holders):
+        return False
+    return all(
+        span(each) >= min(seconds, _OBSERVED)
+        and not delta(each, "ack")
+        and 0 < delta(each, "deliver") <= held(each[-1].value) - held(each[0].value)
+        for each in histories
+    )
+
+
 def _finding(view: View, queue: Queue, holders: tuple[ConsumerPath, ...], growth: UnsettledGrowth) -> Finding:
     limits = view.limits(queue).consumers
     late = growth.seconds >= limits.grows_for and growth.rises >= _RISES
@@ -73,6 +89,7 @@ def _finding(view: View, queue: Queue, holders: tuple[ConsumerPath, ...], growth
             "unacked": held(queue),
             "grown": growth.grown,
             "acked": growth.acked,
+            "settles_none": _settles_none(view, holders, growth.seconds),
             "delivered": growth.delivered,
             "unsettled_share": min(1.0, growth.grown / growth.delivered) if growth.delivered else None,
             "ready": queue.messages_ready or 0,

@@ -3,7 +3,7 @@ import pytest
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Window
 from tests.unit.diagnosis.consumers.results import ever, found, only, urgent
-from tests.unit.diagnosis.pictures import channel, connection, consumer, film, look, queue, snapshot, stats
+from tests.unit.diagnosis.pictures import channel, connection, consumer, film, look, queue, snapshot, stats, text
 
 
 def leaking(*, share=0.2, rate=10.0, prefetch=0, kind="classic", named="orders", before=0):
@@ -138,3 +138,53 @@ def test_one_client_that_leaks_on_three_queues_is_one_finding():
 
     assert "unacked-grows" == finding.rule
     assert ["unacked-grows"] * 2 == [each.rule for each in finding.consequences]
+
+
+def one_of(t, *, workers, rate, stuck_from=0, kind="classic"):
+    """Consumers without a prefetch share a queue; the first one settles nothing from a second on."""
+    share = rate / workers
+    made, held = [], int(share * max(0, t - stuck_from))
+    for number in range(workers):
+        taken = int(share * t)
+        unacked = held if number == 0 else 0
+        made.append((f"10.0.0.{number + 2}:50000 -> 10.0.0.1:5672", taken, unacked))
+    delivered = sum(taken for _, taken, _ in made)
+    counters = stats(publish=delivered, deliver=delivered, ack=delivered - held)
+    return {
+        "queues": (queue("tiles", type=kind, consumers=workers, messages_unacked=held, stats=counters),),
+        "consumers": tuple(
+            consumer("tiles", tag=f"c{port}", channel_name=f"{port} (1)", connection_name=port, prefetch_count=0)
+            for port, _, _ in made
+        ),
+        "channels": tuple(
+            channel(
+                f"{port} (1)",
+                messages_unacked=unacked,
+                stats=stats(deliver=taken, ack=taken - unacked),
+            )
+            for port, taken, unacked in made
+        ),
+        "connections": tuple(connection(port, client_name=f"worker-{n}") for n, (port, _, _) in enumerate(made)),
+    }
+
+
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+@pytest.mark.parametrize(("workers", "rate"), [(2, 5.0), (3, 24.0), (6, 90.0)])
+def test_one_of_several_that_settles_nothing_is_named_as_such(workers, rate, kind):
+    """The others work, so no path of its handler is to blame."""
+    result = look(film(lambda t: one_of(t, workers=workers, rate=rate, kind=kind), until=75))
+    finding = next(each for each in result.findings if each.rule == "unacked-grows")
+    said = text(finding)
+
+    assert ("warning", True) == (finding.severity, finding.facts["settles_none"])
+    assert said.summary.startswith("'worker-0' settles none of the messages that it takes from queue 'tiles'")
+    assert f"about {round(100 / workers)} of each 100 messages" in said.cause
+    assert "path" not in said.cause
+
+
+def test_a_share_that_stays_unsettled_is_not_all_of_it():
+    """Here some are acknowledged by the same consumer."""
+    finding = next(each for each in look(film(leaking(), until=75)).findings if each.rule == "unacked-grows")
+
+    assert not finding.facts["settles_none"]
+    assert "Some of its messages are never settled" in text(finding).cause
