@@ -26,7 +26,9 @@ from diagnosis.rules.clients._shared.connections import has_channels
 from diagnosis.rules.clients._shared.loops import lost_queues
 from diagnosis.rules.consumers._shared.arrivals import filled_by_consumers, filling_clients, filling_shovels, passed_on
 from diagnosis.rules.consumers._shared.comings import was_cancelled
+from diagnosis.rules.consumers._shared.hash_exchanges import hash_exchange_of
 from diagnosis.rules.consumers._shared.objects import client_names, queue_subject
+from diagnosis.rules.consumers._shared.pollers import is_polled_in_time
 from diagnosis.rules.consumers._shared.replaced import Replacement, replacement
 from diagnosis.rules.queues._shared.message_balance import balance
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
@@ -58,7 +60,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             continue
         unconsumed = stretch(view.history(queue), _unconsumed)
         severity = _severity(view, queue, unconsumed)
-        if severity is None:
+        if severity is None or is_polled_in_time(view.history(queue)):
             continue
         intended = _intended(view, queue)
         if intended is not None and not _gets_all(view, queue, intended[0]):
@@ -417,6 +419,8 @@ def _finding(view: View, unread: _Unread, others: Sequence[_Unread] = ()) -> Fin
             "similar_connections": list(similar.loops) if similar else [],
             "without_consumer_seconds": seconds,
             "piled_up_seconds": piled_up if severity is Severity.WARNING and piled_up > seconds else None,
+            "only_polled": not count(queue.stats, "deliver", "deliver_no_ack") and was_consumed(queue),
+            "hash_exchange": shares.facts(view) if (shares := hash_exchange_of(view, queue)) else None,
             "queue_form": unread.replaced.pattern if unread.replaced else None,
             "consumed_of_form": unread.replaced.consumed if unread.replaced else 0,
             "deleted_unused_after_seconds": unread.replaced.expires_seconds if unread.replaced else None,

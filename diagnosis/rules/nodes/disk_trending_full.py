@@ -63,8 +63,11 @@ def disk_trend(readings: Series[Node], at_least: float) -> DiskTrend | None:
 
 
 def _finding(view: View, node: Node, trend: DiskTrend, severity: Severity) -> Finding:
-    limits, largest = view.thresholds.nodes, by_disk(view, node.name)
+    limits = view.thresholds.nodes
     stored = sum(queue.message_bytes or 0 for queue in view.queues if is_on(queue, node.name))
+    fallen = trend.fall_rate * span(trend.readings)
+    # Queues that hold less than went cannot be the reason.
+    largest = by_disk(view, node.name) if stored >= fallen else []
     return Finding(
         rule=NAME,
         severity=severity,
@@ -75,6 +78,7 @@ def _finding(view: View, node: Node, trend: DiskTrend, severity: Severity) -> Fi
             "free_bytes": node.disk_free,
             "limit_bytes": node.disk_free_limit,
             "fall_bytes_rate": trend.fall_rate,
+            "fallen_bytes": fallen,
             "queue_bytes": stored if view.fresh("queues") else None,
             "largest_queue": {"vhost": largest[0].vhost, "name": largest[0].name} if largest else None,
             "warning_after_seconds": limits.disk_watched_soon,

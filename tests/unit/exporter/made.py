@@ -218,6 +218,8 @@ NO_CONSUMER_FACTS: dict[str, Any] = {
     "similar_connections": [],
     "without_consumer_seconds": 90.0,
     "piled_up_seconds": None,
+    "only_polled": False,
+    "hash_exchange": None,
     "queue_form": None,
     "consumed_of_form": 0,
     "deleted_unused_after_seconds": None,

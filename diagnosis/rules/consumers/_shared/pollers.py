@@ -29,6 +29,9 @@ AUTOMATIC, MANUAL = "get_no_ack", "get"
 """Counters of polled messages, by how they are acknowledged."""
 _REMOVED = 0.5
 """Share of the messages polled with manual acknowledgement that must not have come back."""
+_POLLS = ("get", "get_no_ack", "get_empty")
+_PATIENCE = 2.0
+"""Pauses between two polls, as a multiple of the longest one, after which a queue counts as not polled any more."""
 _LEAST_ALIKE = 3
 """Polls from which on equal numbers show which of several polled queues a client polls."""
 
@@ -216,3 +219,16 @@ def same_application(one: Connection | None, other: Connection | None) -> bool |
 def polls_since_opened(channels: Sequence[Channel], counter: str) -> int:
     """Return the messages that channels polled since they were opened, by this counter."""
     return sum(count(each.stats, counter) for each in channels)
+
+
+def is_polled_in_time(history: Series[Queue]) -> bool:
+    """Return whether a queue is polled again and again, and its last poll is no longer ago than its pauses allow.
+
+    A job that empties its queue every 20 s leaves messages ready in between.
+
+    Args:
+        history: readings of the queue, oldest first.
+    """
+    polled = [newer.at for older, newer in pairwise(history) if delta((older, newer), *_POLLS) > 0]
+    pauses = [later.since(earlier) for earlier, later in pairwise(polled)]
+    return bool(pauses) and history[-1].at.since(polled[-1]) <= _PATIENCE * max(pauses)

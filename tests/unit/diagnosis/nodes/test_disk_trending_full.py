@@ -1,7 +1,7 @@
 import pytest
 
 from tests.unit.diagnosis.nodes.machines import GB, frame
-from tests.unit.diagnosis.pictures import NODE, film, found, look, only, queue
+from tests.unit.diagnosis.pictures import NODE, film, found, look, only, queue, text
 
 RULE = "disk-trending-full"
 
@@ -30,6 +30,19 @@ def test_the_largest_queue_of_the_node_is_named():
     facts = only(look(film(lambda t: {**bare(t), "queues": queues}, until=45))).facts
 
     assert ({"vhost": "/", "name": "large"}, GB + 1) == (facts["largest_queue"], facts["queue_bytes"])
+
+
+@pytest.mark.parametrize("held", [441_000, GB // 20], ids=["hardly any", "some"])
+def test_queues_that_hold_less_than_is_missing_are_not_the_reason(held):
+    """Another program fills the disk: nobody should purge a queue for that."""
+    free = lambda t: int(60 * GB - 2 * GB * (t // 10 * 10) / 60)  # noqa: E731
+    bare = frame(disk_free=free, mem_used=0, mem_limit=1)
+    finding = only(look(film(lambda t: {**bare(t), "queues": (queue("unrouted", message_bytes=held),)}, until=45)))
+    said = text(finding)
+
+    assert finding.facts["largest_queue"] is None
+    assert "It is not the messages" in said.cause
+    assert not any("purge" in (step.command or "") for step in said.steps)
 
 
 def test_a_slow_fall_is_reported_after_half_an_hour():
