@@ -33,7 +33,7 @@ from diagnosis.rules.consumers._shared.redelivery_rounds import (
 from diagnosis.rules.consumers._shared.sessions import session_evidence, unreported
 from diagnosis.rules.consumers._shared.unattributed_consumers import unattributed
 from diagnosis.rules.publishers._shared.native_balance import BALANCED, arrivals_unknown, balance, with_returns
-from diagnosis.series import delta, span, steps
+from diagnosis.series import delta, span, steps, stretch
 from diagnosis.unattributed import names, suspect_evidence, suspect_facts, with_suspects
 from diagnosis.usual import SOURCE, band_facts, is_more, of_queue
 from diagnosis.window import Series, Timestamped
@@ -203,7 +203,9 @@ def _finding(
     links = [link for link, _ in requeuing] or native or list(unlisted.links if unlisted is not None else ())
     counted = RETURNED_BY if suspects else BALANCED if native else None
     # Who looks at messages and puts them back does not stop the queue: no consumer is there that could go on.
-    stopped = acked == 0 and delta(rounds[-2:], "publish") > 0 and not only_polled(rounds)
+    stands = stretch(rounds, lambda older, newer: not delta((older, newer), "ack"))
+    still = span(stands) >= min(seconds, limits.requeue_for)
+    stopped = still and delta(rounds[-2:], "publish") > 0 and not only_polled(rounds)
     severity = Severity.CRITICAL if stopped else Severity.WARNING
     usual: dict[str, Fact] | None = None if band is None else dict(band_facts(band, "redelivered"))
     return Finding(
@@ -218,6 +220,7 @@ def _finding(
             "delivered": deliveries(rounds[-1].value) - deliveries(rounds[0].value),
             "redelivery_rate": redelivered / seconds,
             "acked": acked,
+            "stopped_seconds": span(stands) if stopped else None,
             "ready": queue.messages_ready or 0,
             "unacked": queue.messages_unacked or 0,
             "mixed": mixed,

@@ -4,7 +4,7 @@ from ackscope.findings import Certainty
 from diagnosis.text import Cluster, render
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.consumers.results import found, only
-from tests.unit.diagnosis.pictures import channel, connection, consumer, evidence, film, look, queue, stats
+from tests.unit.diagnosis.pictures import channel, connection, consumer, evidence, film, look, queue, stats, text
 
 
 def loop(t, *, published=0.0, acked=0.0, share=1.0, rate=90.0, start=0.0, end=1e9, **fields):
@@ -40,6 +40,29 @@ def test_while_messages_are_published_the_loop_is_critical():
     window = film(lambda t: loop(t, published=5.0), until=40)
 
     assert [("requeue-loop", "critical", "orders")] == found(look(window))
+
+
+@pytest.mark.parametrize(("until", "severity"), [(75, "warning"), (130, "critical")])
+@pytest.mark.parametrize("rate", [60.0, 900.0])
+def test_a_queue_that_acknowledged_at_first_and_then_stands_still_is_critical(until, severity, rate):
+    """Poison messages take one slot after the other; from second 60 on they have all."""
+
+    def frame(t):
+        made = loop(t, published=8.0, rate=rate)
+        done = int(0.6 * min(t, 60))
+        counters = {"redeliver": int(rate * t), "deliver": int(rate * t) + done, "ack": done}
+        waiting = int(8 * t)
+        total = stats(publish=waiting + 3, deliver_get=int(rate * t) + done, **counters)
+        return {
+            **made,
+            "queues": (queue(messages_ready=waiting, messages_unacked=3, stats=total),),
+            "channels": (channel(messages_unacked=3, stats=stats(**counters)),),
+        }
+
+    finding = next(each for each in look(film(frame, until=until)).findings if each.rule == "requeue-loop")
+
+    assert severity == finding.severity
+    assert ("none acknowledged for" in text(finding).summary) == (severity == "critical")
 
 
 def test_a_single_look_is_enough():
