@@ -28,10 +28,11 @@ from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import client_name
 from diagnosis.memo import per_view
 from diagnosis.relations import ANYWHERE
-from diagnosis.rules.clients._shared.connections import involved_connections
+from diagnosis.rules.clients._shared.connections import has_channels, involved_connections
 from diagnosis.rules.clients._shared.limits import raised_limits
 from diagnosis.rules.clients._shared.logins import refused_connections
 from diagnosis.rules.clients._shared.loops import subject_key
+from diagnosis.rules.queues._shared.queue import MAX_NAMED
 
 NAME = "connection-limit-reached"
 
@@ -115,6 +116,11 @@ def _counted(view: View, limit: Limit) -> list[Connection]:
     return [each for each in view.every_connection if limit.subject == (each.vhost if by_vhost else each.user)]
 
 
+def _without_channel(view: View, limit: Limit) -> list[Connection]:
+    """Connections that count against the limit and do nothing: they have no channel."""
+    return [each for each in _counted(view, limit) if has_channels(each) and each.channels == 0]
+
+
 def _holders(view: View, limit: Limit) -> Counter[str]:
     """Connections or channels, whichever the limit counts, by client."""
     found: Counter[str] = Counter()
@@ -138,6 +144,7 @@ def _finding(view: View, use: LimitUse) -> Finding:
     else:
         harms = bool(use.loops) or use.unlisted is not None
     holders = sorted(_holders(view, limit).items(), key=lambda item: (-item[1], item[0]))
+    idle = _without_channel(view, limit) if limit.name == CONNECTIONS else []
     return Finding(
         rule=NAME,
         severity=Severity.CRITICAL if harms else Severity.WARNING,
@@ -151,6 +158,8 @@ def _finding(view: View, use: LimitUse) -> Finding:
             "full": use.full,
             "warning_share": view.thresholds.clients.limit_share,
             "holders": [{"client": name, "used": number} for name, number in holders],
+            "without_channel": len(idle),
+            "without_channel_clients": sorted({client_name(each) or each.name for each in idle})[:MAX_NAMED],
             "clients": [{"client": loop.client, "cycle_rate": loop.rate} for loop in use.loops],
             "raised_limits": raised_limits(view, limit, max(limit.value * 2, 10)),
         },

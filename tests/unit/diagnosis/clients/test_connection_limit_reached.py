@@ -38,6 +38,28 @@ def test_a_limit_that_is_used_up_while_others_are_refused_is_critical():
     assert command in [step.command for step in text(finding).steps]
 
 
+def test_connections_that_do_nothing_are_named():
+    """They count all the same."""
+
+    def frame(t):
+        made = limited(t, value=4, connections=1, scope="user", subject="app", refused=1.0)
+        idle = tuple(
+            connection(
+                f"10.0.0.9:{port} -> 10.0.0.1:5672", vhost="/", user="app", client_name=f"pod-{port}", channels=0
+            )
+            for port in (1, 2, 3)
+        )
+        return {**made, "connections": (*made["connections"], *idle)}
+
+    finding = only(look(film(frame, until=20)))
+    said = text(finding)
+
+    assert 3 == finding.facts["without_channel"]
+    assert "3 of the connections have no channel" in said.cause
+    assert "'pod-1'" in said.cause
+    assert any("A restart of these clients frees 3 connections." in step.text for step in said.steps)
+
+
 def test_a_pool_as_large_as_the_limit_is_a_warning():
     """Nobody is refused."""
     assert [("connection-limit-reached", "warning", "shop")] == found(look(film(limited, until=20)))
