@@ -281,7 +281,7 @@ def _finding(view: View, exchange: ExchangeKey, unrouted: list[UnroutedQueue]) -
     )
 
 
-def _bound_with_other_keys(view: View, vhost: str, exchange: str, key: str | None) -> list[Fact]:
+def _bound_with_other_keys(view: View, vhost: str, exchange: str, key: str | None) -> Fact:
     """Return the queues that an exchange leads to by other keys than the one of the dead letters."""
     reached = targets(view, vhost, exchange, None) if exchange and key is not None else None
     return [name for _, name in sorted(reached or ())][:MAX_NAMED]

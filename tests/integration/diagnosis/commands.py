@@ -122,6 +122,7 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         "connection": names.connection,
         "queue": classic,
         "largest_queue": classic,
+        "lowered_from_bytes": 2**33,
         "last_queue": classic,
         "first": quorum,
         "first_queue": quorum,

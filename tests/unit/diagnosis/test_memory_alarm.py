@@ -3,7 +3,20 @@ import pytest
 from ackscope.records import ProbeOutcome, ProbeState
 from ackscope.snapshot import Alarm, HealthCheck, Node, Part
 from diagnosis.text import Cluster, render
-from tests.unit.diagnosis.pictures import ALARM, NODE, OK, WALL, connection, evidence, film, found, look, only, queue
+from tests.unit.diagnosis.pictures import (
+    ALARM,
+    NODE,
+    OK,
+    WALL,
+    connection,
+    evidence,
+    film,
+    found,
+    look,
+    only,
+    queue,
+    text,
+)
 
 BLIND = Part(error="timed out")
 
@@ -45,6 +58,31 @@ def test_it_names_what_is_blocked_and_what_uses_the_memory():
     assert 2 == finding.facts["blocked_connections"]
     assert (900 * 2**20, 800 * 2**20) == (finding.facts["used_bytes"], finding.facts["limit_bytes"])
     assert ["large", "small"] == largest == [queue.name for queue in finding.involved.queues]
+
+
+@pytest.mark.parametrize(
+    ("before", "limit", "lowered"), [(12 * 2**30, 20 * 10**6, True), (2**30, 2**30 - 2**20, False)]
+)
+def test_a_limit_that_was_lowered_is_the_reason(before, limit, lowered):
+    """A unit error: it is set back first, and no queue is purged for it."""
+
+    def frame(t):
+        over = t >= 30
+        return {
+            "health": (ALARM if over else OK,),
+            "nodes": (node(mem_used=2**30 + 170 * 2**20, mem_limit=limit if over else before, mem_alarm=over),),
+            "queues": (queue("orders", memory=75_000, message_bytes=40_000),),
+        }
+
+    finding = only(look(film(frame, until=45)))
+    said = text(finding)
+    commands = [step.command or "" for step in said.steps]
+
+    assert (before if lowered else None) == finding.facts["lowered_from_bytes"]
+    assert lowered == ("Its limit was lowered from 12 GiB to 19.1 MiB" in said.cause)
+    assert lowered == commands[0].endswith(f"set_vm_memory_high_watermark absolute {before}")
+    assert "draining them does not end the alarm" in said.cause
+    assert not any("purge" in each for each in commands)
 
 
 def test_since_is_the_first_reading_of_this_alarm():
