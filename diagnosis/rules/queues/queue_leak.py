@@ -151,7 +151,15 @@ def _in_common(new: list[Queue]) -> dict[str, Fact]:
         "prefix": prefix if len(prefix) > 2 else None,
         "private": sum(is_private(queue) for queue in new),
         "expire": any(queue.setting("expires") for queue in new),
+        "expires_seconds": _expires_seconds(new),
     }
+
+
+def _expires_seconds(new: list[Queue]) -> float | None:
+    """Return the longest time without use after which the broker deletes each of these queues; None if some stay."""
+    found = [queue.setting("expires") for queue in new]
+    times = [each / 1000 for each in found if isinstance(each, int)]
+    return max(times) if times and len(times) == len(found) else None
 
 
 def _common_prefix(names: list[str]) -> str:

@@ -46,7 +46,21 @@ def test_the_commands_name_the_vhost_and_the_prefix():
     commands = [step.command or "" for step in text(one(RULE, shot(30))).steps]
 
     assert r"rabbitmqctl set_policy -p / expire-unused '^tmp\.005'" in commands[1]
-    assert "rabbitmqctl set_vhost_limits -p / '{\"max-queues\":210}'" == commands[2]
+    assert "rabbitmqctl set_vhost_limits -p / '{\"max-queues\":210}'" == commands[-1]
+
+
+@pytest.mark.parametrize(("expires", "rate", "number"), [(86_400_000, 2.0, "172,800"), (1_800_000, 5.0, "9,000")])
+def test_queues_that_expire_stay_at_a_number(expires, rate, number):
+    """Each is deleted after its time without use, so as many exist as are declared in that time."""
+
+    def frame(t):
+        made = leaking(t, rate=rate)
+        return {**made, "queues": tuple(queue(each.name, arguments={"x-expires": expires}) for each in made["queues"])}
+
+    finding = one(RULE, look(film(frame, until=30)))
+
+    assert expires / 1000 == finding.facts["new"]["expires_seconds"]
+    assert f"at this rate about {number} exist by then" in text(finding).cause
 
 
 def test_a_deployment_is_over_soon():
