@@ -8,7 +8,7 @@ from ackscope.snapshot import Queue
 from diagnosis.contract import View
 from diagnosis.ledger import levels, settled_after
 from diagnosis.purpose import CONSUMED
-from diagnosis.series import count, restarted, stretch
+from diagnosis.series import count, delta, restarted, stretch
 from diagnosis.window import Series, Timestamped
 
 _STARTING = 30.0
@@ -122,12 +122,25 @@ def _deletion(history: list[Timestamped[Queue]], after: Instant, recovered: int,
     before = history[-1]
     known = stretch(tuple(history), lambda _, newer: levels(newer.value) is not None)
     away = after.since(before.at)
-    settled = settled_after(known, away)
+    settled = 0 if _unread(known, away) else settled_after(known, away)
     # Older readings are further apart: the one left of a short life tells no pace, or the last one is too old.
     brief = born is not None and len(known) == 1 and count(before.value.stats, *CONSUMED) > 0
     if brief or (settled and away > _PACE_KNOWN):
         settled = before.value.messages or 0
     return Deletion(tuple(history), born, after, max(0, (before.value.messages or 0) - settled - recovered))
+
+
+def _unread(history: Series[Queue], seconds: float) -> bool:
+    """Return whether nobody took messages in the last readings of a queue, so that nobody settled any after them.
+
+    A consumer that came within the seconds after them is not listed. It was none if there was no time for it.
+    """
+    if len(history) < 2 or seconds > _PACE_KNOWN:
+        return False
+    older, newer = history[-2:]
+    return older.value.consumers == newer.value.consumers == 0 and not delta(
+        (older, newer), *CONSUMED, "get", "get_no_ack"
+    )
 
 
 def node_started(view: View, deletion: Deletion) -> bool:

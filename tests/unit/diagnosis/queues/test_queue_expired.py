@@ -83,3 +83,24 @@ def test_a_queue_that_is_deleted_before_it_can_expire_was_deleted_by_somebody():
 def test_counters_that_begin_again_with_a_node_are_no_deletion():
     """The node has run for a few seconds only."""
     assert [] == of(RULE, look(film(lambda t: retried(t, node=-60.0), until=66, every=2)))
+
+
+@pytest.mark.parametrize(("rate", "ready"), [(3.4, 51), (40.0, 600)])
+def test_an_earlier_consumer_settled_nothing_after_it_left(rate, ready):
+    """All that is ready when the queue expires is lost, however fast that consumer was before."""
+
+    def frame_at(t):
+        taken = int(rate * min(t, 30))
+        counters = stats(publish=int(rate * t), deliver=taken, ack=taken, deliver_get=taken)
+        inbox = queue(
+            "inbox",
+            consumers=int(t < 30),
+            messages_ready=int(rate * t) - taken,
+            arguments={"x-expires": 14_000},
+            stats=counters,
+        )
+        return frame(*([inbox] if t < 48 else []), queue("orders"))
+
+    finding = one(RULE, look(film(frame_at, until=70)))
+
+    assert ready == finding.facts["messages"]
