@@ -85,7 +85,9 @@ def _rises(finding: FindingReport) -> str:
         return ""
     seen = "" if finding.seen_seconds is None else f", seen for {duration(finding.seen_seconds)}"
     after = finding.facts.get("warning_after_seconds")
-    longer = f" for {duration(after)}" if isinstance(after, int | float) else ""
+    # A finding of one look may have the thresholds of a fault that has lasted, which it has passed already.
+    known = isinstance(after, int | float) and after > (finding.seen_seconds or 0.0)
+    longer = f" for {duration(after)}" if known else ""
     return f"{seen}; {finding.if_it_lasts.value} if it lasts{longer}"
 
 

@@ -152,3 +152,13 @@ def test_a_finding_that_may_rise_is_shown_with_its_steps():
     assert "seen for 6 s; critical if it lasts for 3 min)" in " ".join(text.split())
     assert "do   - Start the consumer" in text
     assert "nothing is certain yet" in text
+
+
+def test_a_time_that_has_passed_already_is_not_named():
+    """One look judges a fault as if it had lasted, with thresholds of a few seconds."""
+    early = finding_report(
+        severity=Severity.INFO, if_it_lasts=Severity.WARNING, seen_seconds=6.2, facts={"warning_after_seconds": 4.0}
+    )
+    text = report(diagnosis_report(findings=(early,)), "4.3.6", [], 100)
+
+    assert "seen for 6.2 s; warning if it lasts)" in " ".join(text.split())
