@@ -250,10 +250,10 @@ def interned(cast: Cast) -> Cast:
 
 
 def names(value: Any) -> tuple[str, ...]:
-    """A list of node names, interned."""
+    """A list of node names, interned; one that is there twice counts once, as `/metrics` must not have a series twice."""
     if not isinstance(value, list):
         raise ValueError(value)  # noqa: TRY004  as in _at
-    return tuple(sys.intern(name(item)) for item in value)
+    return tuple(dict.fromkeys(sys.intern(name(item)) for item in value))
 
 
 def mapping(value: Any) -> dict[str, Any]:

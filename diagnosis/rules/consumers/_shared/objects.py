@@ -71,7 +71,7 @@ def may_hold_messages(link: ConsumerPath) -> bool:
 
     One that holds nothing gets nothing: a consumer with a higher priority takes everything, or there is no more.
     """
-    return link.channel is None or bool(link.channel.messages_unacked)
+    return link.channel is None or link.channel.messages_unacked != 0
 
 
 def waiting_on_channel(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> tuple[str, ...]:
