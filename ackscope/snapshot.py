@@ -173,6 +173,8 @@ class Queue:
         mirrors, synchronised_mirrors: nodes with a copy of a mirrored queue; before 4.0 only.
         publishers: channels that publish to a quorum queue; from 4.0 on.
         segments: files of a stream; from 3.13 on.
+        owner: name of the connection that an exclusive queue belongs to. The list of queues does not have it, so it is
+            known only where queues are read one by one; None otherwise.
         rates: messages per second as computed by the broker, by the API's name of the counter.
         details_at: when everything except the totals (type, state, node, arguments, `messages*`) was read. None if it
             was read with the list, or never; in the latter case these fields are None.
@@ -223,6 +225,7 @@ class Queue:
     synchronised_mirrors: tuple[str, ...] | None = None
     publishers: int | None = None
     segments: int | None = None
+    owner: str | None = None
     rates: Mapping[str, float] = field(default_factory=dict)
     stats: MessageStats = field(default_factory=MessageStats)
     details_at: Instant | None = None
