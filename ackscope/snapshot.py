@@ -168,11 +168,10 @@ class Queue:
         consumer_utilisation: the older name of the capacity; None for the same queues.
         messages_paged_out: up to 4.2; classic queues only, like the `_ram` counts of ready and unacknowledged messages.
         messages_dlx: messages that are being dead-lettered with the at-least-once strategy; quorum queues only.
-        idle_since: seconds since 1970; up to 3.12.
-        garbage_collection: settings and counts of the queue's process, by the API's names; up to 3.12.
+        idle_since, garbage_collection: seconds since 1970; settings and counts of the process of the queue; up to 3.12.
         mirrors, synchronised_mirrors: nodes with a copy of a mirrored queue; before 4.0 only.
-        publishers: channels that publish to a quorum queue; from 4.0 on.
-        segments: files of a stream; from 3.13 on.
+        publishers, segments: channels that publish to a quorum queue (from 4.0 on), files of a stream (from 3.13 on).
+        owner: connection that an exclusive queue belongs to; known only where queues are read one by one.
         rates: messages per second as computed by the broker, by the API's name of the counter.
         details_at: when everything except the totals (type, state, node, arguments, `messages*`) was read. None if it
             was read with the list, or never; in the latter case these fields are None.
@@ -223,6 +222,7 @@ class Queue:
     synchronised_mirrors: tuple[str, ...] | None = None
     publishers: int | None = None
     segments: int | None = None
+    owner: str | None = None
     rates: Mapping[str, float] = field(default_factory=dict)
     stats: MessageStats = field(default_factory=MessageStats)
     details_at: Instant | None = None

@@ -5,7 +5,7 @@ it. Of minutes ago, a window has only some readings, so a figure that was taken 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ackscope.clock import Instant
 from ackscope.snapshot import Queue
@@ -24,11 +24,13 @@ class Ending:
         readings: the last readings with the queue, oldest first.
         after: the first reading without it, or with the queue of its name whose counters began again.
         successor: that queue; None without one.
+        back: the first reading with a queue of its name after one without; None before it.
     """
 
     readings: tuple[tuple[Instant, Queue], ...]
     after: Instant
     successor: Queue | None
+    back: tuple[Instant, Queue] | None = None
 
     @property
     def queue(self) -> Queue:
@@ -37,7 +39,7 @@ class Ending:
 
 
 def endings(readings: Sequence[tuple[Instant, tuple[Queue, ...]]], at: Instant, now: Sequence[Queue]) -> list[Ending]:
-    """Return the queues with messages that ended between the last of some readings and a new one.
+    """Return the queues with messages, or made to last, that ended between the last of some readings and a new one.
 
     Of a virtual host without any queue now, the empty ones as well, so that their number is known.
 
@@ -58,7 +60,7 @@ def endings(readings: Sequence[tuple[Instant, tuple[Queue, ...]]], at: Instant, 
     ended = {
         queue.key
         for queue in changed
-        if (queue.messages or queue.vhost not in vhosts)
+        if (queue.messages or _is_made_to_last(queue) or queue.vhost not in vhosts)
         and ((new := newer.get(queue.key)) is None or new.stats.began_again(queue.stats))
     }
     if not ended:
@@ -69,3 +71,24 @@ def endings(readings: Sequence[tuple[Instant, tuple[Queue, ...]]], at: Instant, 
             if queue.key in ended:
                 seen[queue.key].append((time, queue))
     return [Ending(tuple(found), at, newer.get(key)) for key, found in seen.items()]
+
+
+def come_back(
+    ended: Sequence[Ending], at: Instant, before: Sequence[Queue], now: Sequence[Queue]
+) -> tuple[Ending, ...]:
+    """Return endings with the new reading of those queues that were missing until then."""
+    missing = {each.queue.key for each in ended if each.successor is None and each.back is None}
+    if not missing or before is now:
+        return tuple(ended)
+    held = set(map(id, before))
+    new = {queue.key: queue for queue in now if id(queue) not in held and queue.key in missing}
+    return tuple(
+        replace(each, back=(at, new[each.queue.key]))
+        if each.successor is None and each.back is None and each.queue.key in new
+        else each
+        for each in ended
+    )
+
+
+def _is_made_to_last(queue: Queue) -> bool:
+    return queue.durable is True and not queue.exclusive and not queue.auto_delete and queue.stats.publish is not None

@@ -169,7 +169,8 @@ class View(LatestReadings):
             return found
         merged = {at.mono: (at, queue) for at, queue in found}
         for ending in self._endings[key]:
-            merged |= {at.mono: (at, queue) for at, queue in (*ending.readings, (ending.after, ending.successor))}
+            later = ((ending.after, ending.successor), *((ending.back,) if ending.back else ()))
+            merged |= {at.mono: (at, queue) for at, queue in (*ending.readings, *later)}
         return [merged[moment] for moment in sorted(merged)]
 
     def listings(self, queue: Queue) -> Series[Queue]:

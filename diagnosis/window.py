@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from ackscope.clock import Instant
 from ackscope.snapshot import FAMILIES, Part, Snapshot
-from diagnosis.endings import MOST, Ending, endings
+from diagnosis.endings import MOST, Ending, come_back, endings
 
 LIMIT = 16
 """Maximum number of snapshots."""
@@ -96,6 +96,7 @@ class Window:
         part = added.queues
         readings = [(seen.at, seen.value) for seen in _readings(self.snapshots, "queues")]
         if part.at is not None and part.value is not None and readings and readings[-1][0] != part.at:
+            found = [*come_back(found, part.at, readings[-1][1], part.value)]
             found += endings(readings, part.at, part.value)
         return tuple(found[-MOST:])
 

@@ -10,12 +10,12 @@ Source: https://www.rabbitmq.com/docs/dlx#effects
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ackscope.findings import Certainty, Evidence, Finding, Severity, Unit, source
+from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
 from diagnosis.ledger import ledger, may_settle_unseen
-from diagnosis.routes import Place, dead_letters_to, is_delay
+from diagnosis.routes import Place, dead_letters_from, dead_letters_to, is_delay
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, involved_queue, queue_refs, queue_subject
 from diagnosis.rules.queues._shared.waits import gone, skew
 from diagnosis.rules.queues.dead_letter_cycle import cycle_path
@@ -24,11 +24,36 @@ from diagnosis.series import delta, last, span
 NAME = "delay-queue-cycle"
 
 
+@dataclass(frozen=True, slots=True)
+class _Feeder:
+    """A queue whose dead letters come into a circle of delay queues.
+
+    Attributes:
+        rejected: messages that its consumers rejected, and that go nowhere else; 0 if none is proven, None if unknown.
+        proven: those of them that delays between counters cannot explain.
+        seconds: over which time.
+    """
+
+    queue: Queue
+    rejected: int | None
+    proven: int
+    seconds: float
+
+    def facts(self) -> dict[str, Fact]:
+        return {"name": self.queue.name, "rejected": self.rejected, "rate": self.rate}
+
+    @property
+    def rate(self) -> float | None:
+        """Rejected messages per second; None if none are proven."""
+        return self.rejected / self.seconds if self.rejected and self.seconds else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fate:
     """What became of the messages of some queues.
 
     Attributes:
+        feeders: queues whose dead letters these messages are.
         dropped: minimum of those that left all of the queues; 0 if none is proven.
         stored: those that the broker stores because it must not lose them.
         published, seconds: messages published, and over which time.
@@ -36,6 +61,7 @@ class _Fate:
         watched: seconds for which the queues have been seen.
     """
 
+    feeders: tuple[_Feeder, ...] = ()
     dropped: int
     stored: int
     published: int
@@ -113,8 +139,10 @@ def _judge(
         severity = Severity.CRITICAL
     else:
         severity = Severity.WARNING if fate.watched >= limits.dlx_for else Severity.INFO
-    # The queue that publishers use is the subject; all others follow from it.
-    first = circle[0] if worked else max(circle, key=lambda queue: (queue.stats.publish or 0, queue.key))
+    closing = _closing(view, path, fate)
+    # The queue that publishers use is the subject; all others follow from it. Without publishers, it is the wrong one.
+    used = max(circle, key=lambda queue: (queue.stats.publish or 0, queue.key))
+    first = circle[0] if worked else closing if closing is not None and not fate.published else used
     yield Finding(
         rule=NAME,
         severity=severity,
@@ -132,21 +160,65 @@ def _judge(
             "published": fate.published,
             "over_seconds": fate.seconds,
             "waiting": sum(queue.messages or 0 for queue in circle),
+            "feeders": [each.facts() for each in fate.feeders[:MAX_NAMED]],
+            "closing": None if closing is None else queue_facts(closing),
+            "closing_exchange": None if closing is None else closing.setting("dead-letter-exchange"),
+            "closing_by_policy": closing is not None and "dead-letter-exchange" in closing.effective_policy,
             "warning_after_seconds": limits.dlx_for,
         },
         certainty=Certainty.EARLY if severity is Severity.INFO else Certainty.CERTAIN,
         seen_seconds=fate.watched,
         evidence=tuple(_evidence(fate)),
-        involved=involved_queue(first, others=queue_refs(each for each in circle[:MAX_NAMED] if each is not first)),
+        involved=involved_queue(
+            first,
+            others=queue_refs(
+                each
+                for each in (*circle[:MAX_NAMED], *(each.queue for each in fate.feeders[:MAX_NAMED]))
+                if each is not first
+            ),
+        ),
     )
+
+
+def _closing(view: View, path: tuple[Place, ...], fate: _Fate) -> Queue | None:
+    """Return the delay queue of a circle that leads back to where dead letters come in; None if not one place."""
+    entries = {place for each in fate.feeders for place in dead_letters_to(view, each.queue) or ()} & set(path)
+    if len(entries) != 1:
+        return None
+    return view.queue(*path[path.index(entries.pop()) - 1])
+
+
+def _feeders(view: View, circle: list[Queue]) -> Iterator[_Feeder]:
+    """Yield the queues whose dead letters come into a circle, also through other delay queues, by their names."""
+    seen = {queue.key for queue in circle}
+    following = list(circle)
+    found: list[Queue] = []
+    while following:
+        for queue in dead_letters_from(view, following.pop()):
+            if queue.key not in seen:
+                seen.add(queue.key)
+                (following if is_delay(view, queue) else found).append(queue)
+    limits = view.thresholds.queues
+    for queue in sorted(found, key=lambda each: each.key):
+        run = last(view.history(queue), limits.dlx_for)
+        settled = None if may_settle_unseen(view, queue) else ledger(run, skew=limits.loss_skew)
+        only = len(dead_letters_to(view, queue) or ()) == 1
+        if settled is None or not only:
+            yield _Feeder(queue, None, 0, span(run))
+        else:
+            proven = settled.proven_discarded
+            yield _Feeder(queue, settled.discarded if proven else 0, proven, span(run))
 
 
 def _fate(view: View, circle: list[Queue]) -> _Fate:
     limits = view.thresholds.queues
     runs = [last(view.history(queue), limits.dlx_for) for queue in circle]
-    dropped = sum(gone(run) for run in runs)
+    feeders = tuple(_feeders(view, circle))
+    # Dead letters do not count as published.
+    dropped = sum(gone(run) for run in runs) + sum(each.proven for each in feeders)
     unsure = max(limits.loss_least - 1, sum(skew(view, queue, run) for queue, run in zip(circle, runs, strict=True)))
     return _Fate(
+        feeders=feeders,
         dropped=dropped if dropped > unsure else 0,
         stored=sum(queue.messages_dlx or 0 for queue in circle),
         published=sum(delta(run, "publish") for run in runs),
@@ -168,6 +240,15 @@ def _evidence(fate: _Fate) -> Iterator[Evidence]:
         source=source("/api/queues", "message_stats.publish"),
         facts={"over_seconds": fate.seconds},
     )
+    for each in fate.feeders[:MAX_NAMED]:
+        if each.rejected:
+            yield Evidence(
+                key="rejected",
+                value=each.rejected,
+                unit=Unit.MESSAGES,
+                source=source("/api/queues", "message_stats.deliver", "message_stats.ack", "messages_unacknowledged"),
+                facts={"feeder": each.queue.name, "over_seconds": each.seconds},
+            )
     if fate.dropped:
         yield Evidence(key="dropped", value=fate.dropped, unit=Unit.MESSAGES, source=counters)
     if fate.stored:

@@ -34,6 +34,11 @@ def _delivery_limit(value: Any) -> int | None:
     return None if value == "unlimited" else count(value)
 
 
+def _owner(value: Any) -> str | None:
+    """Decode `owner_pid_details`: an object with the name of a connection, or anything else without one."""
+    return name(value["name"]) if isinstance(value, dict) and "name" in value else None
+
+
 def _garbage_collection(value: Any) -> dict[str, int]:
     """Decode settings and counts of garbage collection; streams send -1 for "none"."""
     return {key: count(item) for key, item in mapping(value).items() if item != -1}
@@ -94,6 +99,9 @@ _FIELDS = FieldTable(
     Field("synchronised_mirrors", "synchronised_slave_nodes", if_set(names), until=(4, 0)),
     Field("publishers", "", count),
     Field("segments", "", count),
+    # Only the single-queue endpoint returns it, for exclusive queues (seen on 3.10.8 and 4.3.6). It is empty while the
+    # connection has no statistics.
+    Field("owner", "owner_pid_details", _owner),
 )
 
 _NO_COLUMNS_SINCE = (3, 13)

@@ -8,7 +8,7 @@ from ackscope.snapshot import Queue
 from diagnosis.contract import View
 from diagnosis.rules.consumers._shared.comings import recent_clients
 from diagnosis.rules.publishers._shared.away_queues import AwayLoss
-from diagnosis.rules.publishers._shared.lossy_exchanges import Routing
+from diagnosis.rules.publishers._shared.lossy_exchanges import DROPPED, Routing
 from diagnosis.rules.publishers._shared.publishers import involved_publishers
 from diagnosis.rules.publishers._shared.unroutable_facts import (
     NOT_EXAMINED,
@@ -23,12 +23,16 @@ from diagnosis.rules.queues._shared.queue import queue_refs
 def away_finding(view: View, rule: str, counter: str, loss: AwayLoss) -> Finding:
     """Return the finding: information for one absence (a deployment has one), a warning for more of them.
 
-    Subscribers of events may come and go with a queue that is made not to last.
+    Subscribers of events may come and go with a queue that is made not to last. One that is made to last and was
+    deleted by a client or person is a warning at once: what was dropped meanwhile is lost.
     """
     exchange, queues = loss.exchange, loss.queues
     optional = exchange.type in SUBSCRIPTION_TYPES and not any(each.durable for each in queues)
     rate = loss.lost / max(loss.seconds, 1.0)
     warns = loss.repeated and not optional and rate > view.thresholds.publishers.unroutable_rate
+    reason = _reason(queues[0])
+    for_good = counter == DROPPED and reason == "deleted" and loss.of_lasting
+    warns = warns or (for_good and loss.lost >= view.thresholds.queues.loss_least)
     return Finding(
         rule=rule,
         severity=Severity.WARNING if warns else Severity.INFO,
@@ -42,9 +46,12 @@ def away_finding(view: View, rule: str, counter: str, loss: AwayLoss) -> Finding
             "exchange_type": exchange.type,
             "exchange_unknown": None,
             "away": [each.name for each in queues],
-            "away_reason": _reason(queues[0]),
+            "away_reason": reason,
+            "away_from": loss.since.iso(),
+            "away_until": None if loss.until is None else loss.until.iso(),
+            "away_for_good": for_good,
             "away_times": loss.times,
-            "away_back": loss.back,
+            "away_back": loss.until is not None,
             "away_clients": _clients(view, queues),
             "expires_seconds": expires / 1000 if isinstance(expires := queues[0].setting("expires"), int) else None,
             "bindings": None,

@@ -73,7 +73,7 @@ class AwayLoss:
         times: in how many absences at least messages were lost.
         lost: messages that reached no queue in them.
         since, seconds: when the first absence began, and the time since then.
-        back: whether the queues are there now.
+        until: when the last of them was over, at the latest; None if it is not.
         publishers: channels that lost messages only then; `published` counts what they lost recently.
     """
 
@@ -82,14 +82,19 @@ class AwayLoss:
     times: int
     lost: int
     since: Instant
+    until: Instant | None
     seconds: float
-    back: bool
     publishers: tuple[ActivePublisher, ...]
 
     @property
     def repeated(self) -> bool:
         """Whether it happened more than once, which a deployment does not."""
         return self.times > 1
+
+    @property
+    def of_lasting(self) -> bool:
+        """Whether the queues are made to last, so that somebody misses what they did not get."""
+        return all(_is_lasting(each) for each in self.queues)
 
 
 def away_losses(view: View, counter: str) -> tuple[AwayLoss, ...]:
@@ -122,6 +127,10 @@ def away_losses(view: View, counter: str) -> tuple[AwayLoss, ...]:
             loss = _loss(view, counter, exchange, behind, times, losing[vhost])
             found += [loss] if loss is not None else []
     return tuple(found)
+
+
+def _is_lasting(queue: Queue) -> bool:
+    return queue.durable is True and not is_private(queue)
 
 
 def _away(view: View) -> dict[tuple[str, str], tuple[Queue, tuple[Absence, ...]]]:
@@ -231,7 +240,9 @@ def _loss(
     # Two absences in one pair of readings may have lost messages once.
     times = min(len(fitting), len(steps))
     open_for = view.now.since(final.began) if final.ended is None else 0.0
-    if final.ended is not None and view.now.since(final.ended) > _next_due(fitting, times):
+    # What lasting queues missed is lost for good, so it is told while the window shows it.
+    for_good = counter == DROPPED and all(map(_is_lasting, queues))
+    if final.ended is not None and not for_good and view.now.since(final.ended) > _next_due(fitting, times):
         return None
     if final.ended is None and (times == 1 or open_for >= view.thresholds.publishers.unroutable_after):
         # It may not come back.
@@ -244,14 +255,17 @@ def _loss(
     if counted < _SIMILAR * lost or others > SAME_RATE * lost:
         return None
     publishers = [each for each in publishers if each.published] or publishers
+    # Of several that lost messages at some time, the one whose number fits.
+    same = [each for each in publishers if abs(count(each.channel.stats, counter) - lost) <= SAME_RATE * lost]
+    publishers = same if len(same) == 1 else publishers
     return AwayLoss(
         exchange=exchange,
         queues=queues,
         times=times,
         lost=lost,
         since=fitting[0].began,
+        until=final.ended,
         seconds=view.now.since(fitting[0].began),
-        back=final.ended is not None,
         publishers=tuple(publishers),
     )
 

@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import pytest
 
 from diagnosis.thresholds import Thresholds
-from tests.unit.diagnosis.pictures import film, look, queue, stats
-from tests.unit.diagnosis.queues.films import binding, exchange, frame, of, one
+from tests.unit.diagnosis.pictures import film, look, queue, stats, text
+from tests.unit.diagnosis.queues.films import binding, exchange, flowing, frame, of, one
 
 RULE = "delay-queue-cycle"
 
@@ -135,3 +137,91 @@ def test_what_expires_in_a_work_queue_and_comes_back_is_dropped(hops, rejected):
 def test_a_retry_that_works_is_left_alone(fields):
     """Rejected messages may come round for good."""
     assert [] == of(RULE, look(film(lambda t: retrying(t, **fields), until=60)))
+
+
+def ladder(t, *, stages=2, work=("sms.send",), rejected=2.0, acked=5.0, published=0.0, direct=True, policy=False):
+    """Work queues that reject into a ladder of delay queues, whose last stage leads back to its first one."""
+    names = [f"later.{number}" for number in range(stages)]
+    to = {"x-dead-letter-exchange": "" if direct else "retries", "x-dead-letter-routing-key": names[0]}
+    works = [
+        flowing(t, name, published=acked + rejected, acked=acked, rejected=rejected, arguments=to) for name in work
+    ]
+    delays = [
+        delay(t, name, names[(place + 1) % stages], published=0.0 if place else published, ready=12)
+        for place, name in enumerate(names)
+    ]
+    if policy:
+        last = delays[-1]
+        definition = {"dead-letter-exchange": "", "dead-letter-routing-key": names[0]}
+        delays[-1] = replace(last, arguments={"x-message-ttl": 3000}, policy="retry", effective_policy=definition)
+    return frame(
+        *works,
+        *delays,
+        exchanges=() if direct else [exchange("retries", "direct")],
+        bindings=() if direct else [binding("retries", names[0], names[0])],
+    )
+
+
+@pytest.mark.parametrize("stages", [2, 3, 4])
+@pytest.mark.parametrize("rejected", [2.0, 5.0, 30.0])
+@pytest.mark.parametrize("direct", [True, False])
+def test_the_queue_whose_dead_letters_go_in_a_circle_is_named(stages, rejected, direct):
+    """Nobody publishes to the delay queues, and all that its consumers reject is lost. The last stage is to correct."""
+    finding = one(RULE, look(film(lambda t: ladder(t, stages=stages, rejected=rejected, direct=direct), until=120)))
+    (feeder,), said = finding.facts["feeders"], text(finding)
+
+    assert ("critical", f"later.{stages - 1}") == (finding.severity, finding.subject.name)
+    assert "sms.send" == feeder["name"]
+    assert 0.9 * rejected <= feeder["rate"] <= 1.1 * rejected
+    assert 0.5 * rejected * 60 <= finding.facts["dropped"] <= rejected * 60 + 1
+    assert "They are dead letters of 'sms.send' (" in said.summary
+    assert f"Let the dead letters of 'later.{stages - 1}' go to 'sms.send'" in said.steps[0].text
+    assert "Stop the publishers" not in " ".join(each.text for each in said.steps)
+
+
+@pytest.mark.parametrize("stages", [2, 3])
+def test_two_queues_may_feed_it(stages):
+    """Each with its rate."""
+    finding = one(RULE, look(film(lambda t: ladder(t, stages=stages, work=("fax", "sms")), until=120)))
+
+    assert ["fax", "sms"] == [each["name"] for each in finding.facts["feeders"]]
+    assert "'fax' (" in text(finding).summary
+    assert "go to 'fax' or 'sms'" in text(finding).steps[0].text
+
+
+def test_a_queue_that_rejects_nothing_has_no_rate():
+    """What waits in the delay queues may be of earlier."""
+    finding = one(RULE, look(film(lambda t: ladder(t, rejected=0.0), until=90)))
+
+    assert ("warning", [None]) == (finding.severity, [each["rate"] for each in finding.facts["feeders"]])
+    assert "They are dead letters of 'sms.send' and can only go in a circle" in text(finding).summary
+
+
+def test_a_policy_can_be_corrected_at_once():
+    """An argument cannot."""
+    by_argument, by_policy = (
+        text(one(RULE, look(film(lambda t, it=it: ladder(t, policy=it), until=60)))).steps[0].text
+        for it in (False, True)
+    )
+
+    assert "declare a new queue" in by_argument
+    assert "at once" in by_policy
+
+
+def test_publishers_are_to_be_stopped_where_there_are_some():
+    """Dead letters come in beside what they publish."""
+    said = text(one(RULE, look(film(lambda t: ladder(t, published=3.0), until=60))))
+
+    assert "Stop the publishers of 'later.0'" in said.steps[0].text
+    assert "dead letters of" not in said.summary
+
+
+def test_a_ladder_that_leads_back_is_left_alone():
+    """The broker lets a rejected message come round again."""
+
+    def at(t):
+        made = ladder(t)
+        ends = {"x-message-ttl": 3000, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "sms.send"}
+        return {**made, "queues": (*made["queues"][:-1], replace(made["queues"][-1], arguments=ends))}
+
+    assert [] == of(RULE, look(film(at, until=120)))

@@ -90,8 +90,8 @@ ZEROS = {
     *("msg_store_write_count", "queue_index_read_count", "queue_index_write_count"),
 }
 
-NOT_SET = {"operator_policy", "mirrors", "synchronised_mirrors"}
-"""No recorded queue has one; mirrored queues of 3.10 would list their mirrors."""
+NOT_SET = {"operator_policy", "owner", "mirrors", "synchronised_mirrors"}
+"""No recorded queue has one, and none is exclusive; mirrored queues of 3.10 would list their mirrors."""
 
 
 NATIVE = {"session_number", "link_name", "credit", "unsettled", "subscription", "offset_lag"}
@@ -443,6 +443,25 @@ def test_unusable_values_are_none_and_counted():
         "publish": 1,
         "queues": 1,
     } == gaps
+
+
+@pytest.mark.parametrize(
+    ("details", "expected"),
+    [
+        ({"name": "10.0.0.7:50000 -> b", "peer_host": "10.0.0.7", "peer_port": 50000}, "10.0.0.7:50000 -> b"),
+        ({}, None),
+        ([], None),
+        ("none", None),
+        (None, None),
+    ],
+)
+def test_the_owner_of_an_exclusive_queue(details, expected):
+    """It is empty while the connection has no statistics, and that is no gap."""
+    queues, gaps = decode_queues(
+        [{"vhost": "/", "name": "mine", "exclusive": True, "owner_pid_details": details}], None
+    )
+
+    assert ((expected,), {}) == (tuple(each.owner for each in queues), dict(gaps))
 
 
 def test_a_queue_may_be_called_undefined():
