@@ -250,7 +250,7 @@ def interned(cast: Cast) -> Cast:
 
 
 def names(value: Any) -> tuple[str, ...]:
-    """A list of node names, interned; one that is there twice counts once, because no series may be twice in `/metrics`."""
+    """A list of node names, interned; one that is there twice counts once: no series may be twice in `/metrics`."""
     if not isinstance(value, list):
         raise ValueError(value)  # noqa: TRY004  as in _at
     return tuple(dict.fromkeys(sys.intern(name(item)) for item in value))
