@@ -1,9 +1,10 @@
 """Connections from which the broker receives nothing for longer than their heartbeat allows.
 
-Two laws. A connection whose bytes stood still over the readings for longer than its heartbeat is silent. Readings go
-back half a minute only, so the other law compares siblings: a consumer with automatic acknowledgement sends nothing but
-its handshake and heartbeats, and connections of one application have the same handshake. One that has sent exactly as
-many bytes as a younger one had sent, and was older by more than a heartbeat, has missed the heartbeats of that time.
+Three laws. A connection whose bytes stood still over the readings for longer than its heartbeat is silent. Readings go
+back half a minute only, so consumers with automatic acknowledgement are judged by two more: by how long the window has
+followed that nothing came (`Connection.quiet_since`), and by their siblings. Such a consumer sends nothing but its
+handshake and heartbeats, and connections of one application have the same handshake. One that has sent exactly as many
+bytes as a younger one had sent, and was older by more than a heartbeat, has missed the heartbeats of that time.
 Ages are differences of `connected_at` on one node, so the clock of the exporter does not matter. Libraries send a
 heartbeat every half interval, and some every interval; a healthy client is quiet in between.
 """
@@ -54,18 +55,22 @@ def silent_connections(view: View) -> Iterator[SilentConnection]:
     if len(readings) < 2:
         return
     histories = _still(readings)
-    siblings = _siblings(view, readings, histories)
+    consumers = auto_ack_consumers(view) if histories else {}
+    fed = {name: history for name, history in histories.items() if name in consumers and _is_fed(history)}
+    siblings = _siblings(view, readings, fed, consumers)
     for name, history in sorted(histories.items()):
         last, seconds = history[-1], span(history)
         closed = last.at != readings[-1].at
         if not closed and view.connection(name) is None:
             continue
+        if name in fed:
+            fresh = _freshest(history)
+            seconds = max(seconds, fresh.at.since(fresh.value.quiet_since or fresh.at))
         if seconds >= silence_limit(view, last.value):
-            yield SilentConnection(last.value, seconds, history[0].at, closed, _sent_more(history))
+            yield SilentConnection(last.value, seconds, _before(last.at, seconds), closed, _sent_more(history))
         elif name in siblings:
             sibling, seconds = siblings[name]
-            since = Instant(wall=last.at.wall - seconds, mono=last.at.mono - seconds)
-            yield SilentConnection(last.value, seconds, since, closed, fed=True, sibling=sibling)
+            yield SilentConnection(last.value, seconds, _before(last.at, seconds), closed, fed=True, sibling=sibling)
 
 
 def silence_limit(view: View, connection: Connection) -> float:
@@ -84,6 +89,10 @@ def auto_ack_consumers(view: View) -> dict[str, dict[str, Consumer]]:
             else:
                 manual.add(each.connection_name)
     return {name: consumers for name, consumers in found.items() if name not in manual}
+
+
+def _before(at: Instant, seconds: float) -> Instant:
+    return Instant(wall=at.wall - seconds, mono=at.mono - seconds)
 
 
 def _still(readings: ClientReadings) -> Histories:
@@ -119,10 +128,10 @@ def _is_judged(connection: Connection) -> bool:
     )
 
 
-def _siblings(view: View, readings: ClientReadings, histories: Histories) -> dict[str, tuple[str, float]]:
-    """Return connections that a younger sibling shows to be silent for too long: which, and the seconds."""
-    consumers = auto_ack_consumers(view) if histories else {}
-    suspects = {name: history for name, history in histories.items() if name in consumers and _is_fed(history)}
+def _siblings(
+    view: View, readings: ClientReadings, suspects: Histories, consumers: dict[str, dict[str, Consumer]]
+) -> dict[str, tuple[str, float]]:
+    """Return suspects that a younger sibling shows to be silent for too long: which, and the seconds."""
     if not suspects:
         return {}
     shapes = {name: _shape(history[-1].value, consumers[name]) for name, history in suspects.items()}

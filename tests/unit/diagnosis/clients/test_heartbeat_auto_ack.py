@@ -127,6 +127,22 @@ def test_the_risk_of_automatic_acknowledgement_is_a_consequence():
     assert "auto-ack-consumer" in [each.rule for each in flat(verdict.findings)]
 
 
+@pytest.mark.parametrize(("heartbeat", "died", "since"), [(60, 300, 300), (30, 111, 105), (90, 200, 180)])
+def test_a_client_that_worked_for_long_and_froze_is_found_by_an_exporter_that_follows_it(heartbeat, died, since):
+    """It has no sibling, and the readings go back less than its heartbeat."""
+    frame = feed((1, 0, {"dies": died, "heartbeat": heartbeat}))
+    too_late = since + heartbeat + 5
+
+    (finding,) = lost(frame, until=too_late)
+
+    assert [] == lost(frame, until=too_late - 5)
+    assert ("critical", heartbeat + 5, 1.0) == (
+        finding.severity,
+        finding.facts["silent_seconds"],
+        finding.facts["sent_share"],
+    )
+
+
 @pytest.mark.parametrize(
     "frame",
     [
@@ -144,6 +160,7 @@ def test_the_risk_of_automatic_acknowledgement_is_a_consequence():
         feed((1, 0, {"dies": 25, "client_name": "audit"}), (2, 90, {})),
         feed((1, 0, {"dies": 25, "connected_at": None}), (2, 90, {})),
         feed((1, 0, {"dies": 25})),
+        feed((1, 0, {"every": 60})),
     ],
     ids=[
         "heartbeats every half interval",
@@ -160,6 +177,7 @@ def test_the_risk_of_automatic_acknowledgement_is_a_consequence():
         "another application",
         "unknown age",
         "no sibling",
+        "a healthy one alone",
     ],
 )
 def test_what_is_no_proof_is_not_reported(frame):
@@ -173,6 +191,7 @@ def test_a_healthy_application_is_never_accused(until):
     frame = feed((1, 0, {}), (2, 17, {}), (3, 31, {}), (4, 44, {"every": 60}), (5, 57, {}))
 
     assert [] == lost(frame, until=until, start=until - 30)
+    assert [] == lost(frame, until=until)
 
 
 def test_messages_of_queues_that_go_with_their_client_are_no_loss():
