@@ -339,6 +339,8 @@ class Connection:
         state: running, blocking, blocked, flow, ...
         heartbeat: seconds; 0 is off.
         recv_oct, send_oct: bytes; recv_cnt, send_cnt: packets; send_pend: unsent bytes (`inet:getstat`).
+        quiet_since: the earliest reading from which on nothing was received from it, as far as that was followed; None
+            if something was received since the previous reading, or if nobody followed it.
     """
 
     name: str
@@ -365,6 +367,7 @@ class Connection:
     channel_max: int | None = None
     tls: bool | None = None
     auth_mechanism: str | None = None
+    quiet_since: Instant | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

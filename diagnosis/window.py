@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from ackscope.clock import Instant
-from ackscope.snapshot import FAMILIES, Part, Snapshot
+from ackscope.snapshot import FAMILIES, Connection, Part, Snapshot
 from diagnosis.endings import MOST, Ending, come_back, endings
 
 LIMIT = 16
@@ -199,10 +199,32 @@ def _sharing(snapshot: Snapshot, before: Snapshot) -> Snapshot:
         queues=_shared(snapshot.queues, before.queues),
         channels=_shared(snapshot.channels, before.channels),
         consumers=_shared(snapshot.consumers, before.consumers),
-        connections=_shared(snapshot.connections, before.connections),
+        connections=_shared(_quiet(snapshot.connections, before.connections), before.connections),
         exchanges=_shared(snapshot.exchanges, before.exchanges),
         bindings=_same(snapshot.bindings, before.bindings),
     )
+
+
+def _quiet(part: Part[tuple[Connection, ...]], before: Part[tuple[Connection, ...]]) -> Part[tuple[Connection, ...]]:
+    """Return the part with the time since when clients that were sent something have themselves sent nothing.
+
+    Readings of connections go back half a minute, and heartbeats are often a minute apart. Connections with
+    nothing to send are left as they are, so that they cost nothing; their silence is then understated.
+    """
+    if part.value is None or before.value is None or before.at is None or part.at == before.at:
+        return part
+    earlier, at = {each.name: each for each in before.value}, before.at
+    return replace(part, value=tuple(_quiet_since(each, earlier.get(each.name), at) for each in part.value))
+
+
+def _quiet_since(connection: Connection, earlier: Connection | None, at: Instant) -> Connection:
+    if earlier is None or not connection.heartbeat or connection.recv_oct is None:
+        return connection
+    if (connection.recv_oct, connection.connected_at) != (earlier.recv_oct, earlier.connected_at):
+        return connection
+    is_fed = connection.send_oct != earlier.send_oct
+    goes_on = earlier.quiet_since is not None and connection.reductions != earlier.reductions
+    return replace(connection, quiet_since=earlier.quiet_since or at) if is_fed or goes_on else connection
 
 
 def _same(part: Part[T], before: Part[T]) -> Part[T]:

@@ -3,147 +3,214 @@
 A client must send something within each heartbeat interval; libraries send twice per interval. If the broker receives
 nothing for two intervals, it closes the connection and redelivers the client's unacknowledged messages to others.
 The client was frozen or cut off from the network, or one message kept it too busy to serve its connection.
-Only heartbeats shorter than the readings of connections can be judged: half a minute (six readings) with a poll every
-5 s.
+
+With automatic acknowledgement nothing is redelivered, and the broker goes on sending: what it sends meanwhile is gone
+if the client is. That is critical, because it lasts until the broker closes the connection.
+`_shared/silence.py` has the laws, and which heartbeats can be judged.
 Source: https://www.rabbitmq.com/docs/heartbeats
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import pairwise
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from ackscope.clock import Instant
-from ackscope.findings import Certainty, Evidence, Finding, Inconclusive, Severity, Subject, Unit, source
-from ackscope.snapshot import Connection
+from ackscope.findings import Certainty, Evidence, Finding, Inconclusive, QueueRef, Severity, Subject, Unit, source
+from ackscope.snapshot import Channel, Consumer
 from diagnosis.churn_loops import identity
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import client_name
+from diagnosis.relations import both
 from diagnosis.rules.clients._shared.connections import involved_connections
-from diagnosis.window import Series, Timestamped
+from diagnosis.rules.clients._shared.silence import (
+    SilentConnection,
+    auto_ack_consumers,
+    silence_limit,
+    silent_connections,
+)
+from diagnosis.rules.consumers._shared.objects import connection_peer
+from diagnosis.series import count, span
+from diagnosis.window import Series
 
 NAME = "heartbeat-loss"
 
-# The broker refreshes the bytes of a connection this often, so silence may look longer by this much.
-_REFRESH_SECONDS = 5.0
+ChannelReadings = Series[tuple[Channel, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class SilentConnection:
-    """A connection from which the broker received nothing for longer than its heartbeat.
+class SentInVain:
+    """What was sent with automatic acknowledgement to clients that were silent.
 
     Attributes:
-        seconds: seconds of silence within the window.
-        since: the reading after which nothing was received.
-        closed: whether the connection has been closed since.
+        queues: the queues that they consume from, without exclusive and auto-delete ones.
+        messages: messages sent while they were silent and watched.
+        seconds: for how long they were watched.
+        since_opened: messages sent since their channels were opened.
+        share: of all messages that these queues sent to consumers meanwhile; None if some of their connections consume
+            from other queues, too.
     """
 
-    connection: Connection
+    queues: tuple[QueueRef, ...]
+    messages: int
     seconds: float
-    since: Instant
-    closed: bool
+    since_opened: int
+    share: float | None
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Yield one finding per application, with its silent connections and those closed because of silence."""
-    readings: Series[tuple[Connection, ...]] = view.window.readings("connections")
+    readings = view.window.readings("connections")
     if len(readings) < 2:
         return
-    watched_seconds = readings[-1].at.since(readings[0].at)
-    current = {connection.name for connection in view.connections}
-    too_long = sum(_limit(view, each) > watched_seconds for each in view.connections if each.heartbeat)
+    watched_seconds = span(readings)
+    found: dict[tuple[str, str, str, str], list[SilentConnection]] = {}
+    for silent in silent_connections(view):
+        found.setdefault(identity(silent.connection), []).append(silent)
+    silent_names = {each.connection.name for group in found.values() for each in group}
+    open_ones = (each for each in view.connections if each.heartbeat and each.name not in silent_names)
+    too_long = sum(silence_limit(view, each) > watched_seconds for each in open_ones)
     if too_long:
         facts = {"connections": too_long, "watched_seconds": watched_seconds}
         yield Inconclusive(rule=NAME, reason="heartbeat_too_long", facts=facts, permanent=True)
-    found: dict[tuple[str, str, str, str], list[SilentConnection]] = {}
-    for silent in _silent_connections(view, readings):
-        if silent.closed or silent.connection.name in current:
-            found.setdefault(identity(silent.connection), []).append(silent)
     for _, group in sorted(found.items()):
-        yield _finding(view, sorted(group, key=lambda each: each.connection.name))
+        yield _finding(view, group)
 
 
-def _limit(view: View, connection: Connection) -> float:
-    """Return the seconds of silence that are too long, including the broker's refresh interval."""
-    return (connection.heartbeat or 0) * view.thresholds.clients.silent_heartbeats + _REFRESH_SECONDS
+def _involved_queues(_view: View, finding: Finding) -> Iterable[Hashable]:
+    return ((each.vhost, each.name) for each in finding.involved.queues)
 
 
-def _silent_connections(view: View, readings: Series[tuple[Connection, ...]]) -> Iterator[SilentConnection]:
-    """Connections that were silent for too long, in their latest reading."""
-    watched_seconds = readings[-1].at.since(readings[0].at)
-    latest: dict[str, Connection] = {}
-    suspects: set[str] = set()
-    for seen in reversed(readings):
-        for connection in seen.value:
-            newer = latest.get(connection.name)
-            if newer is None:
-                latest[connection.name] = connection
-            # A cheap filter: only connections without a byte between some reading and the last are checked closely.
-            elif connection.recv_oct == newer.recv_oct and _judged(newer) and _limit(view, newer) <= watched_seconds:
-                suspects.add(connection.name)
-    histories: dict[str, list[Timestamped[Connection]]] = {}
-    for seen in readings if suspects else ():
-        for connection in seen.value:
-            if connection.name in suspects:
-                histories.setdefault(connection.name, []).append(Timestamped(seen.at, connection))
-    for history in histories.values():
-        last = history[-1]
-        since = last.at
-        for older, newest in reversed(list(pairwise(history))):
-            if older.value.recv_oct != newest.value.recv_oct:
-                break
-            since = older.at
-        seconds = last.at.since(since)
-        if seconds >= _limit(view, last.value):
-            yield SilentConnection(last.value, seconds, since, closed=last.at != readings[-1].at)
+SAME_QUEUES = both(_involved_queues)
+"""The cause is a client that gets messages of a queue in vain; the effect involves that queue."""
 
 
-def _judged(connection: Connection) -> bool:
-    return (
-        bool(connection.heartbeat)
-        and (connection.protocol or "").startswith("AMQP")
-        and connection.recv_oct is not None
-        and not (connection.client_name or "").startswith("ackscope-")
-    )
+def _sent_in_vain(view: View, group: list[SilentConnection]) -> SentInVain | None:
+    """Return what was sent to silent connections with automatic acknowledgement; None if that is nothing, or little."""
+    consumers = auto_ack_consumers(view)
+    since = {each.connection.name: each.since for each in group if each.fed and each.connection.name in consumers}
+    queues = {(each.vhost, each.queue) for name in since for each in consumers[name].values() if _lasts(view, each)}
+    if not queues:
+        return None
+    seen_since = {name: _from(view.window.readings("channels"), at) for name, at in since.items()}
+    counts = [_sent(readings, {name}, "deliver_no_ack") for name, readings in seen_since.items()]
+    sent, since_opened = (sum(each) for each in zip(*counts, strict=True))
+    readings = max(seen_since.values(), key=len)
+    if sent < view.thresholds.queues.loss_least:
+        return None
+    refs = tuple(QueueRef(*key) for key in sorted(queues))
+    return SentInVain(refs, sent, span(readings), since_opened, _share(view, readings, queues, sent))
+
+
+def _share(view: View, readings: ChannelReadings, queues: set[tuple[str, str]], sent: int) -> float | None:
+    consumed: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    for seen in view.window.readings("consumers"):
+        for each in seen.value:
+            consumed[each.connection_name or ""].add((each.vhost, each.queue))
+    here = {name for name, each in consumed.items() if each & queues}
+    if any(consumed[name] - queues for name in here):
+        return None
+    every, _ = _sent(readings, here, "deliver", "deliver_no_ack")
+    return sent / max(sent, every)
+
+
+def _from(readings: ChannelReadings, at: Instant) -> ChannelReadings:
+    return tuple(seen for seen in readings if seen.at.mono >= at.mono)
+
+
+def _lasts(view: View, consumer: Consumer) -> bool:
+    """Return whether the queue of a consumer outlives it: the messages of other queues go with their client anyway."""
+    queue = view.any_queue(consumer.vhost, consumer.queue)
+    return queue is None or not (queue.exclusive or queue.auto_delete)
+
+
+def _sent(readings: ChannelReadings, names: set[str], *counters: str) -> tuple[int, int]:
+    """Return what was sent to some connections: over the readings, and since their channels were opened."""
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for seen in readings:
+        for each in seen.value:
+            if each.connection_name in names:
+                sent = count(each.stats, *counters)
+                first.setdefault(each.name, sent)
+                last[each.name] = max(sent, last.get(each.name, 0))
+    total = sum(last.values())
+    return total - sum(first.values()), total
 
 
 def _finding(view: View, group: list[SilentConnection]) -> Finding:
     first = group[0].connection
     name = client_name(first) or first.name
     closed = sum(each.closed for each in group)
-    longest = max(each.seconds for each in group)
+    longest = max(group, key=lambda each: each.seconds)
+    compared = next((each for each in (longest, *group) if each.sibling), None)
     names = {each.connection.name for each in group}
     unacked = sum(each.messages_unacked or 0 for each in view.channels if each.connection_name in names)
+    sent = _sent_in_vain(view, group)
+    evidence = [
+        Evidence(
+            key="silence",
+            value=longest.seconds,
+            unit=Unit.SECONDS,
+            source=source("/api/connections", "recv_oct", "timeout"),
+        ),
+        Evidence(key="closed", value=closed, source=source("/api/connections")),
+        Evidence(
+            key="unacked",
+            value=unacked,
+            unit=Unit.MESSAGES,
+            source=source("/api/channels", "messages_unacknowledged"),
+        ),
+    ]
+    if compared:
+        evidence.append(
+            Evidence(
+                key="sibling",
+                value=compared.seconds,
+                unit=Unit.SECONDS,
+                source=source("/api/connections", "recv_oct", "connected_at"),
+                facts={
+                    "silent": compared.connection.name,
+                    "sibling": compared.sibling,
+                    "received_bytes": compared.connection.recv_oct,
+                },
+            )
+        )
+    if sent:
+        evidence.append(
+            Evidence(
+                key="sent",
+                value=sent.messages,
+                unit=Unit.MESSAGES,
+                source=source("/api/channels", "message_stats.deliver_no_ack")
+                + source("/api/consumers", "ack_required"),
+            )
+        )
+    involved = involved_connections(each.connection for each in group)
     return Finding(
         rule=NAME,
-        severity=Severity.WARNING,
+        severity=Severity.CRITICAL if sent and closed < len(group) else Severity.WARNING,
         subject=Subject(kind="connection", name=name, vhost=first.vhost, node=first.node),
         since=min(group, key=lambda each: each.since.mono).since.iso(),
         facts={
             "client": name,
             "host": first.peer_host,
+            "peers": sorted({peer for each in group if (peer := connection_peer(each.connection))}),
             "user": first.user,
+            "vhost": first.vhost,
             "connections": len(group),
+            "open_connections": [each.connection.name for each in group if not each.closed],
             "closed": closed,
             "heartbeat_seconds": first.heartbeat,
-            "silent_seconds": longest,
+            "silent_seconds": longest.seconds,
             "unacked": unacked,
+            "queues": [each.name for each in sent.queues] if sent else [],
+            "sent": sent.messages if sent else 0,
+            "sent_seconds": sent.seconds if sent else None,
+            "sent_share": sent.share if sent else None,
+            "sent_since_opened": sent.since_opened if sent else 0,
         },
-        evidence=(
-            Evidence(
-                key="silence",
-                value=longest,
-                unit=Unit.SECONDS,
-                source=source("/api/connections", "recv_oct", "timeout"),
-            ),
-            Evidence(key="closed", value=closed, source=source("/api/connections")),
-            Evidence(
-                key="unacked",
-                value=unacked,
-                unit=Unit.MESSAGES,
-                source=source("/api/channels", "messages_unacknowledged"),
-            ),
-        ),
-        involved=involved_connections(each.connection for each in group),
-        certainty=Certainty.CERTAIN,
-        seen_seconds=longest,
+        evidence=tuple(evidence),
+        involved=replace(involved, queues=sent.queues) if sent else involved,
+        certainty=Certainty.LIKELY if sent or compared else Certainty.CERTAIN,
+        seen_seconds=longest.seconds,
     )

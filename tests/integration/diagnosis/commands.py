@@ -120,6 +120,7 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         "missing_nodes": [names.node],
         "smaller_side": [names.node],
         "connection": names.connection,
+        "open_connections": [names.connection],
         "queue": classic,
         "largest_queue": classic,
         "lowered_from_bytes": 2**33,

@@ -5,7 +5,7 @@ import pytest
 from ackscope.snapshot import Part
 from diagnosis.series import span
 from diagnosis.window import HORIZON, LIMIT, RECENT, Window
-from tests.unit.diagnosis.pictures import channel, film, moment, queue, snapshot, stats
+from tests.unit.diagnosis.pictures import channel, connection, film, moment, queue, snapshot, stats
 
 
 def test_an_empty_window_has_seen_nothing():
@@ -120,3 +120,28 @@ def test_of_clients_that_are_read_seldom_some_readings_are_held():
 
     assert [240.0, 300.0, 360.0] == moments
     assert moments == [seen.at.mono - 1000.0 for seen in window.readings("channels")]
+
+
+def test_the_time_since_which_a_client_sends_nothing_is_followed_beyond_the_readings():
+    """For clients that are sent something; the next byte from the client ends it."""
+
+    def frame(t):
+        fed = {"heartbeat": 60, "recv_oct": 500 + (8 if t >= 80 else 0), "connected_at": 5.0, "reductions": int(t)}
+        # Nothing was sent between second 30 and 40, and the process of the connection worked meanwhile.
+        return {"connections": (connection(send_oct=int(min(t, 30) + max(t - 40, 0)), **fed),)}
+
+    def quiet(until):
+        (seen,) = film(frame, until=until).readings("connections")[-1].value
+        return seen.quiet_since
+
+    assert moment(0) == quiet(5) == quiet(35) == quiet(75)
+    assert quiet(80) is None
+
+
+def test_a_client_that_is_sent_nothing_is_not_followed():
+    """It costs nothing then."""
+    idle = {"heartbeat": 60, "recv_oct": 500, "send_oct": 700}
+
+    (seen,) = film(lambda _: {"connections": (connection(**idle),)}, until=30).readings("connections")[-1].value
+
+    assert seen.quiet_since is None

@@ -138,8 +138,8 @@ CONTAINER = {"connections": {"container_id", "client_id"}}
 def test_only_known_gaps_of_a_version_are_absent(version, expected):
     """A real broker fills every attribute of the kernel's objects, except for the known gaps of its version."""
     lists = ("nodes", "queues", "channels", "consumers", "connections")
-    # Set by us: when it was read.
-    ours = {"details_at"}
+    # Set by us: when it was read, and since when nothing came.
+    ours = {"details_at", "quiet_since"}
 
     assert expected == {family: names for family in lists if (names := absent(decoded(version, family)) - ours)}
 
