@@ -335,12 +335,9 @@ class Connection:
     Attributes:
         client_name: the name that the application set: the `connection_name` client property, else the AMQP 1.0
             container id or the MQTT client id, unless a library generated that.
-        container_id, client_id: of AMQP 1.0, and of MQTT, only.
-        state: running, blocking, blocked, flow, ...
-        heartbeat: seconds; 0 is off.
+        container_id, client_id: of AMQP 1.0, and of MQTT, only. heartbeat: seconds; 0 is off.
         recv_oct, send_oct: bytes; recv_cnt, send_cnt: packets; send_pend: unsent bytes (`inet:getstat`).
-        quiet_since: the earliest reading from which on nothing was received from it, as far as that was followed; None
-            if something was received since the previous reading, or if nobody followed it.
+        quiet_since: reading since which nothing was received from it; None if something was, or if nobody followed it.
     """
 
     name: str
