@@ -16,6 +16,9 @@ from diagnosis.routes import dead_letter_targets
 from diagnosis.view import View
 from diagnosis.window import Timestamped
 
+SERVER_NAMED = "amq.gen-*"
+"""Form of the names that the broker makes up, for queues of any application."""
+
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
 _SERVER_NAMED = re.compile(r"^amq\.gen-.+")
 _SEPARATORS = re.compile(r"([^0-9A-Za-z]+)")
@@ -56,7 +59,7 @@ class QueueFamily:
 def name_pattern(name: str) -> str:
     """Return a name with `*` for each part that a program made up, such as a number, a UUID or a random token."""
     if _SERVER_NAMED.match(name):
-        return "amq.gen-*"
+        return SERVER_NAMED
     parts = [_part(part) for part in _SEPARATORS.split(_UUID.sub("0", name))]
     return re.sub(r"\*(?:[^0-9A-Za-z]*\*)+", "*", "".join(parts))
 

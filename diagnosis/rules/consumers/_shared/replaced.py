@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ackscope.snapshot import Queue
 from diagnosis.memo import per_view
 from diagnosis.purpose import had_consumer, was_consumed
-from diagnosis.queue_families import has_random_part, name_pattern
+from diagnosis.queue_families import SERVER_NAMED, has_random_part, name_pattern
 from diagnosis.view import View
 from diagnosis.window import Series
 
@@ -32,8 +32,9 @@ class Replacement:
 def replacement(view: View, queue: Queue, unconsumed: Series[Queue]) -> Replacement | None:
     """Return what probably replaced a queue without a consumer.
 
-    Its name has a part that a program made up, and queues of the same form are consumed. If that part is a number, the
-    names may be those of shards. Then the next one must have been declared shortly after the queue lost its consumer.
+    Its name has a part that a program made up, and queues of the same form that are bound to the same exchanges are
+    consumed. If that part is a number, the names may be those of shards. Then the next one must have been declared
+    shortly after the queue lost its consumer. Of names that the broker made up, only the bindings show whose they are.
 
     Args:
         view: the view that is being judged.
@@ -43,7 +44,10 @@ def replacement(view: View, queue: Queue, unconsumed: Series[Queue]) -> Replacem
     pattern = name_pattern(queue.name)
     if "*" not in pattern or not (was_consumed(queue) or had_consumer(view.listings(queue))):
         return None
-    alike = per_view(view, _by_form).get((queue.vhost, pattern), [])
+    sources = per_view(view, _sources).get(queue.key, frozenset())
+    if pattern == SERVER_NAMED and not sources:
+        return None
+    alike = per_view(view, _by_form).get((queue.vhost, pattern, sources), [])
     consumed = sum(1 for each in alike if each.consumers)
     if not consumed or not (has_random_part(queue.name) or any(_is_next(view, each, unconsumed) for each in alike)):
         return None
@@ -55,12 +59,23 @@ def replacement(view: View, queue: Queue, unconsumed: Series[Queue]) -> Replacem
     )
 
 
-def _by_form(view: View) -> dict[tuple[str, str], list[Queue]]:
-    found: dict[tuple[str, str], list[Queue]] = defaultdict(list)
+def _by_form(view: View) -> dict[tuple[str, str, frozenset[str]], list[Queue]]:
+    """Return the queues by virtual host, form of the name, and exchanges that they are bound to."""
+    sources = per_view(view, _sources)
+    found: dict[tuple[str, str, frozenset[str]], list[Queue]] = defaultdict(list)
     for queue in view.queues:
         if "*" in (pattern := name_pattern(queue.name)):
-            found[queue.vhost, pattern].append(queue)
+            found[queue.vhost, pattern, sources.get(queue.key, frozenset())].append(queue)
     return found
+
+
+def _sources(view: View) -> dict[tuple[str, str], frozenset[str]]:
+    """Return the exchanges that each queue is bound to, without the default one; empty if bindings were not read."""
+    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for binding in view.bindings or ():
+        if binding.destination_type == "queue" and binding.source:
+            found[binding.vhost, binding.destination].add(binding.source)
+    return {key: frozenset(each) for key, each in found.items()}
 
 
 def _is_next(view: View, other: Queue, unconsumed: Series[Queue]) -> bool:

@@ -3,6 +3,7 @@
 import pytest
 
 from ackscope.findings import flat
+from ackscope.topology import Binding, Bindings
 from diagnosis.queue_families import has_random_part
 from tests.unit.diagnosis.pictures import film, full_text, look, queue, stats, text
 
@@ -113,3 +114,34 @@ def test_shards_without_consumers_are_one_finding_that_asks_for_their_applicatio
 def test_a_random_part_is_not_a_number(name, random):
     """Dates and shards are chosen by people."""
     assert random == has_random_part(name)
+
+
+@pytest.mark.parametrize(
+    ("exchanges", "replaced"),
+    [(("news", "news"), True), (("news", "prices"), False), ((None, None), False)],
+    ids=["same exchange", "other exchange", "no binding"],
+)
+def test_names_of_the_broker_say_nothing_of_the_application(exchanges, replaced):
+    """Only bindings to the same exchange do."""
+    names = ("amq.gen-JzTY20BRgKO-HjmUJj0wLg", "amq.gen-h4kTQ9xWbLm-2VdEsRzcAy")
+    listed = tuple(
+        Binding(vhost="/", source=source, destination=name, destination_type="queue", routing_key="")
+        for name, source in zip(names, exchanges, strict=True)
+        if source
+    )
+
+    def frame(t):
+        taken = int(5 * min(t, 20))
+        left = stats(publish=int(5 * t), deliver=taken, ack=taken)
+        works = stats(publish=int(5 * t), deliver=int(5 * t), ack=int(5 * t))
+        return {
+            "queues": (
+                queue(names[0], consumers=int(t < 20), messages_ready=int(5 * t) - taken, stats=left),
+                queue(names[1], stats=works),
+            ),
+            "bindings": Bindings(listed=listed),
+        }
+
+    (cause,), _ = of_rule(look(film(frame, until=220)))
+
+    assert replaced == ("came back with a queue of a new name" in text(cause).cause)
