@@ -10,17 +10,23 @@ from dataclasses import replace
 
 from ackscope.baselines import Baselines
 from ackscope.clock import Instant
-from ackscope.findings import Certainty, DiagnosisResult, Finding, Severity, flat
+from ackscope.findings import Certainty, DiagnosisResult, Finding, Impact, Severity, flat
 from ackscope.records import ProbeOutcome
 from ackscope.snapshot import Queue
 from diagnosis.engine import diagnose
 from diagnosis.ledger import levels
+from diagnosis.rules import RULES
 from diagnosis.thresholds import Thresholds
 from diagnosis.view import View
 from diagnosis.window import Series, Window
 
 _LEAST_MISSING, _MISSING_SHARE = 10, 0.3
 """Messages that must be missing, and their share of what was published meanwhile, to be worth more readings."""
+_FEW, _FEW_SHARE = 2, 0.03
+"""The same for a queue that is suspected already."""
+_PAIR = 2
+_REMOVE = ("dead-letter-exchange", "message-ttl", "max-length", "max-length-bytes", "expires")
+"""Settings by which messages leave a queue unread, or go elsewhere."""
 
 
 def diagnose_briefly(
@@ -60,22 +66,49 @@ def unsettled(result: DiagnosisResult, seconds: float) -> list[Finding]:
     ]
 
 
-def may_be_losing(window: Window, now: Instant) -> bool:
+def may_be_losing(window: Window, now: Instant, result: DiagnosisResult) -> bool:
     """Return whether more messages are missing at the end of an observation than at its begin, in one queue at least.
 
     The counters of two readings differ in age, so this proves no loss. Further readings do, or show that there is none.
+    A few messages are enough for a queue that an early finding says will lose some, and for one that has no setting by
+    which messages leave it and that misses some since its counters began.
     """
     view = View(window, (), now, Thresholds.brief())
-    return any(_misses_more(view.history(queue)) for queue in view.queues if queue.stats.publish)
+    losses = {rule.name for rule in RULES if rule.impact is Impact.LOSS}
+    early = (each for each in result.findings if each.if_it_lasts is not None and each.rule in losses)
+    suspected = {(each.vhost, each.name) for finding in early for each in finding.involved.queues}
+    return any(
+        _misses_more(view.history(queue), few=queue.key in suspected or _has_lost(queue))
+        for queue in view.queues
+        if queue.stats.publish
+    )
 
 
-def _misses_more(history: Series[Queue]) -> bool:
-    terms = [levels(seen.value) for seen in (history[:1] + history[-1:] if len(history) > 1 else ())]
-    if len(terms) < 2 or None in terms:
+def _has_lost(queue: Queue) -> bool:
+    """Return whether messages are missing since the counters of a queue began, and no setting removes any."""
+    now = levels(queue)
+    if now is None or not queue.settings_known or any(queue.setting(name) is not None for name in _REMOVE):
         return False
+    return now.discarded + now.vanished - now.held >= max(_LEAST_MISSING, _FEW_SHARE * now.arrived)
+
+
+def _misses_more(history: Series[Queue], *, few: bool) -> bool:
+    missing, arrived = _missing_between(history)
+    if not few:
+        return missing >= max(_LEAST_MISSING, _MISSING_SHARE * arrived)
+    # What is missing because the counters differ in age does not go on to grow.
+    goes_on = len(history) <= _PAIR or _missing_between(history[len(history) // 2 :])[0] > 0
+    return goes_on and missing >= max(_FEW, _FEW_SHARE * arrived)
+
+
+def _missing_between(history: Series[Queue]) -> tuple[int, int]:
+    """Return how many messages are missing at the last reading and were not at the first, and how many arrived."""
+    terms = [levels(seen.value) for seen in (history[:1] + history[-1:] if len(history) > 1 else ())]
+    if len(terms) < _PAIR or None in terms:
+        return 0, 0
     first, last = (each for each in terms if each is not None)
     missing = last.discarded - first.discarded + last.vanished - first.vanished - max(0, last.held - first.held)
-    return missing >= max(_LEAST_MISSING, _MISSING_SHARE * (last.arrived - first.arrived))
+    return missing, last.arrived - first.arrived
 
 
 def _missing(finding: Finding) -> float:

@@ -155,7 +155,7 @@ def _continues(look: BrokerObserver, verdict: DiagnosisResult, left: float) -> b
         return False
     if not open_findings:
         latest = look.window.snapshots[-1].taken
-        return exit_code([verdict]) in _UNDECIDED and may_be_losing(look.window, latest)
+        return exit_code([verdict]) in _UNDECIDED and may_be_losing(look.window, latest, verdict)
     if len(look.window.snapshots) == _FEWEST and sys.stderr.isatty():
         found = plural(len(open_findings), "finding")
         print(f"{found} too recent to be certain; looking for up to {left:.0f} s more (Ctrl-C ends)", file=sys.stderr)

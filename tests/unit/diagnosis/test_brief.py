@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from ackscope.findings import Certainty, Severity, exit_code
+from ackscope.findings import Certainty, Finding, Involved, QueueRef, Severity, Subject, exit_code
 from diagnosis.brief import diagnose_briefly, may_be_losing, unsettled
 from diagnosis.engine import diagnose
 from diagnosis.thresholds import Thresholds
@@ -68,6 +68,10 @@ def test_an_observation_goes_on_only_for_what_would_be_worse():
     assert [worse] == unsettled(replace(alone, findings=(settled, worse)), 300.0)
 
 
+NOTHING = one_look(lambda _: {"queues": ()})
+"""The result of a look at a broker without queues."""
+
+
 def passing(t, *, lost=0.0, skew=0.0, rate=8.0):
     """A queue whose consumer takes what is not lost; its counters may be ahead of its length by some seconds."""
     published, acked = int(rate * (t + skew)), int((rate - lost) * t)
@@ -79,9 +83,9 @@ def test_an_observation_goes_on_where_messages_may_be_missing():
     """Two readings of counters prove no loss, because they differ in age; the difference of age does not grow."""
     windows = [film(lambda t, lost=lost: passing(t, lost=lost), until=6, every=6) for lost in (0.0, 5.0)]
 
-    assert [False, True] == [may_be_losing(window, window.latest.taken) for window in windows]
+    assert [False, True] == [may_be_losing(window, window.latest.taken, NOTHING) for window in windows]
     ahead = [film(lambda t: passing(t, skew=4.0 * (t > 0)), until=until, every=6) for until in (6, 24)]
-    assert [True, False] == [may_be_losing(window, window.latest.taken) for window in ahead]
+    assert [True, False] == [may_be_losing(window, window.latest.taken, NOTHING) for window in ahead]
 
 
 @pytest.mark.parametrize("backlog", [100, 3000, 3700, 20_000])
@@ -161,3 +165,49 @@ def test_a_hung_consumer_is_found_at_every_second_of_the_minute(renewed):
 
     assert 2 == exit_code([first]) or ["stuck-consumer"] == [it.rule for it in unsettled(first, 38)]
     assert [("stuck-consumer", "critical", "orders")] == found(after(45))
+
+
+def rejecting(t, *, before, arguments=None, rate=5.0, share=0.2):
+    """A queue whose consumer rejects a share, and has done so since 20 s before the first reading, or begins now."""
+    published = int(rate * (t + before))
+    acked = int((1 - share) * rate * (t + before))
+    counters = stats(publish=published, deliver=published, deliver_get=published, ack=acked)
+    return {"queues": (queue("bills", messages_ready=0, arguments=arguments or {}, stats=counters),)}
+
+
+@pytest.mark.parametrize(
+    ("fields", "goes_on"),
+    [
+        ({"before": 60}, True),
+        ({"before": 60, "rate": 2.0, "share": 0.5}, True),
+        ({"before": 60, "share": 0.0}, False),
+        ({"before": 60, "arguments": {"x-dead-letter-exchange": "retry"}}, False),
+        ({"before": 60, "arguments": {"x-message-ttl": 5000}}, False),
+        ({"before": 0}, False),
+    ],
+    ids=["young", "slow", "healthy", "retried", "expires", "too little"],
+)
+def test_an_observation_goes_on_where_a_queue_misses_messages_since_its_beginning(fields, goes_on):
+    """A few more are enough then; a setting by which messages leave explains them."""
+    window = film(lambda t: rejecting(t, **fields), until=6, every=6)
+
+    assert goes_on == may_be_losing(window, window.latest.taken, NOTHING)
+
+
+def test_an_observation_goes_on_where_an_early_finding_is_about_a_loss():
+    """Dead letters without a route: a few messages that are missing decide it."""
+    arguments = {"x-dead-letter-exchange": "gone"}
+    windows = [
+        film(lambda t, s=share: rejecting(t, before=60, arguments=arguments, share=s), until=6, every=6)
+        for share in (0.2, 0.0)
+    ]
+    early = Finding(
+        rule="dlx-missing",
+        severity=Severity.INFO,
+        subject=Subject(kind="exchange", name="gone", vhost="/"),
+        if_it_lasts=Severity.WARNING,
+        involved=Involved(queues=(QueueRef("/", "bills"),)),
+    )
+    result = replace(NOTHING, findings=(early,))
+
+    assert [True, False] == [may_be_losing(each, each.latest.taken, result) for each in windows]
