@@ -43,7 +43,7 @@ ABOUT_A_QUORUM_QUEUE = {
     "dead-letters-expire:1",
     "qq-segment-growth",
 }
-ABOUT_AN_UNUSED_QUEUE = {"orphan-queue"}
+ABOUT_AN_UNUSED_QUEUE = {"orphan-queue", "no-consumer:11"}
 ABOUT_AN_EXCLUSIVE_QUEUE = {"exclusive-name-locked"}
 """Rules, or single steps of them, by their queue; that of all others is a classic queue with a consumer."""
 
@@ -204,7 +204,7 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         facts["raised_limits"] = {"max-connections": 100}
     if command.rule == "queue-limit-reached":
         facts["raised_limits"] = {"max-connections": 100, "max-queues": 100}
-    if command.place == "connection-limit-reached:7":
+    if command.rule == "connection-limit-reached" and command.step.when == 'scope == "user"':
         facts |= {"scope": "user", "of": names.user}
     return facts
 
