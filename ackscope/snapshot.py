@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Generic, TypeVar
 
+from ackscope.amqp10 import AmqpSession
 from ackscope.clock import Instant
 from ackscope.counters import MessageStats
 from ackscope.second_source import MetricsReading, SettingsUnknown
@@ -168,9 +169,11 @@ class Queue:
         consumer_utilisation: the older name of the capacity; None for the same queues.
         messages_paged_out: up to 4.2; classic queues only, like the `_ram` counts of ready and unacknowledged messages.
         messages_dlx: messages that are being dead-lettered with the at-least-once strategy; quorum queues only.
-        idle_since, garbage_collection: seconds since 1970; settings and counts of the process of the queue; up to 3.12.
+        idle_since: seconds since 1970; up to 3.12.
+        garbage_collection: settings and counts of the queue's process, by the API's names; up to 3.12.
         mirrors, synchronised_mirrors: nodes with a copy of a mirrored queue; before 4.0 only.
-        publishers, segments: channels that publish to a quorum queue (from 4.0 on), files of a stream (from 3.13 on).
+        publishers: channels that publish to a quorum queue; from 4.0 on.
+        segments: files of a stream; from 3.13 on.
         owner: connection that an exclusive queue belongs to; known only where queues are read one by one.
         rates: messages per second as computed by the broker, by the API's name of the counter.
         details_at: when everything except the totals (type, state, node, arguments, `messages*`) was read. None if it
@@ -335,9 +338,12 @@ class Connection:
     Attributes:
         client_name: the name that the application set: the `connection_name` client property, else the AMQP 1.0
             container id or the MQTT client id, unless a library generated that.
-        container_id, client_id: of AMQP 1.0, and of MQTT, only. heartbeat: seconds; 0 is off.
+        container_id, client_id: of AMQP 1.0, and of MQTT, only.
+        state: running, blocking, blocked, flow, ...
+        heartbeat: seconds; 0 is off.
         recv_oct, send_oct: bytes; recv_cnt, send_cnt: packets; send_pend: unsent bytes (`inet:getstat`).
-        quiet_since: reading since which nothing was received from it; None if something was, or if nobody followed it.
+        quiet_since: the earliest reading from which on nothing was received from it, as far as that was followed; None
+            if something was received since the previous reading, or if nobody followed it.
     """
 
     name: str
@@ -365,56 +371,6 @@ class Connection:
     tls: bool | None = None
     auth_mechanism: str | None = None
     quiet_since: Instant | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AmqpLink:
-    """One link of an AMQP 1.0 session.
-
-    Attributes:
-        handle: its number in the session; the consumer tag of a consuming link.
-        address, queue: the source of a consuming link and its queue; the target of a publishing one.
-        credit: how many more messages the receiver asked for.
-        delivery_count: messages sent on it since it was attached.
-        settled_by_sender: whether messages are settled when they are sent; None also if each message says that.
-        unconfirmed: messages of a publishing link that the broker has not settled yet.
-    """
-
-    handle: int
-    name: str | None = None
-    address: str | None = None
-    queue: str | None = None
-    credit: int | None = None
-    delivery_count: int | None = None
-    settled_by_sender: bool | None = None
-    unconfirmed: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AmqpSession:
-    """One AMQP 1.0 session (`/api/connections/{name}/sessions`, from 4.1 on); the broker tells nothing else of it.
-
-    Attributes:
-        number: its channel number.
-        unsettled: messages delivered to the client and not settled, on all its links together.
-        remote_incoming_window, incoming_window: how many more transfers the client and the broker accept.
-        consuming, publishing: its links, by what the client does.
-        read_at: when it was read; of many connections, each reading of the family reads some.
-    """
-
-    connection_name: str
-    number: int
-    unsettled: int | None = None
-    remote_incoming_window: int | None = None
-    incoming_window: int | None = None
-    consuming: tuple[AmqpLink, ...] = ()
-    publishing: tuple[AmqpLink, ...] = ()
-    read_at: Instant | None = None
-
-    @property
-    def key(self) -> tuple[str, int]:
-        """The identity of a session: its connection and number."""
-        return (self.connection_name, self.number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

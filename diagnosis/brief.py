@@ -24,7 +24,6 @@ _LEAST_MISSING, _MISSING_SHARE = 10, 0.3
 """Messages that must be missing, and their share of what was published meanwhile, to be worth more readings."""
 _FEW, _FEW_SHARE = 2, 0.03
 """The same for a queue that is suspected already."""
-_PAIR = 2
 _REMOVE = ("dead-letter-exchange", "message-ttl", "max-length", "max-length-bytes", "expires")
 """Settings by which messages leave a queue unread, or go elsewhere."""
 
@@ -97,16 +96,15 @@ def _misses_more(history: Series[Queue], *, few: bool) -> bool:
     if not few:
         return missing >= max(_LEAST_MISSING, _MISSING_SHARE * arrived)
     # What is missing because the counters differ in age does not go on to grow.
-    goes_on = len(history) <= _PAIR or _missing_between(history[len(history) // 2 :])[0] > 0
+    goes_on = len(history) < 3 or _missing_between(history[len(history) // 2 :])[0] > 0
     return goes_on and missing >= max(_FEW, _FEW_SHARE * arrived)
 
 
 def _missing_between(history: Series[Queue]) -> tuple[int, int]:
     """Return how many messages are missing at the last reading and were not at the first, and how many arrived."""
-    terms = [levels(seen.value) for seen in (history[:1] + history[-1:] if len(history) > 1 else ())]
-    if len(terms) < _PAIR or None in terms:
+    first, last = (levels(history[0].value), levels(history[-1].value)) if history else (None, None)
+    if first is None or last is None:
         return 0, 0
-    first, last = (each for each in terms if each is not None)
     missing = last.discarded - first.discarded + last.vanished - first.vanished - max(0, last.held - first.held)
     return missing, last.arrived - first.arrived
 

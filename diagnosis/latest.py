@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
+from ackscope.amqp10 import AmqpSession
 from ackscope.clock import Instant
 from ackscope.records import ProbeOutcome
 from ackscope.second_source import MetricsReading
 from ackscope.snapshot import (
     Alarm,
-    AmqpSession,
     Channel,
     Connection,
     Consumer,

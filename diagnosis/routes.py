@@ -84,6 +84,11 @@ def own_keys(view: View, queue: Queue) -> tuple[str, ...]:
     return per_view(view, _Routes).own_keys(queue)
 
 
+def bound_exchanges(view: View, queue: Queue) -> frozenset[str]:
+    """Return the exchanges that a queue is bound to, without the default one; empty if bindings were not read."""
+    return per_view(view, _Routes).bound_exchanges(queue)
+
+
 def is_delay(view: View, queue: Queue) -> bool:
     """Return whether this is a delay queue: messages only wait in it until they expire into another queue.
 
@@ -193,6 +198,9 @@ class _Routes:
         keys: list[str | None] = [*self._bindings.get((vhost, exchange), ())] if direct else [None]
         reached = [self.targets(vhost, exchange, key) for key in keys]
         return None if None in reached else max((len(each) for each in reached if each is not None), default=0)
+
+    def bound_exchanges(self, queue: Queue) -> frozenset[str]:
+        return frozenset(each.source for each in self._bound_to.get(queue.key, ()))
 
     def own_keys(self, queue: Queue) -> tuple[str, ...]:
         if self._view.bindings is None or not self._view.fresh("exchanges"):

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
+from ackscope.amqp10 import AmqpSession
 from ackscope.baselines import Band, Baselines, NoBand, NotYet
 from ackscope.clock import Instant
 from ackscope.records import ProbeOutcome
-from ackscope.snapshot import AmqpSession, Channel, Connection, Consumer, Queue
+from ackscope.snapshot import Channel, Connection, Consumer, Queue
 from ackscope.streams import StreamConsumer
 from diagnosis.differences import Readings
 from diagnosis.endings import Ending

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ackscope.amqp10 import AmqpLink, AmqpSession
 from ackscope.clock import Instant
 from ackscope.errors import BrokerError
-from ackscope.snapshot import AmqpLink, AmqpSession, Connection, Consumer, Part
+from ackscope.snapshot import Connection, Consumer, Part
 from exporter.broker.fields import Version
 
 MOST_CONNECTIONS = 50

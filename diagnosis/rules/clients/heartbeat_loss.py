@@ -38,7 +38,7 @@ ChannelReadings = Series[tuple[Channel, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class SentInVain:
+class SentWhileSilent:
     """What was sent with automatic acknowledgement to clients that were silent.
 
     Attributes:
@@ -81,13 +81,13 @@ def _involved_queues(_view: View, finding: Finding) -> Iterable[Hashable]:
 
 
 SAME_QUEUES = both(_involved_queues)
-"""The cause is a client that gets messages of a queue in vain; the effect involves that queue."""
+"""The cause is a silent client to which messages of a queue are sent; the effect involves that queue."""
 
 
-def _sent_in_vain(view: View, group: list[SilentConnection]) -> SentInVain | None:
+def _sent_while_silent(view: View, group: list[SilentConnection]) -> SentWhileSilent | None:
     """Return what was sent to silent connections with automatic acknowledgement; None if that is nothing, or little."""
     consumers = auto_ack_consumers(view)
-    since = {each.connection.name: each.since for each in group if each.fed and each.connection.name in consumers}
+    since = {each.connection.name: each.since for each in group if each.sent_to and each.connection.name in consumers}
     queues = {(each.vhost, each.queue) for name in since for each in consumers[name].values() if _lasts(view, each)}
     if not queues:
         return None
@@ -98,7 +98,7 @@ def _sent_in_vain(view: View, group: list[SilentConnection]) -> SentInVain | Non
     if sent < view.thresholds.queues.loss_least:
         return None
     refs = tuple(QueueRef(*key) for key in sorted(queues))
-    return SentInVain(refs, sent, span(readings), since_opened, _share(view, readings, queues, sent))
+    return SentWhileSilent(refs, sent, span(readings), since_opened, _share(view, readings, queues, sent))
 
 
 def _share(view: View, readings: ChannelReadings, queues: set[tuple[str, str]], sent: int) -> float | None:
@@ -145,7 +145,7 @@ def _finding(view: View, group: list[SilentConnection]) -> Finding:
     compared = next((each for each in (longest, *group) if each.sibling), None)
     names = {each.connection.name for each in group}
     unacked = sum(each.messages_unacked or 0 for each in view.channels if each.connection_name in names)
-    sent = _sent_in_vain(view, group)
+    sent = _sent_while_silent(view, group)
     evidence = [
         Evidence(
             key="silence",

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
+from ackscope.amqp10 import AmqpLink, AmqpSession
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Unit, source
-from ackscope.snapshot import AmqpLink, AmqpSession, Queue
+from ackscope.snapshot import Queue
 from diagnosis.contract import ConsumerPath, RuleResult, View
 from diagnosis.facts import queue_facts
 from diagnosis.rules.clients._shared.connections import age_seconds

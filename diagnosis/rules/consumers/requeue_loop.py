@@ -203,9 +203,9 @@ def _finding(
     links = [link for link, _ in requeuing] or native or list(unlisted.links if unlisted is not None else ())
     counted = RETURNED_BY if suspects else BALANCED if native else None
     # Who looks at messages and puts them back does not stop the queue: no consumer is there that could go on.
-    stands = stretch(rounds, lambda older, newer: not delta((older, newer), "ack"))
-    still = span(stands) >= min(seconds, limits.requeue_for)
-    stopped = still and delta(rounds[-2:], "publish") > 0 and not only_polled(rounds)
+    without_acks = stretch(rounds, lambda older, newer: not delta((older, newer), "ack"))
+    stands_still = span(without_acks) >= min(seconds, limits.requeue_for)
+    stopped = stands_still and delta(rounds[-2:], "publish") > 0 and not only_polled(rounds)
     severity = Severity.CRITICAL if stopped else Severity.WARNING
     usual: dict[str, Fact] | None = None if band is None else dict(band_facts(band, "redelivered"))
     return Finding(
@@ -220,7 +220,7 @@ def _finding(
             "delivered": deliveries(rounds[-1].value) - deliveries(rounds[0].value),
             "redelivery_rate": redelivered / seconds,
             "acked": acked,
-            "stopped_seconds": span(stands) if stopped else None,
+            "stopped_seconds": span(without_acks) if stopped else None,
             "ready": queue.messages_ready or 0,
             "unacked": queue.messages_unacked or 0,
             "mixed": mixed,

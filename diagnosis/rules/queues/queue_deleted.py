@@ -20,7 +20,7 @@ from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import queue_facts
 from diagnosis.relations import ANYWHERE
 from diagnosis.rules.queues._shared.deletions import Deletion, deletions_of, is_by_expiry, node_started
-from diagnosis.rules.queues._shared.queue import MAX_NAMED, is_private, queue_refs, queue_subject
+from diagnosis.rules.queues._shared.queue import MAX_NAMED, is_lasting, queue_refs, queue_subject
 
 NAME = "queue-deleted"
 
@@ -49,7 +49,7 @@ class _Deleted:
     @property
     def missed(self) -> bool:
         """Whether somebody misses its messages: it was made to last, or an application loses them each time."""
-        return len(self.deletions) > 1 or (self.queue.durable is True and not is_private(self.queue))
+        return len(self.deletions) > 1 or is_lasting(self.queue)
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:

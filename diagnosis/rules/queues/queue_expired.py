@@ -18,7 +18,7 @@ from diagnosis.rules.queues._shared.deletions import (
     node_started,
     unused_before,
 )
-from diagnosis.rules.queues._shared.queue import is_private, queue_subject
+from diagnosis.rules.queues._shared.queue import is_lasting, queue_subject
 from diagnosis.series import span
 
 NAME = "queue-expired"
@@ -39,7 +39,7 @@ def _finding(view: View, deletions: list[Deletion], *, again: bool) -> Finding:
     queue = deletions[-1].before.value
     expires, unused_seconds = queue.setting("expires") / 1000, span(unused_before(view, deletions[-1]) or ())
     messages = sum(each.before.value.messages or 0 for each in deletions)
-    lasting = queue.durable is True and not is_private(queue)
+    lasting = is_lasting(queue)
     many = messages >= view.thresholds.queues.loss_least
     return Finding(
         rule=NAME,

@@ -19,6 +19,7 @@ from diagnosis.churn_loops import ChurnLoop, churn_loops
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import client_name, queue_facts, queue_ref
 from diagnosis.rules.clients._shared.loops import loop_evidence, loop_facts, loop_involved
+from diagnosis.rules.consumers._shared.objects import connection_peer
 from diagnosis.rules.queues._shared.queue import certainty
 from diagnosis.series import delta, span, stretch
 from diagnosis.window import Timestamped
@@ -87,10 +88,9 @@ class _Owner:
     consumes: bool
 
     def facts(self) -> dict[str, Fact]:
-        host, port = self.connection.peer_host, self.connection.peer_port
         return {
             "client": client_name(self.connection),
-            "peer": f"{host}:{port}" if host and port else host,
+            "peer": connection_peer(self.connection) or None,
             "user": self.connection.user,
             "connection": self.connection.name,
             "named": self.named,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ackscope.snapshot import AmqpLink, AmqpSession
+from ackscope.amqp10 import AmqpLink, AmqpSession
 from exporter.broker.fetch import is_error
 from exporter.broker.fields import (
     Field,

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from ackscope.clock import Instant
 from ackscope.snapshot import Connection, Consumer
 from diagnosis.contract import View
+from diagnosis.memo import per_view
 from diagnosis.series import span, stretch
 from diagnosis.window import Series, Timestamped
 
@@ -37,7 +38,7 @@ class SilentConnection:
         seconds: seconds of silence, at least.
         since: when it was silent already.
         closed: whether the connection has been closed since.
-        fed: whether the broker may have sent to it meanwhile.
+        sent_to: whether the broker may have sent to it meanwhile.
         sibling: the younger connection that it was compared with; None if its own readings show the silence.
     """
 
@@ -45,7 +46,7 @@ class SilentConnection:
     seconds: float
     since: Instant
     closed: bool
-    fed: bool
+    sent_to: bool
     sibling: str | None = None
 
 
@@ -56,21 +57,23 @@ def silent_connections(view: View) -> Iterator[SilentConnection]:
         return
     histories = _still(readings)
     consumers = auto_ack_consumers(view) if histories else {}
-    fed = {name: history for name, history in histories.items() if name in consumers and _is_fed(history)}
-    siblings = _siblings(view, readings, fed, consumers)
+    sent_to = {name: history for name, history in histories.items() if name in consumers and _is_sent_to(history)}
+    siblings = _siblings(view, readings, sent_to, consumers)
     for name, history in sorted(histories.items()):
         last, seconds = history[-1], span(history)
         closed = last.at != readings[-1].at
         if not closed and view.connection(name) is None:
             continue
-        if name in fed:
+        if name in sent_to:
             fresh = _freshest(history)
             seconds = max(seconds, fresh.at.since(fresh.value.quiet_since or fresh.at))
         if seconds >= silence_limit(view, last.value):
             yield SilentConnection(last.value, seconds, _before(last.at, seconds), closed, _sent_more(history))
         elif name in siblings:
             sibling, seconds = siblings[name]
-            yield SilentConnection(last.value, seconds, _before(last.at, seconds), closed, fed=True, sibling=sibling)
+            yield SilentConnection(
+                last.value, seconds, _before(last.at, seconds), closed, sent_to=True, sibling=sibling
+            )
 
 
 def silence_limit(view: View, connection: Connection) -> float:
@@ -80,6 +83,10 @@ def silence_limit(view: View, connection: Connection) -> float:
 
 def auto_ack_consumers(view: View) -> dict[str, dict[str, Consumer]]:
     """Return the consumers of each connection all of whose consumers acknowledge automatically, by channel and tag."""
+    return per_view(view, _auto_ack_consumers)
+
+
+def _auto_ack_consumers(view: View) -> dict[str, dict[str, Consumer]]:
     found: dict[str, dict[str, Consumer]] = defaultdict(dict)
     manual: set[str | None] = set()
     for seen in view.window.readings("consumers"):
@@ -156,7 +163,7 @@ def _siblings(
     return found
 
 
-def _is_fed(history: Series[Connection]) -> bool:
+def _is_sent_to(history: Series[Connection]) -> bool:
     """Return whether the broker surely reads from a connection, and sent to it while it was silent."""
     last = history[-1].value
     known = last.connected_at is not None and None not in (history[0].value.send_oct, last.send_oct)

@@ -30,7 +30,7 @@ AUTOMATIC, MANUAL = "get_no_ack", "get"
 _REMOVED = 0.5
 """Share of the messages polled with manual acknowledgement that must not have come back."""
 _POLLS = ("get", "get_no_ack", "get_empty")
-_MOST_PAUSES = 2.0
+_PAUSES = 2.0
 """Pauses between two polls, as a multiple of the longest one, after which a queue counts as not polled any more."""
 _LEAST_ALIKE = 3
 """Polls from which on equal numbers show which of several polled queues a client polls."""
@@ -231,4 +231,4 @@ def is_polled_in_time(history: Series[Queue]) -> bool:
     """
     polled = [newer.at for older, newer in pairwise(history) if delta((older, newer), *_POLLS) > 0]
     pauses = [later.since(earlier) for earlier, later in pairwise(polled)]
-    return bool(pauses) and history[-1].at.since(polled[-1]) <= _MOST_PAUSES * max(pauses)
+    return bool(pauses) and history[-1].at.since(polled[-1]) <= _PAUSES * max(pauses)

@@ -7,6 +7,7 @@ from ackscope.snapshot import Queue
 from diagnosis.memo import per_view
 from diagnosis.purpose import had_consumer, was_consumed
 from diagnosis.queue_families import SERVER_NAMED, has_random_part, name_pattern
+from diagnosis.routes import bound_exchanges
 from diagnosis.view import View
 from diagnosis.window import Series
 
@@ -44,7 +45,7 @@ def replacement(view: View, queue: Queue, unconsumed: Series[Queue]) -> Replacem
     pattern = name_pattern(queue.name)
     if "*" not in pattern or not (was_consumed(queue) or had_consumer(view.listings(queue))):
         return None
-    sources = per_view(view, _sources).get(queue.key, frozenset())
+    sources = bound_exchanges(view, queue)
     if pattern == SERVER_NAMED and not sources:
         return None
     alike = per_view(view, _by_form).get((queue.vhost, pattern, sources), [])
@@ -61,21 +62,11 @@ def replacement(view: View, queue: Queue, unconsumed: Series[Queue]) -> Replacem
 
 def _by_form(view: View) -> dict[tuple[str, str, frozenset[str]], list[Queue]]:
     """Return the queues by virtual host, form of the name, and exchanges that they are bound to."""
-    sources = per_view(view, _sources)
     found: dict[tuple[str, str, frozenset[str]], list[Queue]] = defaultdict(list)
     for queue in view.queues:
         if "*" in (pattern := name_pattern(queue.name)):
-            found[queue.vhost, pattern, sources.get(queue.key, frozenset())].append(queue)
+            found[queue.vhost, pattern, bound_exchanges(view, queue)].append(queue)
     return found
-
-
-def _sources(view: View) -> dict[tuple[str, str], frozenset[str]]:
-    """Return the exchanges that each queue is bound to, without the default one; empty if bindings were not read."""
-    found: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for binding in view.bindings or ():
-        if binding.destination_type == "queue" and binding.source:
-            found[binding.vhost, binding.destination].add(binding.source)
-    return {key: frozenset(each) for key, each in found.items()}
 
 
 def _is_next(view: View, other: Queue, unconsumed: Series[Queue]) -> bool:

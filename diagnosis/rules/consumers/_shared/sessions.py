@@ -8,10 +8,11 @@ holds: an exact count, for which `standstill` has the law.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from ackscope.amqp10 import AmqpSession
 from ackscope.clock import Instant
 from ackscope.counters import MessageStats
 from ackscope.findings import Evidence, Fact, Inconclusive, Unit, source
-from ackscope.snapshot import AmqpSession, Channel, Queue
+from ackscope.snapshot import Channel, Queue
 from diagnosis.contract import ConsumerPath, View
 from diagnosis.facts import consumer_facts, queue_names
 from diagnosis.memo import per_view

@@ -31,7 +31,7 @@ from diagnosis.rules.publishers._shared.lossy_exchanges import (
 )
 from diagnosis.rules.publishers._shared.publishers import ActivePublisher, by_vhost, increase
 from diagnosis.rules.queues._shared.deletions import Deletion, node_started
-from diagnosis.rules.queues._shared.queue import is_private
+from diagnosis.rules.queues._shared.queue import is_lasting, is_private
 from diagnosis.series import count, delta, last, restarted, span
 from diagnosis.window import Series, Timestamped
 
@@ -94,7 +94,7 @@ class AwayLoss:
     @property
     def of_lasting(self) -> bool:
         """Whether the queues are made to last, so that somebody misses what they did not get."""
-        return all(_is_lasting(each) for each in self.queues)
+        return all(is_lasting(each) for each in self.queues)
 
 
 def away_losses(view: View, counter: str) -> tuple[AwayLoss, ...]:
@@ -127,10 +127,6 @@ def away_losses(view: View, counter: str) -> tuple[AwayLoss, ...]:
             loss = _loss(view, counter, exchange, behind, times, losing[vhost])
             found += [loss] if loss is not None else []
     return tuple(found)
-
-
-def _is_lasting(queue: Queue) -> bool:
-    return queue.durable is True and not is_private(queue)
 
 
 def _away(view: View) -> dict[tuple[str, str], tuple[Queue, tuple[Absence, ...]]]:
@@ -240,8 +236,8 @@ def _loss(
     # Two absences in one pair of readings may have lost messages once.
     times = min(len(fitting), len(steps))
     open_for = view.now.since(final.began) if final.ended is None else 0.0
-    # What lasting queues missed is lost for good, so it is told while the window shows it.
-    for_good = counter == DROPPED and all(map(_is_lasting, queues))
+    # What lasting queues missed is lost for good, so it is reported while the window shows it.
+    for_good = counter == DROPPED and all(map(is_lasting, queues))
     if final.ended is not None and not for_good and view.now.since(final.ended) > _next_due(fitting, times):
         return None
     if final.ended is None and (times == 1 or open_for >= view.thresholds.publishers.unroutable_after):

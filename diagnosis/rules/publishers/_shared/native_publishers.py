@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from functools import partial
 from urllib.parse import unquote
 
+from ackscope.amqp10 import AmqpLink, AmqpSession
 from ackscope.counters import MessageStats
 from ackscope.findings import Fact, Inconclusive, source
 from ackscope.protocols import AMQP10, native_protocol
-from ackscope.snapshot import AmqpLink, AmqpSession, Channel, Connection
+from ackscope.snapshot import Channel, Connection
 from diagnosis.contract import View
 from diagnosis.facts import client_name
 from diagnosis.memo import per_view

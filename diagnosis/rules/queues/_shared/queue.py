@@ -58,6 +58,11 @@ def is_private(queue: Queue) -> bool:
     return queue.exclusive is True or queue.auto_delete is True or queue.name.startswith("amq.gen")
 
 
+def is_lasting(queue: Queue) -> bool:
+    """Return whether a queue was made to last, so that somebody misses its messages."""
+    return queue.durable is True and not is_private(queue)
+
+
 def _dead_letter_targets_of(view: View, finding: Finding) -> Iterable[Hashable]:
     source = view.queue(finding.subject.vhost, finding.subject.name)
     return () if source is None else (dead_letters_to(view, source) or ())

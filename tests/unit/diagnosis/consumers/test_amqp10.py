@@ -2,9 +2,10 @@
 
 import pytest
 
+from ackscope.amqp10 import AmqpLink, AmqpSession
 from ackscope.clock import Instant
 from ackscope.findings import Certainty
-from ackscope.snapshot import AmqpLink, AmqpSession, Part
+from ackscope.snapshot import Part
 from diagnosis.text import render_inconclusive
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.consumers.results import found, only

@@ -2,8 +2,9 @@
 
 import pytest
 
+from ackscope.amqp10 import AmqpLink, AmqpSession
 from ackscope.second_source import MetricsReading, NativeTotals, QueueTypeTotals
-from ackscope.snapshot import AmqpLink, AmqpSession, Overview, Part
+from ackscope.snapshot import Overview, Part
 from diagnosis.text import render_inconclusive
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.consumers.results import inconclusive

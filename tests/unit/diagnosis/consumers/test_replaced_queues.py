@@ -77,7 +77,7 @@ def test_numbers_count_only_where_the_next_queue_came_with_the_restart():
 
 
 def shards(t, *, missing, of=6, rate=6.0, begins=60):
-    """Shards of one application, some of which lose their consumer."""
+    """Shards of one application; some lose their consumer."""
 
     def shard(number):
         lost = number in missing and t >= begins

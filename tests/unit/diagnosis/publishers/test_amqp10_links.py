@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from ackscope.snapshot import AmqpLink, AmqpSession, Part
+from ackscope.amqp10 import AmqpLink, AmqpSession
+from ackscope.snapshot import Part
 from ackscope.topology import Binding, Bindings
 from diagnosis.text import render_inconclusive
 from tests.unit.diagnosis.pictures import ALARM, OK, WALL, connection, consumer, film, full_text, look, queue, stats

@@ -1,6 +1,6 @@
 import pytest
 
-from ackscope.snapshot import AmqpLink, AmqpSession
+from ackscope.amqp10 import AmqpLink, AmqpSession
 from tests.unit.diagnosis.pictures import PEER, connection, consumer, film, look, queue, stats, text
 from tests.unit.diagnosis.queues.films import binding, exchange, flowing, frame, of, one
 

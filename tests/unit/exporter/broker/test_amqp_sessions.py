@@ -2,9 +2,10 @@
 
 import pytest
 
+from ackscope.amqp10 import AmqpLink, AmqpSession
 from ackscope.clock import Instant
 from ackscope.errors import BrokerError, Unreachable
-from ackscope.snapshot import AmqpLink, AmqpSession, Connection, Consumer, Part
+from ackscope.snapshot import Connection, Consumer, Part
 from exporter.broker.amqp_sessions import MOST_CONNECTIONS, AmqpSessions, with_sessions
 from exporter.broker.endpoints.connections import decode_connections
 from exporter.broker.endpoints.sessions import decode_sessions
