@@ -25,6 +25,10 @@ from lab.decoys import DECOYS
 
 _SETTLED, _COUNTED = 12.0, 40.0
 """Seconds until the statistics show a new queue in two polls, and seconds in which a loss must be counted."""
+_IN_TIME = 2
+"""Polls until a loss must be counted: the first one with the final counters, and the next one. A length is refreshed
+seconds before the deliveries that explain it, so what one poll shows alone may be no loss.
+"""
 _RATE = 20.0
 PARTS = ("healthy", "one", "two", "restart")
 
@@ -165,6 +169,7 @@ class LossRow:
         right: whether each kind of loss is named by a rule of its own.
         apart: whether each kind is counted within 2 % of the truth; always of a single one whose sum is right.
         seconds: from the last lost message until the sum was within 2 % of the truth; None if it never was.
+        polls: the poll with which each kind was counted right: 1 is the first one that shows the final counters.
     """
 
     broker: str
@@ -175,6 +180,7 @@ class LossRow:
     right: bool = False
     apart: bool = False
     seconds: float | None = None
+    polls: int | None = None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -216,6 +222,7 @@ def measure(args: argparse.Namespace) -> Document:
             sum(not row.apart for row in rows) if rows else None,
             0,
         ),
+        Goal("queues counted later than a poll after the final counters", _late(rows), 0),
         Goal("losses reported in the healthy shop", len(false) if "healthy" in args.parts else None, 0),
         *restart_goals(restarts),
     ]
@@ -254,17 +261,41 @@ def _planted(stage: Scene, kinds: Sequence[LossKind], draw: random.Random) -> li
         each.join()
     rows = {each.queue: LossRow(broker=stage.lab.broker, kind=each.kind.name, planted=each.lost()) for each in planting}
     until = time.monotonic() + _COUNTED
+    shown: dict[str, list[str]] = {each.queue: [] for each in planting}
+    read_at = -1.0
     while time.monotonic() < until and any(row.seconds is None or not row.apart for row in rows.values()):
+        at, queues = stage.queues()
+        if at != read_at:
+            read_at = at
+            for queue, counters in shown.items():
+                counters.append(queues.get(queue, ""))
         found = flat(stage.findings())
         for each in planting:
             about = [finding for finding, _ in found if finding["subject"]["name"] == each.queue]
-            count_row(rows[each.queue], about, each.kind, time.monotonic() - each.ended)
+            row = rows[each.queue]
+            count_row(row, about, each.kind, time.monotonic() - each.ended)
+            if row.polls is None and row.seconds is not None and row.apart:
+                row.polls = polls_since_final(shown[each.queue])
         time.sleep(0.5)
     for each in planting:
         each.clear()
     for row in rows.values():
         progress(f"  {row.kind}: {row.planted} lost, {row.by_rule or 'not named'}")
     return list(rows.values())
+
+
+def polls_since_final(counters: Sequence[str]) -> int:
+    """Return with how many polls the counters have been what they are now.
+
+    Args:
+        counters: those of each poll, the newest last.
+    """
+    return next((place for place, each in enumerate(reversed(counters)) if each != counters[-1]), len(counters))
+
+
+def _late(rows: Sequence[LossRow]) -> int | None:
+    """Return how many queues were not counted right by the poll after the first one with their final counters."""
+    return sum(row.polls is None or row.polls > _IN_TIME for row in rows) if rows else None
 
 
 def count_row(row: LossRow, findings: Sequence[FindingDocument], kind: LossKind, seconds: float) -> None:
@@ -377,11 +408,12 @@ def lines(document: Document) -> list[str]:
             " + ".join(map(str, row["planted"])),
             "-" if row["counted"] is None else " + ".join(str(each) for each in row["by_rule"].values()),
             "-" if row["seconds"] is None else f"{row['seconds']:.0f} s",
+            "-" if row["polls"] is None else str(row["polls"]),
             "yes" if row["right"] else "NO",
         )
         for row in document["rows"]
     ]
-    text = table(("", "kind", "lost", "counted", "after", "named"), rows) if rows else []
+    text = table(("", "kind", "lost", "counted", "after", "polls", "named"), rows) if rows else []
     text += [
         f"counted by other rules, {row['kind']} ({row['broker']}): {row['by_rule']}"
         for row in document["rows"]

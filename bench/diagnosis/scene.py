@@ -131,6 +131,20 @@ class Scene:
         """Return what rules cannot tell now, and why; nothing if the exporter does not answer."""
         return list(self._diagnosis().get("cannot_tell", ()))
 
+    def queues(self) -> tuple[float, dict[str, str]]:
+        """Return when the queues were read last, and the counters of each queue by its name."""
+        try:
+            document = self.exporter.get("/api/v1/snapshot?families=queues").json()
+            part = document["clusters"][0]["queues"]
+        except (requests.RequestException, ValueError, LookupError):
+            return 0.0, {}
+        # Rates go on to change after the last message.
+        counters = {
+            row["name"]: orjson.dumps([row["stats"], row["messages_ready"], row["messages_unacked"]]).decode()
+            for row in part["value"] or ()
+        }
+        return part["at"]["mono"], counters
+
     def _diagnosis(self) -> FindingDocument:
         try:
             clusters: list[FindingDocument] = self.exporter.get("/api/v1/findings").json()["clusters"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.diagnosis.ledger import KINDS, PAIRS, LossRow, count_row, lines
+from bench.diagnosis.ledger import KINDS, PAIRS, LossRow, count_row, lines, polls_since_final
 from bench.diagnosis.loss_counts import LOSSES, is_exact, lost_by
 from bench.diagnosis.losses_across_restart import (
     RESTART_KINDS,
@@ -74,6 +74,15 @@ def test_two_losses_in_one_queue_are_right_only_where_both_are_named():
 
     assert (False, False, 3.0) == sum_alone
     assert (True, True, 3.0) == (row.right, row.apart, row.seconds)
+
+
+@pytest.mark.parametrize(
+    ("counters", "polls"),
+    [(["a", "b"], 1), (["a", "b", "b", "b"], 3), (["b", "a", "b"], 1), (["b", "b"], 2), ([], 0)],
+)
+def test_polls_count_from_the_first_one_with_the_final_counters(counters, polls):
+    """The broker itself shows a loss some seconds late; this is what diagnosis adds."""
+    assert polls == polls_since_final(counters)
 
 
 def test_without_a_count_a_row_stays_as_it_is():
