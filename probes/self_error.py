@@ -6,7 +6,12 @@ from ackscope.format import plural
 from ackscope.records import Quantiles
 
 LEAST_MESSAGES = 20
-"""Minimum number of messages. With fewer, the p99 equals the maximum."""
+"""Minimum number of messages. With fewer, even the p90 stands on one or two of them."""
+
+_LEAST_OF_P99 = 100
+"""Minimum number of values of a p99. With fewer it is the largest value, and one late message would make a minute of a
+slow stream doubtful; their p90 is compared instead.
+"""
 
 SHARE = 0.10
 FLOOR = 0.001
@@ -19,9 +24,10 @@ def doubt_of_messages(*, confirm: Quantiles, send_delay: Quantiles, loop_lag: Qu
         return f"only {plural(confirm.count, 'message')} settled; at least {LEAST_MESSAGES} are needed"
     bearable = max(FLOOR, SHARE * confirm.p50)
     for what, own in (("sent late by", send_delay), ("timer loop late by", loop_lag)):
-        if own.p99 is not None and own.p99 > bearable:
+        name, late = ("p99", own.p99) if own.count >= _LEAST_OF_P99 else ("p90", own.p90)
+        if late is not None and late > bearable:
             return (
-                f"the probe itself was slow ({what} p99 {duration(own.p99)}, "
+                f"the probe itself was slow ({what} {name} {duration(late)}, "
                 f"limit for a median confirm of {duration(confirm.p50)}: {duration(bearable)})"
             )
     return None
