@@ -280,7 +280,7 @@ def _came(history: Series[Queue], place: int) -> bool:
 
     What is counted after the first reading without a consumer may have been delivered before it.
     """
-    absent = [not seen.value.consumers for seen in history[max(place - 2, 0) : place + 1]]
+    absent = [seen.value.consumers == 0 for seen in history[max(place - 2, 0) : place + 1]]
     if absent[-2] and not absent[-1]:
         return True
     return len(absent) > 2 and all(absent) and delta(history[place - 1 : place + 1], *DELIVERED) > 0

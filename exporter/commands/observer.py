@@ -16,6 +16,7 @@ from diagnosis.text import MANAGEMENT
 from diagnosis.window import Window
 from exporter.broker.prometheus.reader import MetricsReader
 from exporter.broker.prometheus.settings import PrometheusSettings, SourceChoice
+from exporter.broker.queue_history import past_snapshots
 from exporter.broker.settings import ManagementSettings
 from exporter.broker.snapshot_builder import raise_if_unreadable, read_once
 from exporter.probes_host.nodes import assign_outcome_nodes, probe_nodes
@@ -34,6 +35,9 @@ _PROBES = ProbesSettings.model_validate(
 )
 """Settings that suffice to break down confirm latency within seconds, at negligible load."""
 
+
+_PAST_WITHIN = 3.0
+"""Seconds for reading what the broker knows of the last ten minutes."""
 
 NO_ADDRESSES = PrometheusSettings()
 
@@ -73,6 +77,9 @@ class BrokerObserver:
             snapshot = fill_missing(self.window.latest, snapshot)
         if not self.probed:
             raise_if_unreadable(snapshot)
+        if self.window.latest is None and not self.metrics.alone:
+            for past in past_snapshots(self.settings, snapshot, min(seconds, _PAST_WITHIN)):
+                self.window = self.window.add(past)
         self.window = self.window.add(snapshot)
         return snapshot
 

@@ -51,7 +51,7 @@ def _readers(view: View, queue: Queue) -> list[Consumer]:
 def _published_while_away(history: Series[Queue]) -> int:
     """Return the most messages that were published while a stream had no reader."""
     pairs = pairwise(history)
-    return sum(delta(pair, "publish") for pair in pairs if not all(seen.value.consumers for seen in pair))
+    return sum(delta(pair, "publish") for pair in pairs if any(seen.value.consumers == 0 for seen in pair))
 
 
 def _finding(view: View, queue: Queue, history: Series[Queue], returns: int, missed: int) -> Finding:

@@ -171,7 +171,8 @@ def _between_returns(history: Series[Queue], came: list[float]) -> list[Series[Q
 
     def returns(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
         replaced = any(older.at.wall <= at <= newer.at.wall for at in came)
-        absent = older.value.consumers != newer.value.consumers
+        known = None not in (older.value.consumers, newer.value.consumers)
+        absent = known and older.value.consumers != newer.value.consumers
         return replaced or absent or delta((older, newer), "redeliver") > 0
 
     events = [

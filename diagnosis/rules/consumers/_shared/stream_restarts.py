@@ -19,7 +19,7 @@ from diagnosis.facts import client_name
 from diagnosis.ledger import SKEW_SECONDS
 from diagnosis.memo import per_view
 from diagnosis.rules.consumers._shared.comings import seen_connections
-from diagnosis.series import count, delta, last, span, steps
+from diagnosis.series import count, delta, last, span, steps, stretch
 from diagnosis.window import Series
 
 _LEAST = 100
@@ -74,13 +74,18 @@ def skipped_messages(view: View, queue: Queue, readers: Sequence[Consumer]) -> i
 
     None if that is not known: others read the stream, or a reader asks for another message than the newest one.
     """
-    history = view.history(queue)
+    history = _counted(view.history(queue))
     alone = all((seen.value.consumers or 0) <= 1 for seen in history)
     if queue.type != "stream" or not readers or not alone or any(each.stream_offset not in _NEWEST for each in readers):
         return None
     published, sent = delta(history, "publish"), delta(history, "deliver")
     least = max(view.limits(queue).queues.loss_least, 2 * SKEW_SECONDS * published / max(span(history), 1.0))
     return published - sent if published - sent >= least else None
+
+
+def _counted(history: Series[Queue]) -> Series[Queue]:
+    """Return the readings since which the number of consumers is known."""
+    return stretch(history, lambda older, _newer: older.value.consumers is not None)
 
 
 def _by_start(view: View) -> dict[tuple[str, str], dict[_Start, list[dict[str, Consumer]]]]:
@@ -119,7 +124,7 @@ def _restarts(
         return None
     readings = view.window.readings("consumers")
     returns, seconds, since = len(everyone) - at_once, span(readings), readings[0].at
-    history = view.history(queue)
+    history = _counted(view.history(queue))
     beside = _lasting(readings, queue, everyone)
     if all((seen.value.consumers or 0) <= beside + at_once for seen in history):
         # Nobody else came or left, so each rise is one of this client's.
