@@ -1,5 +1,7 @@
 """The last ten minutes of the queues, from the samples of the broker."""
 
+from itertools import pairwise
+
 import pytest
 
 from ackscope.clock import Instant
@@ -74,8 +76,8 @@ def test_samples_become_snapshots_a_minute_apart_and_then_five_seconds_apart(pas
     ages = [round(NOW.since(each.queues.at)) for each in found]
 
     assert ages == sorted(ages, reverse=True)
-    assert {60} == {older - newer for older, newer in zip(ages, ages[1:], strict=False) if older > 120}
-    assert {5} == {older - newer for older, newer in zip(ages, ages[1:], strict=False) if older <= 60}
+    assert {60} == {older - newer for older, newer in pairwise(ages) if older > 120}
+    assert {5} == {older - newer for older, newer in pairwise(ages) if older <= 60}
     assert (600 >= ages[0] > 500, ages[-1] >= 2.5) == (True, True)
     assert {each.queues.at.wall - each.queues.at.mono for each in found} == {NOW.wall - NOW.mono}
 
@@ -161,7 +163,7 @@ def test_a_moment_that_lacks_a_queue_is_left_out(past):
 )
 def test_the_broker_is_not_asked_in_vain(past, server, snapshot):
     """It has no samples, or they cost too much."""
-    assert () == past(snapshot, lambda age, step: item(age, step))
+    assert () == past(snapshot, item)
     assert [] == server.seen
 
 
