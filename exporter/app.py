@@ -97,7 +97,7 @@ class App:
         self._delivery = FindingDelivery(settings.delivery, known, self._triage, self._cluster, clock)
         self._baselines = BaselineCache(settings.history, settings.clusters, clock)
         self._ingest = Ingest(settings, self._state, self._metrics, self._landing, clock, self._baselines.of)
-        self._pollers = PollerRegistry(settings, clock, self._on_snapshot, self._latest)
+        self._pollers = PollerRegistry(settings, clock, self._on_snapshot, self._latest, self._state.put_past)
         hooks = SupervisorHooks(on_batch=self._ingest.on_batch, on_start=self._metrics.restarted)
         self._probe_host = ProbeHost(settings, hooks, clock)
         self._reloader = Reloader(reread or _nothing_to_read, self._change, clock)

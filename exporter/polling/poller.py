@@ -21,6 +21,7 @@ from exporter.broker.endpoints.queues import QueueKey
 from exporter.broker.families import METRICS, POLLED, FamilyReading
 from exporter.broker.http_errors import NoStatistics
 from exporter.broker.prometheus.reader import MetricsReader
+from exporter.broker.queue_history import past_snapshots
 from exporter.broker.queue_reader import QueueBudget, QueueMode
 from exporter.broker.queue_store import DetailCoverage
 from exporter.broker.reader import BrokerReader, PollCost
@@ -37,6 +38,9 @@ from exporter.polling.state_log import StateChangeLogger
 log = get_logger(__name__)
 
 _STOP_SECONDS = 2.0
+
+_PAST_WITHIN = 3.0
+"""Seconds for reading what the broker kept of the last ten minutes."""
 
 _GROW_AFTER_SECONDS = 0.25
 """If no reading ends for this many seconds, the pool gets one more thread for a waiting reading."""
@@ -72,6 +76,7 @@ class Poller:
         settings: interval and budget.
         clock: timestamps of readings and snapshots.
         on_snapshot: called from the poller's thread after each round; should be fast.
+        on_past: called once before it, in the same thread, with snapshots of the time before the first reading.
         metrics: reads the Prometheus endpoints of the nodes; see `BrokerReader`.
 
     Raises:
@@ -87,8 +92,10 @@ class Poller:
         clock: Clock,
         on_snapshot: Callable[[Snapshot], None],
         metrics: MetricsReader | None = None,
+        on_past: Callable[[tuple[Snapshot, ...]], None] | None = None,
     ) -> None:
         self._cluster, self._clock, self._on_snapshot = cluster, clock, on_snapshot
+        self._management, self._on_past = management, on_past
         self._interval, self._budget = settings.interval, AdaptiveBudget(settings.budget)
         self._reader = BrokerReader(management, clock, f"clusters.{cluster}.management", metrics=metrics)
         self._changed = threading.Condition()
@@ -251,7 +258,18 @@ class Poller:
         snapshot = assemble(self._cluster, self._clock.now(), joined, prometheus)
         self._latest = snapshot
         self._state_log.log_changes(snapshot, unavailable, self._reader.queues)
+        self._publish_past(snapshot)
         self._on_snapshot(snapshot)
+
+    def _publish_past(self, snapshot: Snapshot) -> None:
+        """Publish what the broker kept of the time before the first snapshot with queues and nodes, once."""
+        parts = (snapshot.overview, snapshot.nodes, snapshot.queues)
+        if self._on_past is None or any(part.value is None for part in parts):
+            return
+        on_past, self._on_past = self._on_past, None
+        past = past_snapshots(self._management, snapshot, _PAST_WITHIN)
+        if past:
+            on_past(past)
 
     def _plan(self, now: Instant) -> None:
         """Divide the budget by current costs and set the interval of each family."""

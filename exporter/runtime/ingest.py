@@ -109,9 +109,12 @@ class Ingest:
         latest = known.snapshot
         if latest is None:
             return
-        if len(known.window.snapshots) == 1 or cluster not in self._queue_ages:
+        is_new = len(known.window.snapshots) == 1 or cluster not in self._queue_ages
+        if is_new:
             self._queue_ages[cluster] = QueueAges()
         try:
+            for past in known.window.snapshots[:-1] if is_new else ():
+                self._queue_ages[cluster].add(past)
             ages = self._queue_ages[cluster].add(latest)
         except Exception:  # Boundary: as in `_diagnose`.
             log.exception("the age of queues is unknown until the next poll", cluster=cluster)

@@ -61,6 +61,7 @@ class PollerRegistry:
         clock: shared by all pollers.
         sink: receives every snapshot, called from the pollers' threads.
         latest: cluster name -> its last snapshot; None before the first.
+        past_sink: receives what a broker kept of the time before its first snapshot.
 
     Raises:
         ConfigError: a file named in the settings cannot be read.
@@ -72,8 +73,9 @@ class PollerRegistry:
         clock: Clock,
         sink: Callable[[Snapshot], None],
         latest: Callable[[str], Snapshot | None],
+        past_sink: Callable[[tuple[Snapshot, ...]], None],
     ) -> None:
-        self._clock, self._sink, self._latest = clock, sink, latest
+        self._clock, self._sink, self._latest, self._past_sink = clock, sink, latest, past_sink
         self._polled: dict[str, PolledCluster] = {}
         self._polled = self.plan(settings).clusters
 
@@ -112,7 +114,9 @@ class PollerRegistry:
                 reset.append(name)
             relay = SnapshotRelay(self._sink, self._latest(name) if same else None)
             metrics = cluster.metrics(self._clock, f"clusters.{name}.prometheus")
-            poller = Poller(name, cluster.access, settings.poll, self._clock, relay, metrics)
+            # Of a broker that was polled before, more is known than it keeps.
+            past = None if same or (metrics is not None and metrics.alone) else self._past_sink
+            poller = Poller(name, cluster.access, settings.poll, self._clock, relay, metrics, past)
             clusters[name] = PolledCluster(poller, relay, mark, broker)
         removed = tuple(name for name in self._polled if name not in clusters)
         return ReconcilePlan(clusters, tuple(created), tuple(reset), removed)

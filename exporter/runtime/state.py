@@ -4,7 +4,7 @@ Values are immutable and replaced as a whole, so a reader never sees a partial u
 """
 
 import threading
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -118,6 +118,18 @@ class StateStore:
             after = self._change(snapshot.cluster, window=window, readings_dropped=now.readings_dropped + dropped)
             self._generation += 1
             return after
+
+    def put_past(self, past: Sequence[Snapshot]) -> None:
+        """Add snapshots of one cluster from before its first reading of queues; ignored if it has one."""
+        if not past or (before := self._clusters.get(past[0].cluster)) is None or before.window.readings("queues"):
+            return
+        window = Window.empty(past[0].cluster)
+        for snapshot in (*past, *before.window.snapshots):
+            window = window.add(snapshot)
+        with self._lock:
+            now = self._clusters.get(past[0].cluster)
+            if now is not None and now.window is before.window:
+                self._change(past[0].cluster, window=window)
 
     def put_queue_ages(self, cluster: str, ages: Mapping[QueueKey, QueueAge]) -> None:
         """Store the age of every queue, derived from the latest snapshot."""
