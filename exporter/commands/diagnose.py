@@ -33,9 +33,6 @@ reports about the time before: it renews `idle_since` of a hung channel once a m
 _UNDECIDED = (0, 3)
 """Exit codes without a finding that is more than information."""
 
-_FEWEST = 2
-"""Snapshots of one look."""
-
 _TWO_LOOKS = 15.0
 """Time limit of the two snapshots, in seconds."""
 
@@ -120,10 +117,15 @@ def look_until_certain(
         BrokerError: the broker cannot be read at all.
     """
     began = look.clock.now()
+    _note(f"reading {look.cluster}, about {APART + 2:.0f} s")
     two_looks(look, min(within, _TWO_LOOKS))
     seen, verdict = _judge_so_far(look, usual)
+    is_first = True
     with UnixSignals((signal.SIGINT, signal.SIGTERM)) as signals:
-        while _continues(look, verdict, within - look.clock.now().since(began)):
+        while (left := within - look.clock.now().since(began)) and _continues(look, verdict, left):
+            if is_first:
+                _note_progress(verdict, left)
+            is_first = False
             if _ended_by(signals, look):
                 break
             look.look(EVERY)
@@ -149,17 +151,25 @@ def _judge_so_far(
 
 
 def _continues(look: BrokerObserver, verdict: DiagnosisResult, left: float) -> bool:
-    """Return whether more snapshots can settle a finding in the seconds that are left. Says so once."""
-    open_findings = unsettled(verdict, left - 1.0)
+    """Return whether more snapshots can settle a finding in the seconds that are left."""
     if left < EVERY + 1.0:
         return False
-    if not open_findings:
-        latest = look.window.snapshots[-1].taken
-        return exit_code([verdict]) in _UNDECIDED and may_be_losing(look.window, latest, verdict)
-    if len(look.window.snapshots) == _FEWEST and sys.stderr.isatty():
-        found = plural(len(open_findings), "finding")
-        print(f"{found} too recent to be certain; looking for up to {left:.0f} s more (Ctrl-C ends)", file=sys.stderr)
-    return True
+    if unsettled(verdict, left - 1.0):
+        return True
+    latest = look.window.snapshots[-1].taken
+    return exit_code([verdict]) in _UNDECIDED and may_be_losing(look.window, latest, verdict)
+
+
+def _note_progress(verdict: DiagnosisResult, left: float) -> None:
+    found = len(unsettled(verdict, left - 1.0))
+    why = f"{plural(found, 'finding')} too recent to be certain" if found else "messages may be missing"
+    _note(f"{why}; looking for up to {left:.0f} s more (Ctrl-C ends)")
+
+
+def _note(text: str) -> None:
+    """Tell a person that waits; a program gets the result only."""
+    if sys.stderr.isatty():
+        print(text, file=sys.stderr, flush=True)
 
 
 def _ended_by(signals: UnixSignals, look: BrokerObserver) -> bool:

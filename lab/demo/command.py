@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+import textwrap
 import time
 from datetime import UTC, datetime
 from typing import Any
@@ -20,6 +21,7 @@ from lab.faults.fault import FaultSpec
 from lab.node import NOTHING
 
 _LOOK_EVERY = 2.0
+_COLUMNS = 80
 _CATCH_UP = 30.0
 
 
@@ -75,7 +77,7 @@ def _suited(spec: FaultSpec | None, args: argparse.Namespace) -> tuple[str, int]
     broker = args.broker
     if broker is None:
         broker = NAMES[0] if len(spec.brokers) == len(SUITES) else (spec.brokers or spec.versions)[0]
-    asked = minor(find_broker(broker).version) if broker == NAMES[0] else broker
+    asked = broker if broker in SUITES else minor(find_broker(broker).version)
     if asked not in spec.versions:
         raise UsageError(
             f"fault {spec.name} is not available for RabbitMQ {asked}; use --broker {' or '.join(spec.versions)}"
@@ -94,7 +96,7 @@ def _live(stack: Stack, args: argparse.Namespace, end: End, took: float) -> dict
     try:
         if args.fault:
             fault = stack.inject(args.fault)
-            _say(_fault_line(fault))
+            _say(_line(" ", _injected(fault)))
             stack.note(_injected(fault), time.time())
         _watch(stack, watched, end, args.duration)
     except KeyboardInterrupt:
@@ -128,13 +130,14 @@ def _where_to_look(stack: Stack, took: float, duration: float | None) -> str:
     )
 
 
-def _fault_line(fault: dict[str, Any]) -> str:
-    return f"{_time()}  {_injected(fault)}"
-
-
 def _injected(fault: dict[str, Any]) -> str:
     subject = fault["subject"]
-    return f"injected {fault['fault']} on {subject['kind']} {subject['name']}; expect rule {fault['rule']}"
+    return f"injected {fault['fault']} on {subject['kind']} {subject['name']}; rule {fault['rule']} should find it"
+
+
+def _line(mark: str, text: str) -> str:
+    """Return a line with the time, wrapped for a terminal of 80 columns."""
+    return textwrap.fill(f"{_time()} {mark} {text}", _COLUMNS, subsequent_indent=" " * 12, break_on_hyphens=False)
 
 
 def _time() -> str:
@@ -146,9 +149,15 @@ def _watch(stack: Stack, watched: summaries.Watched, end: End, duration: float |
     while deadline is None or time.monotonic() < deadline:
         end.check()
         stack.services.check()
-        for finding in watched.see(stack.get("/api/v1/findings")):
+        for name in stack.services.ended():
+            _say(_line(" ", f"{name} ended, because its connection was closed; its finding ends some seconds later"))
+        document = stack.get("/api/v1/findings")
+        for finding in watched.see(document):
             mark = "!" if finding["severity"] == Severity.CRITICAL else "-"
-            _say(f"{_time()} {mark} {finding['severity']} {finding['rule']}: {finding['summary']}")
+            _say(_line(mark, f"{finding['severity']} {finding['rule']}: {finding['summary']}"))
+            _say(f"{' ' * 12}why and what to do: {stack.dashboard}")
+        for finding in watched.ended(document):
+            _say(_line(" ", f"ended: {finding['rule']} ({finding['subject']['name']})"))
         time.sleep(_LOOK_EVERY)
 
 

@@ -29,12 +29,14 @@ class Service:
 
     Attributes:
         grace: seconds between SIGTERM and SIGKILL.
+        may_end: whether it may exit by itself, as a fault does whose client the user disconnects.
     """
 
     name: str
     process: subprocess.Popen[bytes]
     log: Path
     grace: float = 15.0
+    may_end: bool = False
 
     def check(self) -> None:
         """Raise ServiceFailed if it has exited."""
@@ -152,9 +154,17 @@ class Services:
         return self.start(name, argv, environ, grace, stdout=stdout, cores=cores, nice=nice)
 
     def check(self) -> None:
-        """Raise ServiceFailed if a process has exited."""
+        """Raise ServiceFailed if a process has exited that must not."""
         for service in self.running:
-            service.check()
+            if not service.may_end:
+                service.check()
+
+    def ended(self) -> list[str]:
+        """Return the names of processes that have exited and were allowed to; each is returned once."""
+        found = [service for service in self.running if service.may_end and service.process.poll() is not None]
+        for service in found:
+            self.stop(service.name)
+        return [service.name for service in found]
 
     def stop(self, name: str | None = None) -> None:
         """Stop one process, or all in reverse order of their start."""

@@ -88,6 +88,7 @@ class Stack:
             stdout=subprocess.PIPE,
         )
         line = _first_line(service, _FAULT)
+        service.may_end = True
         document: dict[str, Any] = json.loads(line)
         return document
 

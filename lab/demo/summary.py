@@ -18,19 +18,37 @@ class Watched:
     """All findings of a run of the demo, by rule and subject, in the order of appearance."""
 
     findings: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
+    _present: set[tuple[str, str, str]] = field(default_factory=set)
 
     def see(self, document: dict[str, Any]) -> list[dict[str, Any]]:
         """Add a response of `/api/v1/findings`. Returns the findings that are new or more severe than before."""
         new = []
         for cluster in document.get("clusters", []):
             for finding in cluster["findings"]:
-                subject = finding["subject"]
-                key = (finding["rule"], subject["vhost"] or "", subject["name"])
+                key = _key(finding)
                 before = self.findings.get(key)
                 if before is None or Severity(finding["severity"]).urgency < Severity(before["severity"]).urgency:
                     new.append(finding)
                 self.findings[key] = finding
         return new
+
+    def ended(self, document: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return the findings that an earlier response had and this one does not have."""
+        if not document.get("clusters"):
+            return []
+        present = {_key(each) for cluster in document["clusters"] for each in _flat(cluster["findings"])}
+        gone, self._present = self._present - present, present
+        return [self.findings[key] for key in sorted(gone) if key in self.findings]
+
+
+def _flat(findings: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return findings with their consequences."""
+    return [it for each in findings for it in (each, *_flat(each.get("consequences", ())))]
+
+
+def _key(finding: dict[str, Any]) -> tuple[str, str, str]:
+    subject = finding["subject"]
+    return finding["rule"], subject["vhost"] or "", subject["name"]
 
 
 def rows(root: Path, names: dict[str, tables.Table]) -> int:

@@ -17,3 +17,16 @@ def test_a_finding_is_announced_when_it_is_new_and_when_it_gets_worse():
     ]
 
     assert [["info"], [], ["critical"], [], ["critical"]] == announced
+
+
+def test_a_finding_ends_once_and_may_come_back():
+    """An exporter that does not answer ends none, and neither does a finding that becomes a consequence."""
+    watched, nothing = Watched(), {"clusters": [{"findings": []}]}
+    cause = {"rule": "memory-alarm", "severity": "critical", "subject": {"kind": "node", "vhost": None, "name": "one"}}
+    below = {"clusters": [{"findings": [{**cause, "consequences": _document("info")["clusters"][0]["findings"]}]}]}
+    ended = []
+    for document in (_document("info"), {}, below, nothing, nothing, _document("info"), nothing):
+        watched.see(document)
+        ended.append(sorted(finding["rule"] for finding in watched.ended(document)))
+
+    assert [[], [], [], ["memory-alarm", "stuck-consumer"], [], [], ["stuck-consumer"]] == ended
