@@ -1,10 +1,20 @@
-"""Hysteresis of findings: each stays for a short time after its evidence was last seen, so that it does not flap."""
+"""Hysteresis of findings: each stays for a short time after its evidence was last seen, so that it does not flap.
+
+Its beginning and its stated duration (the fact `held_seconds`) agree: what has lasted for 3 min began 3 min ago.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from ackscope.clock import iso
 from ackscope.findings import Finding, flat
+
+_HELD = "held_seconds"
+_FORGOTTEN = 300.0
+"""Seconds from which on a duration may be that of the window (`diagnosis.window.HORIZON`), and not of the standstill. One
+that began again is shorter.
+"""
 
 
 def apply_hysteresis(findings: Sequence[Finding], before: Sequence[Finding], now: str, hold: float) -> list[Finding]:
@@ -17,7 +27,8 @@ def apply_hysteresis(findings: Sequence[Finding], before: Sequence[Finding], now
         hold: seconds that a finding stays after its evidence was last seen.
     """
     earlier = {finding.key: finding for finding in flat(before)}
-    lasting = [_lasting(replace(finding, last_seen=now), earlier.get(finding.key), hold) for finding in findings]
+    seen = [_since_it_held(replace(finding, last_seen=now), earlier.get(finding.key), now) for finding in findings]
+    lasting = [_lasting(finding, earlier.get(finding.key), hold) for finding in seen]
     here = {finding.key for finding in findings}
     held = [
         replace(finding, consequences=())
@@ -25,6 +36,29 @@ def apply_hysteresis(findings: Sequence[Finding], before: Sequence[Finding], now
         if key not in here and finding.last_seen and _seconds(finding.last_seen, now) <= hold
     ]
     return [*lasting, *held]
+
+
+def _since_it_held(finding: Finding, before: Finding | None, now: str) -> Finding:
+    """Return the finding with a beginning that is not later than its duration says, and a duration that goes on.
+
+    A window that forgets would understate the duration. What has settled something since was not held for so long.
+    """
+    held = _held(finding)
+    if held is None:
+        return finding
+    known = _held(before) if before else None
+    if known is not None and before is not None and before.last_seen and held >= _FORGOTTEN:
+        goes_on = known + _seconds(before.last_seen, now)
+        if known >= _FORGOTTEN and goes_on > held:
+            held = goes_on
+            finding = replace(finding, facts={**finding.facts, _HELD: held})
+    began = iso(datetime.fromisoformat(now).timestamp() - held)
+    return replace(finding, since=began) if finding.since and began < finding.since else finding
+
+
+def _held(finding: Finding) -> float | None:
+    held = finding.facts.get(_HELD)
+    return float(held) if isinstance(held, int | float) else None
 
 
 def _lasting(finding: Finding, before: Finding | None, hold: float) -> Finding:

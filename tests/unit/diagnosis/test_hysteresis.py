@@ -81,3 +81,23 @@ def test_the_urgency_of_a_consequence_is_not_kept_in_its_cause():
     (now,) = [each for each in apply_hysteresis([alone], [cause], at(5), hold=20) if each.subject.name == "orders"]
 
     assert (Severity.INFO, at(5)) == (now.severity, now.last_seen)
+
+
+def test_what_has_lasted_began_that_long_ago():
+    """The broker may tell of a time before the first reading."""
+    (one,) = apply_hysteresis([finding(since=at(60), facts={"held_seconds": 45.0})], [], at(70), hold=20)
+    (other,) = apply_hysteresis([finding(since=at(10), facts={"held_seconds": 45.0})], [], at(70), hold=20)
+
+    assert (at(25), at(10)) == (one.since, other.since)
+
+
+@pytest.mark.parametrize(
+    ("held", "known", "stated"),
+    [(560.0, 720.0, 725.0), (560.0, 40.0, 560.0), (40.0, 720.0, 40.0), (730.0, 720.0, 730.0)],
+)
+def test_a_duration_goes_on_where_the_window_forgets(held, known, stated):
+    """A shorter one means that something was settled in between."""
+    before = finding(last_seen=at(800), facts={"held_seconds": known})
+    (now,) = apply_hysteresis([finding(facts={"held_seconds": held})], [before], at(805), hold=20)
+
+    assert stated == now.facts["held_seconds"]
