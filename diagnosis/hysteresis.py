@@ -12,8 +12,8 @@ from ackscope.findings import Finding, flat
 
 _HELD = "held_seconds"
 _FORGOTTEN = 300.0
-"""Seconds from which on a duration may be that of the window (`diagnosis.window.HORIZON`), and not of the standstill. One
-that began again is shorter.
+"""Seconds from which on a duration may be that of the window (`diagnosis.window.HORIZON`), not of the standstill. A
+standstill that began again is shorter.
 """
 
 
