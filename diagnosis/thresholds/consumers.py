@@ -11,7 +11,7 @@ class ConsumerThresholds(Settings):
     """Thresholds of the rules about consumers."""
 
     no_consumer_growing: Seconds = 180.0
-    no_consumer_quiet: Seconds = 600.0
+    no_consumer_quiet: Seconds = 480.0
     stuck_seen: Seconds = 4.0
     stuck_for: Seconds = 20.0
     stuck_unknown: Seconds = 40.0

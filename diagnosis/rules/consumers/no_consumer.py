@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import pairwise
 
 from ackscope.findings import Certainty, Evidence, Facts, Finding, Involved, Severity, Suppressed, Unit, source
 from ackscope.snapshot import Channel, Connection, Queue
@@ -40,6 +41,12 @@ NAME = "no-consumer"
 
 TAKE_COUNTERS = ("deliver_get", "deliver", "deliver_no_ack", "get", "get_no_ack", "get_empty", "ack")
 """Counters that rise when a client takes messages, or tries to."""
+
+
+_AT_ONCE = 20.0
+"""Seconds between the last message of one queue and the first of another whose publisher moved: readings are apart."""
+_LEFT_LEAST, _LEFT_SHARE = 10, 0.05
+"""Messages, and share of all that were published, that are more than a remainder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +105,16 @@ def _severity(view: View, queue: Queue, unconsumed: Series[Queue]) -> Severity |
         if _seconds(view, queue, unconsumed) >= _warning_after(view, queue):
             return Severity.INFO if _expires_unread(queue) else Severity.WARNING
         return Severity.INFO if span(unconsumed) >= limits.early else None
-    return Severity.INFO if span(unconsumed) >= limits.consumers.no_consumer_quiet else None
+    left, seconds = _is_left(queue), span(unconsumed)
+    if seconds >= limits.consumers.no_consumer_quiet:
+        return Severity.WARNING if left else Severity.INFO
+    return Severity.INFO if left and seconds >= limits.early else None
+
+
+def _is_left(queue: Queue) -> bool:
+    """Return whether a queue that was consumed holds more than a remainder, though nobody publishes or consumes now."""
+    left = queue.messages_ready or 0
+    return was_consumed(queue) and left >= max(_LEFT_LEAST, _LEFT_SHARE * (queue.stats.publish or 0))
 
 
 def _seconds(view: View, queue: Queue, unconsumed: Series[Queue]) -> float:
@@ -142,6 +158,7 @@ class _SimilarQueue:
 
     Attributes:
         vhost: its virtual host if that is another one.
+        received: whether it got messages until those of the growing queue began.
         gone: whether it was deleted.
         clients: those that consume from it, or still ask for it.
         loops: connections of clients that still ask for it, and that get an error each time.
@@ -149,6 +166,7 @@ class _SimilarQueue:
 
     name: str
     vhost: str | None = None
+    received: bool = False
     gone: bool = False
     clients: tuple[str, ...] = ()
     loops: tuple[str, ...] = ()
@@ -187,12 +205,29 @@ def _deleted_queue(view: View, queue: Queue) -> _SimilarQueue | None:
 
 
 def _in_other_vhost(view: View, queue: Queue) -> _SimilarQueue | None:
-    """Return the queue of the same name in another virtual host, if it is the only one and never got a message."""
+    """Return the queue of the same name in another virtual host, if it is the only one.
+
+    It never got a message, or its messages ended when those of the growing queue began.
+    """
     others = [each for each in per_view(view, _by_name)[queue.name] if each.vhost != queue.vhost]
     other = others[0] if len(others) == 1 else None
-    if other is None or not other.consumers or other.messages != 0 or count(other.stats, "publish", "deliver_get"):
+    if other is None or not other.consumers or other.messages != 0:
         return None
-    return _SimilarQueue(name=other.name, vhost=other.vhost, clients=tuple(client_names(view.links(other))))
+    received = count(other.stats, "publish", "deliver_get") > 0
+    if received and not _continues(view, queue, other):
+        return None
+    clients = tuple(client_names(view.links(other)))
+    return _SimilarQueue(name=other.name, vhost=other.vhost, clients=clients, received=received)
+
+
+def _continues(view: View, queue: Queue, other: Queue) -> bool:
+    """Return whether a queue got its first messages when another one got its last, within these readings."""
+    readings, received = view.readings_of(queue), [seen for seen in view.history(queue) if seen.value.stats.publish]
+    rises = [newer.at for older, newer in pairwise(view.history(other)) if delta((older, newer), "publish") > 0]
+    first = view.window.readings("queues")[0].at
+    if not received or not rises or (received[0] == readings[0] and received[0].at == first):
+        return False
+    return abs(received[0].at.since(rises[-1])) <= _AT_ONCE
 
 
 def _by_name(view: View) -> dict[str, list[Queue]]:
@@ -414,10 +449,12 @@ def _finding(view: View, unread: _Unread, others: Sequence[_Unread] = ()) -> Fin
             "filled_by_consumers": filler.facts() if filler else None,
             "similar_queue": similar.name if similar else None,
             "similar_vhost": similar.vhost if similar else None,
+            "similar_received": similar is not None and similar.received,
             "similar_gone": similar is not None and similar.gone,
             "similar_clients": list(similar.clients) if similar else [],
             "similar_connections": list(similar.loops) if similar else [],
             "without_consumer_seconds": seconds,
+            "left_for_seconds": limits.no_consumer_quiet if not grows and _is_left(queue) else None,
             "piled_up_seconds": piled_up if severity is Severity.WARNING and piled_up > seconds else None,
             "only_polled": not count(queue.stats, "deliver", "deliver_no_ack") and was_consumed(queue),
             "hash_exchange": shares.facts(view) if (shares := hash_exchange_of(view, queue)) else None,

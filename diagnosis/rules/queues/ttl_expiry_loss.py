@@ -165,14 +165,22 @@ def _at_length_limit(view: View, queue: Queue) -> bool:
 def _severity(view: View, queue: Queue, expiry: Expiry) -> Severity:
     limits, seconds = view.limits(queue).queues, lasts(expiry.run, expiry.balance)
     much = expiry.balance.lost >= limits.expiry_much_share * expiry.balance.published
+    lost = expiry.targets is not None and not expiry.targets
     if queue.consumers:
         soon = much and seconds >= limits.expiry_much_for
+        if soon and lost and _consumers_are_idle(expiry):
+            return Severity.CRITICAL
         return Severity.WARNING if soon or seconds >= limits.expiry_for else Severity.INFO
-    lost = expiry.targets is not None and not expiry.targets
     if not expiry.worked:
         certain = lost and _keeps_nothing(queue) and seconds >= limits.expiry_much_for
         return Severity.WARNING if certain else Severity.INFO
     return Severity.CRITICAL if lost and seconds >= limits.expiry_much_for else Severity.WARNING
+
+
+def _consumers_are_idle(expiry: Expiry) -> bool:
+    """Return whether consumers hold nothing in most readings while messages expire, so that the TTL is too short."""
+    held = [seen.value.messages_unacked for seen in expiry.run]
+    return bool(expiry.run[-1].value.consumers) and 2 * held.count(0) > len(held)
 
 
 def _keeps_nothing(queue: Queue) -> bool:
@@ -201,7 +209,7 @@ def _finding(view: View, queue: Queue, expiry: Expiry, returned: Discarded | Non
         facts={
             "queue": queue_with_policy(queue),
             **balance_facts(expiry.balance),
-            **_setting_facts(queue),
+            **_setting_facts(queue, idle=_consumers_are_idle(expiry)),
             "returned": None if returned is None else _return_facts(view, returned),
             "worked": expiry.worked,
             "keeps_nothing": _keeps_nothing(queue),
@@ -221,7 +229,7 @@ def _finding(view: View, queue: Queue, expiry: Expiry, returned: Discarded | Non
     )
 
 
-def _setting_facts(queue: Queue) -> dict[str, Fact]:
+def _setting_facts(queue: Queue, *, idle: bool = False) -> dict[str, Fact]:
     ttl = queue.setting("message-ttl")
     milliseconds = ttl if isinstance(ttl, int) else None
     return {
@@ -229,7 +237,9 @@ def _setting_facts(queue: Queue) -> dict[str, Fact]:
         "consumers": queue.consumers or 0,
         "ttl_seconds": time_to_live(queue),
         "ttl_is_argument": "x-message-ttl" in queue.arguments,
-        "longer_ttl_milliseconds": None if milliseconds is None else milliseconds * 10,
+        "consumers_idle": idle,
+        # A time in seconds may have been written where milliseconds are expected.
+        "longer_ttl_milliseconds": None if milliseconds is None else milliseconds * (1000 if idle else 10),
     }
 
 

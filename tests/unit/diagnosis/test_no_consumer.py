@@ -83,12 +83,12 @@ def test_a_backlog_of_before_does_not_hasten_a_deployment():
     assert [("no-consumer", "info", "mails")] == found(look(film(frame, until=60)))
 
 
-def test_a_queue_that_does_not_grow_is_information_after_ten_minutes():
+def test_a_queue_that_does_not_grow_is_information_after_eight_minutes():
     """Nothing is published and nothing is taken."""
     window = film(lonely(growth=0), until=700)
 
     assert [("no-consumer", "info", "orders")] == found(look(window))
-    assert [] == found(look(film(lonely(growth=0), until=500)))
+    assert [] == found(look(film(lonely(growth=0), until=450)))
 
 
 @pytest.mark.parametrize("counter", ["get", "get_no_ack", "get_empty", "deliver_get"])
@@ -359,3 +359,31 @@ def test_a_queue_of_nearly_the_same_name_whose_consumers_get_nothing_is_a_hint(o
 
     assert (other if hinted else None) == finding.facts["similar_queue"]
     assert hinted is any("Compare the queue names" in step.text for step in text(finding).steps)
+
+
+@pytest.mark.parametrize(
+    ("until", "fields", "severity"),
+    [
+        (20, {}, "info"),
+        (470, {}, "info"),
+        (490, {}, "warning"),
+        (490, {"ready": 9, "published": 20}, "info"),
+        (490, {"ready": 40, "published": 1200}, "info"),
+        (490, {"acked": 0, "ready": 1200}, "info"),
+    ],
+)
+def test_messages_that_a_consumer_left_behind_are_found_without_any_rate(until, fields, severity):
+    """A remainder, and a queue that nobody ever consumed, stay information."""
+    counters = {"ready": 900, "published": 1200, "acked": 300, **fields}
+    acked = {"deliver": counters["acked"], "ack": counters["acked"]} if counters["acked"] else {}
+    still = queue(
+        "nightly",
+        consumers=0,
+        messages_ready=counters["ready"],
+        stats=stats(publish=counters["published"], **acked),
+    )
+    finding = only(look(film(lambda _: {"queues": (still,)}, until=until)))
+
+    assert ("no-consumer", severity) == (finding.rule, finding.severity)
+    early = severity == "info" and until < 480
+    assert early == ("A job that runs seldom looks the same; a warning after 8 min." in text(finding).summary)

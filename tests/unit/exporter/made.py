@@ -214,6 +214,8 @@ NO_CONSUMER_FACTS: dict[str, Any] = {
     "similar_queue": None,
     "similar_vhost": None,
     "similar_gone": False,
+    "similar_received": False,
+    "left_for_seconds": None,
     "similar_clients": [],
     "similar_connections": [],
     "without_consumer_seconds": 90.0,

@@ -343,6 +343,31 @@ def test_queues_of_tenants_are_no_hint(fields):
     assert finding.facts["similar_vhost"] is None
 
 
+def publisher_moved(at=40, *, back=0):
+    """A film in which a publisher moves to another virtual host, where nobody consumes from the queue of that name."""
+
+    def frame(t):
+        there = stats(**dict.fromkeys(("publish", "deliver", "ack"), int(5 * min(t, at - back))))
+        queues = [queue("tickets", vhost="b", messages_ready=0, stats=there)]
+        if t >= at:
+            queues.append(growing("tickets", int(5 * (t - at)) + 1))
+        mine = (connection(client_name="ticket-svc", vhost="b"),)
+        return {"queues": tuple(queues), "consumers": (consumer("tickets", vhost="b"),), "connections": mine}
+
+    return frame
+
+
+@pytest.mark.parametrize(("back", "is_hint"), [(0, True), (35, False)])
+def test_messages_that_go_on_in_another_vhost_are_a_hint(back, is_hint):
+    """The publisher moved, so its messages must not be purged. An earlier end has another reason."""
+    finding = lonely(look(film(publisher_moved(back=back), until=80)), "tickets")
+
+    assert is_hint == (finding.facts["similar_vhost"] == "b")
+    assert is_hint == ("got its last message when the first one arrived here" in text(finding).cause)
+    assert is_hint == any("Do not purge this queue" in step.text for step in text(finding).steps)
+    assert is_hint == (not any("purge_queue" in (step.command or "") for step in text(finding).steps))
+
+
 def renamed(old="wages.v1", new="wages.v2", *, asks=None, used=True):
     """At second 20, a queue is deleted and another one grows; a client gets an error twice a second since."""
     error = f"NOT_FOUND - no queue '{asks or old}' in vhost '/'"

@@ -50,6 +50,26 @@ def test_a_ttl_by_policy_can_be_changed_at_once():
     assert "replaces policy 'short'" in step.text
 
 
+def test_a_ttl_is_too_short_if_the_consumers_are_idle():
+    """More consumers would not help. A time in seconds may have been written as milliseconds."""
+    by_policy = {"arguments": {}, "effective_policy": {"message-ttl": 60}, "policy": "retention"}
+    finding = one(RULE, shot(90, unacked=0, ready=0, acked=6.0, **by_policy))
+    shown = text(finding)
+
+    assert ("critical", True) == (finding.severity, finding.facts["consumers_idle"])
+    assert "It comes from policy 'retention', which may apply to other queues as well." in shown.cause
+    assert """'{"message-ttl": 60000}'""" in (shown.steps[0].command or "")
+    assert not any("start more of them" in step.text for step in shown.steps)
+
+
+def test_busy_consumers_are_too_slow():
+    """They hold messages whenever they are looked at."""
+    finding = one(RULE, shot(90))
+
+    assert ("warning", False) == (finding.severity, finding.facts["consumers_idle"])
+    assert any("start more of them" in step.text for step in text(finding).steps)
+
+
 def test_without_consumers_it_may_hold_what_is_recent_on_purpose():
     """It is information, not an alarm."""
     assert [("info", "orders")] == of(RULE, shot(400, consumers=0, acked=0.0, unacked=0))
