@@ -30,6 +30,7 @@ from diagnosis.rules.consumers._shared.standstill import (
     handling_time,
     held,
     idle_since,
+    jobs_were_quick,
     most_held,
     rose_step_by_step,
     unmoved,
@@ -68,6 +69,7 @@ class Stall:
         held: messages that they hold at least; None if their channels or sessions tell it.
         settles_unknown: they hold more and more; they may settle fewer than they take, and not none.
         shared_prefetch, starved: what all consumers of their channel may hold, and its other queues with messages.
+        outlasts_jobs: it lasts for much longer than each of the many jobs that were seen before.
         lag: messages from the stuck reader of a stream that is furthest behind to the end, if readers are judged by
             their offsets; else None.
     """
@@ -96,11 +98,12 @@ class Stall:
     lag: int | None = None
     shared_prefetch: int = 0
     starved: tuple[str, ...] = ()
+    outlasts_jobs: bool = False
 
     @property
     def one_at_a_time(self) -> bool:
         """Whether every stuck consumer handles one message at a time; a long job looks the same."""
-        return set(self.prefetches) == {1}
+        return set(self.prefetches) == {1} and not self.outlasts_jobs
 
 
 def stalls(view: View) -> tuple[Stall, ...]:
@@ -199,8 +202,12 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
     if not full and usual and unacked > 1.5 * most:
         # It acknowledged, and holds more than ever before.
         need = quick = max(limits.consumers.stuck_for, limits.consumers.stuck_unknown)
-    elif not full or ready == 0 or max(allowed) == 1:
+    elif not full or ready == 0:
         need = limits.consumers.stuck_long
+    elif max(allowed) == 1:
+        # One job may be much longer than others, but hardly if many of them were quick.
+        need = limits.consumers.stuck_unknown if jobs_were_quick(history, stalled) else limits.consumers.stuck_long
+        quick = need if jobs_were_quick(history, stalled) else quick
     if (ready == 0 and unacked <= len(links)) or (not full and unacked <= most):
         need = limits.consumers.stuck_long_job
     need = max(need, min(limits.consumers.stuck_patience * usual, limits.consumers.stuck_long_job))
@@ -232,6 +239,7 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
         since=stalled[0].at.wall if idle is None else min(idle, stalled[0].at.wall),
         shared_prefetch=shared,
         starved=waiting_on_channel(view, queue, links) if shared else (),
+        outlasts_jobs=jobs_were_quick(history, stalled) and held_seconds >= limits.consumers.stuck_long,
     )
 
 

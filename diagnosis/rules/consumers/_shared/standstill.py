@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 from ackscope.snapshot import Channel, Queue
-from diagnosis.series import delta, grows_at_once, span, steps, stretch
+from diagnosis.series import count, delta, grows_at_once, span, steps, stretch
 from diagnosis.window import Series, Timestamped
 
 Holder = TypeVar("Holder", Queue, Channel)
@@ -20,6 +20,8 @@ Holder = TypeVar("Holder", Queue, Channel)
 _SLACK = 0.1
 """Share by which two numbers of one object may differ, because the broker refreshes them at different moments."""
 _SLACK_MESSAGES = 2
+_MANY_JOBS, _QUICK_JOB = 20, 1.0
+"""Acknowledged messages, and seconds for each, that show the usual time of a handler with a prefetch of 1."""
 _STEPS = 3
 """Least rises between readings that are a growth: what fills at once shows in two, because its counters are late."""
 
@@ -64,6 +66,12 @@ def handling_time(series: Series[Holder], stalled: Series[Holder]) -> float:
             longest = max(longest, older.at.since(since))
             since = newer.at
     return max(longest, span(before) / acked)
+
+
+def jobs_were_quick(series: Series[Queue], stalled: Series[Queue]) -> bool:
+    """Return whether many messages were acknowledged before a standstill, each in less than a second."""
+    many = count(stalled[0].value.stats, "ack") >= _MANY_JOBS
+    return many and 0 < handling_time(series, stalled) < _QUICK_JOB
 
 
 def most_held(series: Series[Holder], stalled: Series[Holder]) -> int:

@@ -16,6 +16,9 @@ from diagnosis.rules.consumers._shared.stalled_consumers import Stall
 from diagnosis.rules.consumers._shared.stream_readers import reader_evidence
 from diagnosis.unattributed import suspect_evidence, suspect_facts, with_suspects
 
+_SKEW = 5.0
+"""Seconds by which the beginning of a standstill and `idle_since` of its channel may differ."""
+
 
 def stuck_findings(view: View, rule: str, stalls: Iterable[Stall]) -> Iterator[Finding]:
     """Yield the finding for each queue; it names the other queues that the same client has stopped."""
@@ -122,6 +125,9 @@ def _evidence(stall: Stall, unacked: int) -> Iterator[Evidence]:
         return
     for link, prefetch in list(zip(stall.stuck, stall.prefetches, strict=True))[:5]:
         idle = link.channel.idle_since if link.channel else None
+        # The broker renews it once a minute while the channel holds messages (4.3.6, 3.10.8).
+        if idle is not None and idle > stall.since + _SKEW:
+            idle = None
         if link.session is not None:
             yield session_evidence(link)
             continue
