@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ackscope.findings import Certainty, Evidence, Finding, Severity, Source, Unit, source
 from ackscope.snapshot import Node
 from diagnosis.contract import RuleResult, View
-from diagnosis.rules.nodes._shared.largest_queues import by_disk, disk_evidence
+from diagnosis.rules.nodes._shared.largest_queues import by_disk, disk_evidence, is_on
 from diagnosis.rules.nodes._shared.node_history import node_or_cluster
 from diagnosis.rules.nodes._shared.resource_alarm import (
     Resource,
@@ -29,6 +29,10 @@ _DISK = Resource(
     reasons=(_REASON, "& disk"),
 )
 
+_RAISED = 0.9
+"""Share of the highest limit below which another one was raised, and did not only follow the memory of the host."""
+_LEAST_HELD = 0.1
+
 _AMPLE_BYTES = 20 * 2**30
 """Free bytes that are enough for any node; an alarm above it means that the limit is too high."""
 
@@ -40,6 +44,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 def _finding(view: View, name: str | None, where: Source) -> Finding:
     node, largest = view.node(name), by_disk(view, name)
+    raised = _raised(view, node) if node else None
     evidence = [Evidence(key="alarm", source=where)]
     if node is not None and node.disk_free is not None and node.disk_free_limit is not None:
         evidence.append(
@@ -62,11 +67,37 @@ def _finding(view: View, name: str | None, where: Source) -> Finding:
             "free_bytes": node.disk_free if node else None,
             "limit_bytes": node.disk_free_limit if node else None,
             "limit_too_high": node is not None and _limit_too_high(node),
+            "raised_from_bytes": raised[0] if raised else None,
+            "raised_to_bytes": raised[1] if raised else None,
+            "queues_explain": node is None or _queues_explain(view, node),
         },
         certainty=Certainty.CERTAIN,
         evidence=tuple(evidence),
         involved=alarm_involved(view, name, largest),
     )
+
+
+def _limits(view: View, node: Node) -> tuple[int, int]:
+    """Return the lowest and the highest limit within the window; the present one is some seconds behind the alarm."""
+    known = [limit for seen in view.node_history(node.name) if (limit := seen.value.disk_free_limit) is not None]
+    return min(known, default=0), max(known, default=0)
+
+
+def _raised(view: View, node: Node) -> tuple[int, int] | None:
+    """Return both limits if somebody raised it within the window above what is free."""
+    (lowest, highest), free = _limits(view, node), node.disk_free
+    return (lowest, highest) if free is not None and lowest < free < highest and lowest < _RAISED * highest else None
+
+
+def _queues_explain(view: View, node: Node) -> bool:
+    """Return whether the queues of a node hold at least a tenth of what its disk lacks; True if that is unknown.
+
+    Their files are larger than their messages: a quorum queue keeps what was consumed until its log is truncated.
+    """
+    if node.disk_free is None or not view.fresh("queues"):
+        return True
+    held = sum(queue.message_bytes or 0 for queue in view.queues if is_on(queue, node.name))
+    return held >= _LEAST_HELD * (_limits(view, node)[1] - node.disk_free)
 
 
 def _limit_too_high(node: Node) -> bool:

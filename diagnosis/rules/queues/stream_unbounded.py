@@ -26,6 +26,8 @@ _CHUNKS = 256_000
 """A segment also ends at so many chunks. With fewer messages in each, it ended by its size."""
 _MOST = 0.5
 """Share of the messages published to queues of a node from which on a stream is what fills its disk."""
+_MOST_WRITTEN = 5.0
+"""Bytes written to a disk for each byte received, at most; a disk that falls faster is filled by something else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +78,8 @@ def _growth(view: View, queue: Queue) -> StreamGrowth | None:
     recent = last(run, view.limits(queue).queues.stream_for / 3)
     if len(recent) < 2 or not queue.messages or recent[-1].value.messages == recent[0].value.messages:
         return None
-    rate = ((run[-1].value.messages or 0) - (run[0].value.messages or 0)) / span(run)
+    # What was loaded at once before does not tell how it grows.
+    rate = ((recent[-1].value.messages or 0) - (recent[0].value.messages or 0)) / span(recent)
     node = _fullest(view, queue)
     bounds = _bounds(queue)
     least, most = bounds if bounds is not None else (None, None)
@@ -86,7 +89,9 @@ def _growth(view: View, queue: Queue) -> StreamGrowth | None:
         trend = disk_trend(
             last(view.node_history(node.name), view.thresholds.nodes.disk_look), view.thresholds.nodes.disk_look
         )
-        fall = trend.fall_rate if trend is not None else None
+        received = _received(view)
+        is_possible = trend is not None and (received is None or trend.fall_rate <= _MOST_WRITTEN * received)
+        fall = trend.fall_rate if trend is not None and is_possible else None
     rate_of_bytes = bytes_rate or fall
     room = max(0, (node.disk_free or 0) - (node.disk_free_limit or 0)) if node is not None else None
     return StreamGrowth(
@@ -117,6 +122,15 @@ def _fullest(view: View, queue: Queue) -> Node | None:
     members = queue.members or tuple(name for name in (queue.leader or queue.node,) if name)
     nodes = [node for name in members if (node := view.node(name)) is not None and node.disk_free is not None]
     return min(nodes, key=lambda node: ((node.disk_free or 0) - (node.disk_free_limit or 0), node.name), default=None)
+
+
+def _received(view: View) -> float | None:
+    """Return the bytes per second that all connections send to the broker: it hardly writes more. None if unknown."""
+    histories = [view.connection_history(each.name) for each in view.connections]
+    known = [history for history in histories if len(history) > 1 and history[-1].value.recv_oct is not None]
+    if not known:
+        return None
+    return sum(((each[-1].value.recv_oct or 0) - (each[0].value.recv_oct or 0)) / span(each) for each in known)
 
 
 def _fills(view: View, queue: Queue, node: Node, rate: float) -> bool:

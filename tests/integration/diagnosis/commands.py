@@ -124,6 +124,8 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         "queue": classic,
         "largest_queue": classic,
         "lowered_from_bytes": 2**33,
+        "raised_from_bytes": 50_000_000,
+        "raised_to_bytes": 2**46,
         "last_queue": classic,
         "closing": classic,
         "first": quorum,

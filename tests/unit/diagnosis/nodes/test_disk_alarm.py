@@ -3,7 +3,7 @@ import pytest
 from ackscope.records import ProbeState
 from ackscope.snapshot import Alarm, HealthCheck, Part
 from tests.unit.diagnosis.nodes.machines import GB, frame, node, outcome
-from tests.unit.diagnosis.pictures import NODE, connection, film, found, look, only, queue
+from tests.unit.diagnosis.pictures import NODE, connection, film, found, look, only, queue, text
 
 DISK = HealthCheck(name="alarms", ok=False, reason="alarms", alarms=(Alarm(node=NODE, resource="disk"),))
 MEMORY = HealthCheck(name="alarms", ok=False, reason="alarms", alarms=(Alarm(node=NODE, resource="memory"),))
@@ -79,3 +79,30 @@ def test_a_node_without_values_has_an_alarm_all_the_same():
 def test_no_alarm_is_no_finding():
     """A healthy node."""
     assert [] == found(look(film(frame(), until=30)))
+
+
+def test_a_limit_that_was_raised_is_the_reason_and_no_queue_is_purged_for_it():
+    """The node shows the limit some seconds late, and somebody may have set it back meanwhile."""
+
+    def frame_at(t):
+        limit = 90_000 * GB if 20 <= t < 40 else GB // 20
+        return {
+            "health": (DISK,),
+            "nodes": (node(disk_free=60 * GB, disk_free_limit=limit),),
+            "queues": (queue("claims", message_bytes=300),),
+        }
+
+    finding = only(look(film(frame_at, until=60)))
+
+    assert (GB // 20, 90_000 * GB, False) == tuple(
+        finding.facts[key] for key in ("raised_from_bytes", "raised_to_bytes", "queues_explain")
+    )
+    assert f"set_disk_free_limit {GB // 20}" in (text(finding).steps[0].command or "")
+    assert not any("purge_queue" in (step.command or "") for step in text(finding).steps)
+
+
+def test_a_limit_that_follows_the_memory_of_the_host_was_not_raised():
+    """It was a little lower before, and the disk really fell below it."""
+    lower = lambda t: {"health": (DISK,), "nodes": (node(disk_free=GB, disk_free_limit=int((1.9 + t / 100) * GB)),)}  # noqa: E731
+
+    assert only(look(film(lower, until=20))).facts["raised_from_bytes"] is None

@@ -4,7 +4,7 @@ import pytest
 
 from ackscope.findings import flat
 from ackscope.snapshot import Node
-from tests.unit.diagnosis.pictures import NODE, film, look, queue, stats, text
+from tests.unit.diagnosis.pictures import NODE, connection, film, look, queue, stats, text
 
 RULE = "stream-unbounded"
 GIB = 2**30
@@ -69,6 +69,21 @@ def test_another_queue_may_be_what_fills_the_disk():
     (finding,) = [each for each in flat(look(window).findings) if each.rule == RULE]
 
     assert ("info", None) == (finding.severity, finding.facts["bytes_rate"])
+
+
+@pytest.mark.parametrize(("received", "by_disk"), [(50_000, False), (900_000, True)])
+def test_a_disk_that_falls_faster_than_the_broker_is_sent_bytes_is_filled_by_something_else(received, by_disk):
+    """Another program of the host, for example."""
+    window = film(
+        lambda t: {
+            **growing(t, fall=2_000_000.0),
+            "connections": (connection("writer", recv_oct=int(received * t)),),
+        },
+        until=240,
+    )
+    (finding,) = [each for each in flat(look(window).findings) if each.rule == RULE]
+
+    assert by_disk == finding.facts["by_disk"]
 
 
 def test_the_disk_that_it_fills_is_its_consequence():
