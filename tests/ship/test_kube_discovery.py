@@ -12,6 +12,7 @@ from exporter.discovery import object_watch
 from exporter.discovery.object_watch import ObjectWatch
 from lab.network_link import LinkState, NetworkLink
 from tests.discovering import discovering, has
+from tests.integration.exporter.discovering import POLLED, REFUSED, WATCHED, Discovering, Users, name_services
 from tests.kube_api import STARTING, rabbitmq
 from tests.ship.running import ROOT, eventually
 
@@ -285,3 +286,34 @@ def test_long_lists_are_read_in_pages(kube, account, monkeypatch):
         assert 3 == len(account.lists())
         assert ["continue=" in it for it in account.lists()] == [False, True, True]
         assert all("limit=3" in it for it in account.lists())
+
+
+def test_an_exporter_watches_a_real_broker(kube, account, broker, tmp_path, monkeypatch, caplog):
+    """A password rotates, the API server restarts, one of two clusters goes: without a restart of the exporter."""
+    node = broker.nodes[0]
+    name_services(node, monkeypatch)
+    users = Users(node)
+    for name in ("shop", "depot"):
+        users.put(f"user-{name}", "hush")
+    exporter = Discovering(tmp_path, account)
+    try:
+        exporter.has(*(line.format(name) for name in ("shop", "depot") for line in (POLLED, WATCHED)))
+        users.put("user-shop", "hush-two")
+        exporter.has(REFUSED, POLLED.format("depot"))
+        kube.secret("rabbits", "shop-default-user", username="user-shop", password="hush-two")
+        exporter.has(POLLED.format("shop"))
+        kube.stop(kill=True)
+        exporter.has("ackscope_discovery_success 0", *(POLLED.format(name) for name in ("shop", "depot")))
+        kube.start()
+        exporter.has("ackscope_discovery_success 1", *(POLLED.format(name) for name in ("shop", "depot")))
+        kube.delete("rabbits", "shop")
+        eventually(lambda: exporter.objects() == {"shop": "deleting", "depot": None})
+        kube.release("rabbits", "shop")
+        eventually(lambda: exporter.objects() == {"depot": None})
+        exporter.has(POLLED.format("depot"))
+
+        assert 'cluster="shop",family' not in exporter.get()
+        assert "hush" not in caplog.text + exporter.get() + exporter.get("/api/v1/discovery")
+    finally:
+        exporter.app.stop()
+        users.remove()
