@@ -4,6 +4,7 @@
 """
 
 import json
+import shutil
 import subprocess
 import time
 from contextlib import contextmanager
@@ -193,6 +194,22 @@ class KubeServer:
         """Delete all objects and let them go."""
         for item in self.call("GET", f"{CLUSTERS}/rabbitmqclusters")["items"]:
             self.remove(item["metadata"]["namespace"], item["metadata"]["name"])
+
+    def back_up(self):
+        """Copy the data of etcd, which is stopped with the API server for that time."""
+        self._while_stopped("etcd", "backup")
+
+    def restore(self):
+        """Put the data of etcd back as they were at the time of the copy."""
+        self._while_stopped("backup", "etcd")
+
+    def _while_stopped(self, source, target):
+        for program in ("kube-apiserver", "etcd"):
+            self.stop(program, kill=True)
+        shutil.rmtree(self._folder / target, ignore_errors=True)
+        shutil.copytree(self._folder / source, self._folder / target)
+        self.start_etcd()
+        self.start()
 
     def compact(self):
         """Let etcd forget all versions up to the present one."""

@@ -152,6 +152,19 @@ def test_a_watch_that_lasted_ends_the_growth_of_pauses(api):
         assert watch._pause <= 0.1
 
 
+def test_a_silent_watch_is_followed_by_a_list(api, monkeypatch):
+    """Without event and bookmark: its version may be one that is still to come, as after etcd was restored."""
+    monkeypatch.setattr(object_watch, "_WATCH_SECONDS", 1)
+    with discovering(api) as running:
+        has(running, "shop", "depot")
+        with api._lock:
+            api._version, api._events = 10, []
+            api._objects.pop(("b", "depot"))
+        has(running, "shop")
+
+        assert 0 == running.status().failures
+
+
 def test_the_next_watch_begins_at_the_bookmark(api, monkeypatch):
     """Which counts what happened elsewhere: the version does not grow too old while nothing happens here."""
     monkeypatch.setattr(object_watch, "_WATCH_SECONDS", 3)
