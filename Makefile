@@ -84,7 +84,7 @@ ship-test: ## install the wheel, build and run the image, render the chart; unde
 	@scripts/setup.sh ship
 	@$(PYTEST) tests/ship --ignore-glob '*/test_kube_*'
 
-kube-test: ## chart and discovery on a real kube-apiserver with etcd; MINUTES, as root, needs Go
+kube-test: ## chart and discovery on a real kube-apiserver with etcd; four minutes, the first build ten more; as root, needs Go
 	@scripts/setup.sh kube
 	@$(PYTEST) tests/ship/test_kube_*.py
 

@@ -19,6 +19,7 @@ from tests.unit.exporter.web.certificates import make
 
 ADMIN = "admin"
 CLUSTERS = "/apis/rabbitmq.com/v1beta1"
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _ISSUER = "https://kubernetes.default.svc"
 _AUDIT = {
     "apiVersion": "audit.k8s.io/v1",
@@ -153,12 +154,19 @@ class KubeServer:
 
     def define(self, definition):
         """Create a CustomResourceDefinition, and wait until it is served."""
-        self.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+        self.call("POST", _DEFINITIONS, definition)
         spec = definition["spec"]
         for version in spec["versions"]:
             group = f"/apis/{spec['group']}/{version['name']}"
             for path in (group, f"{group}/{spec['names']['plural']}"):
                 eventually(lambda path=path: self.ask("GET", path).ok)
+
+    def undefine(self, definition):
+        """Delete a CustomResourceDefinition, and wait until it is no longer served."""
+        spec = definition["spec"]
+        self.call("DELETE", f"{_DEFINITIONS}/{definition['metadata']['name']}")
+        path = f"/apis/{spec['group']}/{spec['versions'][0]['name']}/{spec['names']['plural']}"
+        eventually(lambda: self.ask("GET", path).status_code == 404)
 
     def namespace(self, name):
         """Create a namespace."""

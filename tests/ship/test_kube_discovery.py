@@ -14,6 +14,7 @@ from lab.network_link import LinkState, NetworkLink
 from tests.discovering import discovering, has
 from tests.integration.exporter.discovering import POLLED, REFUSED, WATCHED, Discovering, Users, name_services
 from tests.kube_api import STARTING, rabbitmq
+from tests.ship.kube_schemas import definitions
 from tests.ship.kube_server import CLUSTERS
 from tests.ship.running import ROOT, eventually
 
@@ -314,6 +315,18 @@ def test_long_lists_are_read_in_pages(kube, account, monkeypatch):
         assert 3 == len(account.lists())
         assert ["continue=" in it for it in account.lists()] == [False, True, True]
         assert all("limit=3" in it for it in account.lists())
+
+
+def test_without_the_operator_there_is_an_error_until_it_is_installed(kube, account):
+    """The API server does not know its objects; they are found once it does."""
+    (definition,) = (it for it in definitions() if it["spec"]["names"]["kind"] == "RabbitmqCluster")
+    kube.clear()
+    kube.undefine(definition)
+    with discovering(account) as running:
+        eventually(lambda: (running.status().error or "").endswith("/rabbitmqclusters: 404"))
+        kube.define(definition)
+        kube.put(rabbitmq("rabbits", "shop"))
+        has(running, "shop")
 
 
 def test_an_exporter_watches_a_real_broker(kube, account, broker, tmp_path, monkeypatch, caplog):
