@@ -55,14 +55,8 @@ class KubeServer:
         client, peer = (f"http://127.0.0.1:{port}" for port in (self._client, self._peer))
         self._start(
             *("etcd", "--data-dir", "etcd", "--listen-client-urls", client, "--advertise-client-urls", client),
-            *(
-                "--listen-peer-urls",
-                peer,
-                "--initial-advertise-peer-urls",
-                peer,
-                "--initial-cluster",
-                f"default={peer}",
-            ),
+            *("--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer),
+            *("--initial-cluster", f"default={peer}"),
         )
 
     def start(self, *flags):
@@ -104,7 +98,7 @@ class KubeServer:
         for program in reversed(list(self._processes)):
             self.stop(program, kill=True)
 
-    def requests(self, verb):
+    def asked(self, verb):
         """Paths of all requests of service accounts with this verb, such as `list` and `watch`, in their order."""
         lines = (self._folder / "audit.log").read_text().splitlines()
         stage = "ResponseStarted" if verb == "watch" else "ResponseComplete"

@@ -32,7 +32,7 @@ class Account:
 
     def __init__(self, folder, kube):
         self.kube, self.token_file = kube, folder / "token"
-        self._lists, self._watches = len(kube.requests("list")), len(kube.requests("watch"))
+        self._lists, self._watches = len(kube.asked("list")), len(kube.asked("watch"))
         self.use(kube.token("ackscope", "ackscope"))
 
     def use(self, token):
@@ -47,11 +47,11 @@ class Account:
 
     def lists(self):
         """Lists of objects that were asked for since the test began."""
-        return self.kube.requests("list")[self._lists :]
+        return self.kube.asked("list")[self._lists :]
 
     def watches(self):
         """Watches that were begun since then."""
-        return self.kube.requests("watch")[self._watches :]
+        return self.kube.asked("watch")[self._watches :]
 
 
 @pytest.fixture(scope="module")
@@ -285,7 +285,7 @@ def test_a_token_that_is_replaced_before_it_expires_is_no_failure(kube, account,
 
 
 def test_rights_that_are_taken_are_reported_and_what_was_found_stays(kube, account, rights, monkeypatch, caplog):
-    """In the words of the API server. A watch that runs is not ended by it: the next one is refused."""
+    """In the words of the API server. A watch that runs is not ended by it: the next request is refused."""
     monkeypatch.setattr(object_watch, "_WATCH_SECONDS", 2)
     binding = "/apis/rbac.authorization.k8s.io/v1/namespaces/rabbits/rolebindings/ackscope-discovery"
     with discovering(account) as running:
@@ -298,7 +298,7 @@ def test_rights_that_are_taken_are_reported_and_what_was_found_stays(kube, accou
         has(running, "shop", "depot")
 
     assert (
-        '403 (rabbitmqclusters.rabbitmq.com is forbidden: User "system:serviceaccount:ackscope:ackscope" cannot watch '
+        '403 (rabbitmqclusters.rabbitmq.com is forbidden: User "system:serviceaccount:ackscope:ackscope" cannot list '
         'resource "rabbitmqclusters" in API group "rabbitmq.com" in the namespace "rabbits")'
     ) in caplog.text
     assert 1 == len(running.reported)

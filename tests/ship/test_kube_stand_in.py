@@ -14,8 +14,8 @@ SECRETS = "/api/v1/namespaces/rabbits/secrets"
 LABELLED = {"labelSelector": "team=shop"}
 
 
-class Client:
-    """Asks one of the two.
+class EitherApi:
+    """Asks the stand-in or the real one.
 
     Attributes:
         api: what it asks.
@@ -55,7 +55,7 @@ def client(request, tmp_path):
     """Each of them, with two clusters and a secret."""
     if request.param == "real":
         kube = request.getfixturevalue("kube")
-        yield filled(Client(kube, ADMIN, kube.remove, lambda: kube.token("default", "nobody")))
+        yield filled(EitherApi(kube, ADMIN, kube.remove, lambda: kube.token("default", "nobody")))
         kube.clear()
         return
     with kube_api(tmp_path / "kube") as api:
@@ -64,7 +64,7 @@ def client(request, tmp_path):
             api.refused = {"secrets", "rabbitmqclusters"}
             return "one"
 
-        yield filled(Client(api, "one", api.delete, refuse))
+        yield filled(EitherApi(api, "one", api.delete, refuse))
 
 
 def filled(client):
