@@ -6,7 +6,7 @@ PLATFORMS ?= linux/amd64,linux/arm64
 DEMO = $(if $(FOR),--for $(FOR)) $(if $(FAULT),--fault $(FAULT)) $(if $(BROKER),--broker $(BROKER)) $(if $(JSON),--json)
 # Python may cache compiled modules, also where the environment forbids it: hundreds of processes import the same ones.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help setup setup-test demo test lint format test-unit test-spark test-dashboard test-integration bench-probes bench-exporter bench-diagnosis bench-pipeline bench-dashboard bench-fuzz bench-chaos docs lock screenshots dist release images ship-test
+.PHONY: help setup setup-test demo test lint format test-unit test-spark test-dashboard test-integration bench-probes bench-exporter bench-diagnosis bench-pipeline bench-dashboard bench-fuzz bench-chaos docs lock screenshots dist release images ship-test kube-test
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -82,7 +82,11 @@ images: dist ## images exporter and full for PLATFORMS (linux/amd64,linux/arm64)
 
 ship-test: ## install the wheel, build and run the image, render the chart; under 15 minutes, as root, needs Go
 	@scripts/setup.sh ship
-	@$(PYTEST) tests/ship
+	@$(PYTEST) tests/ship --ignore-glob '*/test_kube_*'
+
+kube-test: ## chart and discovery on a real kube-apiserver with etcd; four minutes, the first build ten more; as root, needs Go
+	@scripts/setup.sh kube
+	@$(PYTEST) tests/ship/test_kube_*.py
 
 lock: ## pin every package anew, with hashes
 	@scripts/lock.sh --upgrade

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Prepare this machine and the checkout: what is there stays as it is, what is missing is named before it is installed.
-# Usage: scripts/setup.sh [test|ship]     ("test" adds what only the tests need: a browser, strace, systemd-analyze;
-# "ship" adds what builds and checks images and the chart: buildah, amtool, and helm and kubeconform, built by Go)
+# Usage: scripts/setup.sh [test|ship|kube]     ("test" adds what only the tests need: a browser, strace, systemd-analyze;
+# "ship" adds what builds and checks images and the chart: buildah, amtool, and helm and kubeconform, built by Go;
+# "kube" adds a Kubernetes API: etcd, and helm and kube-apiserver, built by Go)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,6 +16,7 @@ have() {
     default-jre-headless) command -v java ;;
     prometheus | chromium | debootstrap | strace | buildah) command -v "$1" ;;
     prometheus-alertmanager) command -v prometheus-alertmanager ;;
+    etcd-server) command -v etcd ;;
     systemd) command -v systemd-analyze ;;
     gcc) command -v cc ;;
     python3-dev) python3 -c 'import os, sysconfig; os.stat(sysconfig.get_path("include") + "/Python.h")' ;;
@@ -60,6 +62,7 @@ install_system() {
       case "$package" in
         rabbitmq-server | prometheus | prometheus-alertmanager) "${root[@]}" systemctl disable --quiet "$package" || true ;;
         nginx-light) "${root[@]}" systemctl disable --quiet nginx || true ;;
+        etcd-server) "${root[@]}" systemctl disable --quiet etcd || true ;;
       esac
     done
   fi
@@ -76,6 +79,7 @@ packages=(rabbitmq-server default-jre-headless prometheus debootstrap debian-arc
 command -v uv >/dev/null 2>&1 || packages+=(python3-venv)
 [ "${1:-}" != test ] || packages+=(chromium strace systemd nginx-light prometheus-alertmanager gcc python3-dev)
 [ "${1:-}" != ship ] || packages+=(buildah prometheus-alertmanager)
+[ "${1:-}" != kube ] || packages+=(etcd-server)
 install_system "${packages[@]}"
 
 uv=$(scripts/uv.sh)
@@ -98,13 +102,29 @@ if [ "${1:-}" = test ] && ! .venv/bin/python -c 'import proton' 2>/dev/null; the
 fi
 
 # Their versions are pinned; Go's checksum database checks them.
-if [ "${1:-}" = ship ]; then
-  for tool in helm=helm.sh/helm/v3/cmd/helm@v3.22.0 kubeconform=github.com/yannh/kubeconform/cmd/kubeconform@v0.8.0; do
-    [ ! -x ".tools/bin/${tool%%=*}" ] || continue
-    command -v go >/dev/null 2>&1 || die "go is missing: install Go 1.26 or newer to build ${tool%%=*}"
-    say "building ${tool%%=*} with Go into .tools/bin (a minute or two)"
-    (cd /tmp && GOBIN="$OLDPWD/.tools/bin" go install "${tool#*=}" >/dev/null 2>&1) ||
-      die "go could not build ${tool%%=*}; see: cd /tmp && go install ${tool#*=}"
-  done
+need_go() { command -v go >/dev/null 2>&1 || die "go is missing: install Go 1.26 or newer to build $1"; }
+tools=()
+[ "${1:-}" != ship ] && [ "${1:-}" != kube ] || tools+=(helm=helm.sh/helm/v3/cmd/helm@v3.22.0)
+[ "${1:-}" != ship ] || tools+=(kubeconform=github.com/yannh/kubeconform/cmd/kubeconform@v0.8.0)
+for tool in "${tools[@]}"; do
+  [ ! -x ".tools/bin/${tool%%=*}" ] || continue
+  need_go "${tool%%=*}"
+  say "building ${tool%%=*} with Go into .tools/bin (a minute or two)"
+  (cd /tmp && GOBIN="$OLDPWD/.tools/bin" go install "${tool#*=}" >/dev/null 2>&1) ||
+    die "go could not build ${tool%%=*}; see: cd /tmp && go install ${tool#*=}"
+done
+
+# Kubernetes cannot be installed by name, because its go.mod replaces modules. Ours pins them, and go.sum checks them.
+if [ "${1:-}" = kube ]; then
+  source=tests/ship/kube_apiserver target=$PWD/.tools/bin/kube-apiserver
+  version=$(sed -n 's/^require k8s.io.kubernetes //p' "$source/go.mod")
+  if [ "$("$target" --version 2>/dev/null)" != "Kubernetes $version" ]; then
+    need_go kube-apiserver
+    say "building kube-apiserver with Go into .tools/bin (up to ten minutes, and 3 GB in the caches of Go)"
+    (cd "$source" && CGO_ENABLED=0 go build -trimpath -o "$target" \
+      -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$version" \
+      k8s.io/kubernetes/cmd/kube-apiserver >/dev/null 2>&1) ||
+      die "go could not build kube-apiserver; see: cd $source && go build k8s.io/kubernetes/cmd/kube-apiserver"
+  fi
 fi
 say "ready: .venv/bin/ackscope --help"

@@ -1,7 +1,8 @@
 """A stand-in of the Kubernetes API: lists, watches and secrets over TLS, as a real API server answers them.
 
-It is no copy of one: it has what discovery uses. Lists come in pages of one version, watches are chunked and have
-bookmarks, old versions expire (410, as a status or as an event), tokens expire (401), rights can be missing (403).
+It is no copy of one: it has what discovery uses. Lists come in pages of one version, watches are chunked and end with a
+bookmark, old versions expire (410, as a status or as an event), tokens expire (401), rights can be missing (403).
+`make kube-test` compares its answers with those of a real one (`tests/ship/test_kube_stand_in.py`).
 """
 
 import base64
@@ -16,7 +17,8 @@ from urllib.parse import parse_qs, urlsplit
 from tests.unit.exporter.web.certificates import make
 
 GROUP = "/apis/rabbitmq.com/v1beta1"
-BOOKMARK_SECONDS = 0.5
+BOOKMARK_SECONDS = 2.0
+"""How long before the end of a watch its bookmark comes. A real one sends none in watches of 30 s."""
 AVAILABLE = [{"type": "AllReplicasReady", "status": "True"}, {"type": "ClusterAvailable", "status": "True"}]
 STARTING = [{"type": "AllReplicasReady", "status": "False"}, {"type": "ClusterAvailable", "status": "False"}]
 
@@ -47,7 +49,7 @@ class KubeApi:
         ca_file: the certificate of its authority.
         tokens: those that are accepted.
         refused: resources (`rabbitmqclusters`, `secrets`) that the account has no right to.
-        gone_as_event: whether an expired version is an event of the watch, and not its status.
+        gone_as_event: whether an expired version is an event of the watch, as of Kubernetes 1.34, and not its status.
         seen: every path with its query, in order of arrival.
     """
 
@@ -55,11 +57,11 @@ class KubeApi:
         folder.mkdir(exist_ok=True)
         certificate, key = make(folder, "kube")
         self.ca_file, self.token_file = certificate, folder / "token"
-        self.tokens, self.refused, self.gone_as_event, self.seen = {"one"}, set(), False, []
+        self.tokens, self.refused, self.gone_as_event, self.seen = {"one"}, set(), True, []
         self.token_file.write_text("one\n")
         self._lock = threading.Condition()
         self._version, self._oldest, self._epoch = 100, 0, 0
-        self._objects, self._events, self._secrets = {}, [], {}
+        self._objects, self._events, self._secrets, self._pages = {}, [], {}, {}
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -102,10 +104,11 @@ class KubeApi:
             self._version += 1
             document = json.loads(json.dumps(document))
             document["metadata"]["resourceVersion"] = str(self._version)
+            before = self._objects.get(key)
             self._objects = {name: it for name, it in self._objects.items() if name != key}
             if kind != "DELETED":
                 self._objects[key] = document
-            self._events.append((self._version, kind, document))
+            self._events.append((self._version, kind, document, before))
             self._lock.notify_all()
 
     def secret(self, namespace, name, **data):
@@ -144,8 +147,12 @@ class KubeApi:
         if request.headers.get("Authorization", "").removeprefix("Bearer ") not in self.tokens:
             self._status(request, 401, "Unauthorized", "Unauthorized")
         elif any(it in words for it in self.refused):
-            what = "secrets" if "secrets" in words else "rabbitmqclusters.rabbitmq.com"
-            self._status(request, 403, "Forbidden", f'{what} is forbidden: User "system:serviceaccount:a:x" cannot')
+            group = "" if "secrets" in words else "rabbitmq.com"
+            resource, name = ("secrets", f' "{words[-1]}"') if not group else ("rabbitmqclusters", ".rabbitmq.com")
+            verb = "get" if not group else "watch" if query.get("watch") == "true" else "list"
+            where = f'in the namespace "{namespace}"' if namespace else "at the cluster scope"
+            text = f'User "system:serviceaccount:ackscope:ackscope" cannot {verb} resource "{resource}" in API group'
+            self._status(request, 403, "Forbidden", f'{resource}{name} is forbidden: {text} "{group}" {where}')
         elif "secrets" in words:
             data = self._secrets.get((namespace, words[-1]))
             if data is None:
@@ -153,7 +160,7 @@ class KubeApi:
             else:
                 self._json(request, 200, {"kind": "Secret", "apiVersion": "v1", "data": data})
         elif not parts.path.startswith(GROUP) or words[-1] != "rabbitmqclusters":
-            self._status(request, 404, "NotFound", "the server could not find the requested resource")
+            self._send(request, 404, "text/plain", b"404 page not found\n")
         elif query.get("watch") == "true":
             self._watch(request, namespace, query)
         else:
@@ -161,61 +168,89 @@ class KubeApi:
 
     def _list(self, request, namespace, query):
         with self._lock:
-            version, objects = self._version, sorted(self._objects.items())
-        items = [it for key, it in objects if _fits(it, namespace, query)]
-        first, limit = int(query.get("continue", "0")), int(query.get("limit", "0")) or len(items)
-        page, after = items[first : first + limit], first + limit
-        more = {"continue": str(after)} if after < len(items) else {}
-        metadata = {"resourceVersion": str(version), **more}
-        self._json(request, 200, {"kind": "RabbitmqClusterList", "metadata": metadata, "items": page})
+            version, objects = str(self._version), sorted(self._objects.items())
+        first, limit = 0, int(query.get("limit", "0"))
+        if "continue" in query:
+            version, _, first = query["continue"].partition(".")
+            first = int(first) if first.isdecimal() else None
+            if first is None or not version.isdecimal():
+                self._status(request, 400, "BadRequest", "continue key is not valid")
+                return
+            if int(version) < self._oldest:
+                self._status(request, 410, "Expired", "The provided continue parameter is too old")
+                return
+            items = self._pages[version]
+        else:
+            items = self._pages[version] = [it for _, it in objects if _fits(it, namespace, query)]
+        after = first + limit if limit else len(items)
+        metadata = {"resourceVersion": version, "continue": f"{version}.{after}" if after < len(items) else ""}
+        page = {"apiVersion": "rabbitmq.com/v1beta1", "kind": "RabbitmqClusterList", "metadata": metadata}
+        self._json(request, 200, {**page, "items": items[first:after]})
 
     def _watch(self, request, namespace, query):
-        version, until = int(query["resourceVersion"]), time.monotonic() + float(query["timeoutSeconds"])
+        version, seconds = int(query["resourceVersion"]), float(query["timeoutSeconds"])
+        gone = f"too old resource version: {version} ({self._oldest})"
         if version < self._oldest and not self.gone_as_event:
-            self._status(request, 410, "Expired", f"too old resource version: {version} ({self._oldest})")
+            self._status(request, 410, "Expired", gone)
             return
         request.send_response(200)
         request.send_header("Content-Type", "application/json")
         request.send_header("Transfer-Encoding", "chunked")
         request.end_headers()
         if version < self._oldest:
-            status = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version"}
-            _chunk(request, {"type": "ERROR", "object": status})
+            _chunk(request, {"type": "ERROR", "object": _failure(410, "Expired", gone)})
             _end(request)
             return
-        epoch = self._epoch
-        while time.monotonic() < until:
+        epoch, until = self._epoch, time.monotonic() + seconds
+        bookmark = until - BOOKMARK_SECONDS if seconds > BOOKMARK_SECONDS else until
+        while (now := time.monotonic()) < until:
             with self._lock:
                 news = [it for it in self._events if it[0] > version]
                 if not news and epoch == self._epoch:
-                    self._lock.wait(BOOKMARK_SECONDS)
+                    self._lock.wait(min(0.5, until - now))
                 latest = self._version
             if epoch != self._epoch:
                 request.connection.close()
                 request.close_connection = True
                 return
-            for changed, kind, document in news:
+            for changed, kind, document, before in news:
                 version = changed
-                if _fits(document, namespace, query):
-                    _chunk(request, {"type": kind, "object": document})
-            if not news and latest > version:
-                continue
-            if not news:
-                bookmark = {"kind": "RabbitmqCluster", "metadata": {"resourceVersion": str(latest)}}
-                _chunk(request, {"type": "BOOKMARK", "object": bookmark})
+                fits, did = _fits(document, namespace, query), before and _fits(before, namespace, query)
+                if fits:
+                    _chunk(request, {"type": kind if did else "ADDED", "object": document})
+                elif did:
+                    # Without the label it is deleted for this watch, and shown as it was.
+                    metadata = {**before["metadata"], "resourceVersion": str(changed)}
+                    _chunk(request, {"type": "DELETED", "object": {**before, "metadata": metadata}})
+            if now >= bookmark and not news:
+                bookmark = until
+                known = {"apiVersion": "rabbitmq.com/v1beta1", "kind": "RabbitmqCluster"}
+                _chunk(request, {"type": "BOOKMARK", "object": {**known, "metadata": {"resourceVersion": str(latest)}}})
         _end(request)
 
     def _status(self, request, code, reason, message):
-        document = {"kind": "Status", "status": "Failure", "reason": reason, "code": code, "message": message}
-        self._json(request, code, document)
+        self._json(request, code, _failure(code, reason, message))
 
     def _json(self, request, code, document):
-        body = json.dumps(document).encode()
+        self._send(request, code, "application/json", json.dumps(document).encode())
+
+    def _send(self, request, code, kind, body):
         request.send_response(code)
-        request.send_header("Content-Type", "application/json")
+        request.send_header("Content-Type", kind)
         request.send_header("Content-Length", str(len(body)))
         request.end_headers()
         request.wfile.write(body)
+
+
+def _failure(code, reason, message):
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "message": message,
+        "reason": reason,
+        "code": code,
+    }
 
 
 def _fits(document, namespace, query):

@@ -3,7 +3,7 @@
 import base64
 import binascii
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -69,20 +69,23 @@ class KubernetesApi:
                 )
         return self._document(path, body)
 
-    def watch(self, path: str, params: Mapping[str, str | int], seconds: int) -> Iterator[Document]:
+    def watch(
+        self, path: str, params: Mapping[str, str | int], seconds: int, accepted: Callable[[], None]
+    ) -> Iterator[Document]:
         """Yield the events of a watch, as they come, until the server ends it.
 
         Args:
             path: the list to watch.
             params: query parameters.
             seconds: after which the server ends the watch.
+            accepted: called when the server has begun to answer; the first event may come much later.
 
         Raises:
             KubernetesError: as in `get`, also in the midst; 410 if the version is too old.
         """
         query = {**params, "watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": seconds}
         rest = bytearray()
-        for chunk in self._chunks(path, query, seconds + _GRACE_SECONDS):
+        for chunk in self._chunks(path, query, seconds + _GRACE_SECONDS, accepted):
             rest += chunk
             *lines, last = rest.split(b"\n")
             rest = bytearray(last)
@@ -115,7 +118,13 @@ class KubernetesApi:
         """Close all connections."""
         self._session.close()
 
-    def _chunks(self, path: str, params: Mapping[str, str | int], seconds: float) -> Iterator[bytes]:
+    def _chunks(
+        self,
+        path: str,
+        params: Mapping[str, str | int],
+        seconds: float,
+        accepted: Callable[[], None] = lambda: None,
+    ) -> Iterator[bytes]:
         deadline = time.monotonic() + seconds
         try:
             header = self._credentials.header()
@@ -127,6 +136,7 @@ class KubernetesApi:
                 if answer.status_code != 200:
                     body = next(answer.iter_content(65536), b"")
                     raise self._error(path, _loads(body), answer.status_code)
+                accepted()
                 yield from answer.iter_content(65536)
         except requests.RequestException as error:
             mapped = map_transport_error(self._address, path, error, seconds, "the Kubernetes API")

@@ -1,5 +1,6 @@
 """Keeps the `RabbitmqCluster` objects of a namespace in memory: list, watch, and list again where the watch breaks."""
 
+import math
 import random
 import threading
 import time
@@ -8,7 +9,7 @@ from typing import Any
 
 from ackscope.errors import AckscopeError
 from ackscope.log import get_logger
-from exporter.discovery.api import GONE, KubernetesApi, KubernetesError
+from exporter.discovery.api import GONE, Document, KubernetesApi, KubernetesError
 from exporter.discovery.objects import ObjectKey, RabbitmqObject, parse_object
 from exporter.discovery.settings import KubernetesSettings
 
@@ -51,6 +52,7 @@ class ObjectWatch:
         self.listed = False
         self.succeeded: float | None = None
         self._pause = _BACKOFF[0]
+        self._version = ""
         # Not joined at the end: it may wait for an event.
         self._thread = threading.Thread(target=self._run, name=f"discovery-{namespace or 'all'}", daemon=True)
 
@@ -68,15 +70,15 @@ class ObjectWatch:
         self._stop.set()
 
     def _run(self) -> None:
-        version = ""
         while not self._stop.is_set():
             try:
                 api = KubernetesApi(self._settings)
                 try:
                     while not self._stop.is_set():
-                        version = version or self._list(api)
+                        if not self._version:
+                            self._list(api)
                         began = time.monotonic()
-                        version = self._watch(api, version)
+                        self._watch(api)
                         if time.monotonic() - began < _BACKOFF[0]:
                             # A proxy that ends each watch at once must not make us ask without a pause.
                             self._stop.wait(_BACKOFF[0])
@@ -85,12 +87,12 @@ class ObjectWatch:
             except AckscopeError as error:
                 status = error.status if isinstance(error, KubernetesError) else None
                 # Only without an answer the version remains good for another watch.
-                version = "" if status is not None else version
+                self._version = "" if status is not None else self._version
                 if status != GONE:
                     self._failed(error)
             except Exception:
                 # Boundary: an object that is not as documented must not end discovery.
-                version = ""
+                self._version = ""
                 log.exception("watch of objects failed because of a bug in ackscope", path=self._path)
             # With jitter: after an outage of the API server not all clients return at the same time.
             self._stop.wait(self._pause * random.uniform(0.5, 1.0))  # noqa: S311  no secret
@@ -107,8 +109,8 @@ class ObjectWatch:
     def _succeeded(self) -> None:
         self.error, self.succeeded = None, time.monotonic()
 
-    def _list(self, api: KubernetesApi) -> str:
-        """Replace the objects by those of a list, read in pages. Returns its version."""
+    def _list(self, api: KubernetesApi) -> None:
+        """Replace the objects by those of a list, read in pages."""
         found: dict[ObjectKey, RabbitmqObject] = {}
         params: dict[str, str | int] = {**self._params, "limit": _PAGE}
         version = ""
@@ -124,27 +126,45 @@ class ObjectWatch:
             params["continue"] = token
         if not version:
             raise KubernetesError(f"{self._path}: a list without version; is this the Kubernetes API?")
-        self.objects, self.listed = found, True
+        self.objects, self.listed, self._version = found, True, version
         self._succeeded()
         self._changed()
-        return version
 
-    def _watch(self, api: KubernetesApi, version: str) -> str:
-        """Follow the changes since a version until the watch ends. Returns the latest version."""
-        for event in api.watch(self._path, {**self._params, "resourceVersion": version}, _WATCH_SECONDS):
-            item, kind = event.get("object") or {}, event.get("type")
-            version = str((item.get("metadata") or {}).get("resourceVersion") or version)
+    def _watch(self, api: KubernetesApi) -> None:
+        """Follow the changes since the latest version until the watch ends."""
+        params, accepted, told = {**self._params, "resourceVersion": self._version}, math.inf, False
+
+        def succeed() -> None:
+            # Not only with an event: objects that do not change have none, and bookmarks may be a minute apart.
+            nonlocal accepted
+            accepted = time.monotonic()
             self._succeeded()
-            self._pause = _BACKOFF[0]
-            if self._stop.is_set():
-                break
-            if kind in {"ADDED", "MODIFIED", "DELETED"}:
-                objects = dict(self.objects)
-                self._put(objects, item, gone=kind == "DELETED")
-                self.objects = objects
-                self._changed()
+
+        try:
+            for event in api.watch(self._path, params, _WATCH_SECONDS, succeed):
+                if self._stop.is_set():
+                    break
+                self._follow(event)
+                told = True
+        finally:
+            if time.monotonic() - accepted >= _BACKOFF[0]:
+                self._pause = _BACKOFF[0]
         self._succeeded()
-        return version
+        if not told:
+            # Nor a bookmark: the version may be one that is still to come, as after etcd was restored from a backup.
+            self._version = ""
+
+    def _follow(self, event: Document) -> None:
+        item, kind = event.get("object") or {}, event.get("type")
+        self._succeeded()
+        if kind in {"ADDED", "MODIFIED", "DELETED"}:
+            objects = dict(self.objects)
+            self._put(objects, item, gone=kind == "DELETED")
+            self.objects = objects
+            self._changed()
+        # After a broken watch the next one must not repeat what is known: an object that went and came back would go
+        # once more.
+        self._version = str((item.get("metadata") or {}).get("resourceVersion") or self._version)
 
     def _put(self, objects: dict[ObjectKey, RabbitmqObject], document: Any, *, gone: bool = False) -> None:
         item = parse_object(document) if isinstance(document, dict) else None

@@ -10,9 +10,10 @@ import yaml
 
 from tests.ship.running import needed, run
 
-KUBERNETES = ("k8s.io/kubernetes", "v1.34.2")
+KUBERNETES = ("k8s.io/kubernetes", "v1.34.4")
 PROMETHEUS_OPERATOR = ("github.com/prometheus-operator/prometheus-operator", "v0.85.0")
 SPARK_OPERATOR = ("github.com/kubeflow/spark-operator/v2", "v2.4.0")
+CLUSTER_OPERATOR = ("github.com/rabbitmq/cluster-operator/v2", "v2.16.0")
 COMPOSE = ("github.com/compose-spec/compose-go/v2", "v2.16.2")
 
 
@@ -34,6 +35,14 @@ def write_schemas(folder):
     _write_kubernetes(module(*KUBERNETES), folder)
     _write_custom(module(*PROMETHEUS_OPERATOR) / "example/prometheus-operator-crd", folder)
     _write_custom(module(*SPARK_OPERATOR) / "config/crd/bases", folder)
+
+
+def definitions():
+    """The CustomResourceDefinitions that discovery and the chart need, as the operators ship them."""
+    folder = module(*PROMETHEUS_OPERATOR) / "example/prometheus-operator-crd"
+    paths = [folder / f"monitoring.coreos.com_{name}.yaml" for name in ("servicemonitors", "prometheusrules")]
+    paths.append(module(*CLUSTER_OPERATOR) / "config/crd/bases/rabbitmq.com_rabbitmqclusters.yaml")
+    return [yaml.load(path.read_text(), _Loader) for path in paths]
 
 
 def _write_kubernetes(source, folder):

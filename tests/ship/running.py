@@ -26,11 +26,11 @@ def run(*words, **options):
     return done.stdout
 
 
-def needed(program):
-    """The path of a program, or a failure that says how to get it."""
+def needed(program, by="ship"):
+    """The path of a program, or a failure that says which argument of `scripts/setup.sh` gets it."""
     found = shutil.which(program, path=f"{ROOT / '.tools/bin'}:{os.environ['PATH']}")
     if found is None:
-        pytest.fail(f"{program} is missing; run: scripts/setup.sh ship")
+        pytest.fail(f"{program} is missing; run: scripts/setup.sh {by}")
     return found
 
 

@@ -1,66 +1,21 @@
 """An exporter that discovers its clusters, beside a real broker and a stand-in of the Kubernetes API."""
 
-import socket
-from urllib.parse import urlsplit
-
 import pytest
 import requests
-import yaml
 
-from ackscope.clock import SystemClock
-from ackscope.settings import load
-from exporter.app import App
-from exporter.settings import ExporterSettings
+from tests.integration.exporter.discovering import POLLED, REFUSED, WATCHED, Discovering, Users, name_services
 from tests.integration.exporter.running import eventually
 from tests.kube_api import STARTING, kube_api, rabbitmq
 from tests.unit.exporter.made import promtool
 
 pytestmark = pytest.mark.integration
 
-REFUSED = 'ackscope_poll_success{cluster="shop",family="overview"} 0'
-POLLED = 'ackscope_poll_success{{cluster="{}",family="overview"}} 1'
-WATCHED = 'ackscope_discovered_object{{cluster="{0}",namespace="rabbits",object="{0}",reason=""}} 1'
-
-
-class Users:
-    """Default users of the clusters on the lab's only node, which is the broker of all of them."""
-
-    def __init__(self, node):
-        parts = urlsplit(node.management)
-        self._url = f"http://{parts.hostname}:{parts.port}/api"
-        self._auth = (parts.username, parts.password)
-        self.made = set()
-
-    def put(self, name, password):
-        """Create an administrator with permissions on `/`, or change its password."""
-        self.made.add(name)
-        body = {"password": password, "tags": "administrator"}
-        rights = {"configure": ".*", "write": ".*", "read": ".*"}
-        for path, document in ((f"users/{name}", body), (f"permissions/%2F/{name}", rights)):
-            requests.put(f"{self._url}/{path}", json=document, auth=self._auth, timeout=10).raise_for_status()
-
-    def names(self, what):
-        """Names of the queues, or of the virtual hosts."""
-        return {it["name"] for it in requests.get(f"{self._url}/{what}", auth=self._auth, timeout=10).json()}
-
-    def remove(self):
-        """Delete all of them."""
-        for name in self.made:
-            requests.delete(f"{self._url}/users/{name}", auth=self._auth, timeout=10)
-
 
 @pytest.fixture
 def node(lab_43, monkeypatch):
-    """A node that has the names of all services: only the resolver of this process is told so."""
-    node, real = lab_43.nodes[0], socket.getaddrinfo
-    ports = {15672: urlsplit(node.management).port, 5672: urlsplit(node.amqp).port}
-
-    def resolve(host, port, *words, **more):
-        if str(host).endswith(".rabbits.svc"):
-            return real("127.0.0.1", ports[port], *words, **more)
-        return real(host, port, *words, **more)
-
-    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    """A node that has the names of all services."""
+    node = lab_43.nodes[0]
+    name_services(node, monkeypatch)
     return node
 
 
@@ -77,47 +32,6 @@ def api(tmp_path):
     """The Kubernetes API, without objects."""
     with kube_api(tmp_path / "kube") as api:
         yield api
-
-
-class Discovering:
-    """An exporter in this process, without clusters in its file."""
-
-    def __init__(self, folder, api):
-        self._path, self._api = folder / "ackscope.yml", api
-        self.write()
-        self.app = App(self._read(), SystemClock(), self._read)
-        self.app.start()
-
-    def write(self, clusters=None, **settings):
-        """Write its file."""
-        document = {
-            "listen": "127.0.0.1:0",
-            "clusters": clusters or {},
-            "poll": {"interval": "1s"},
-            "discovery": self._api.settings(namespaces=["rabbits"], **settings),
-        }
-        self._path.write_text(yaml.safe_dump(document))
-
-    def _read(self):
-        return load(ExporterSettings, self._path, {})
-
-    def get(self, path="/metrics"):
-        """The text of a page."""
-        return requests.get(self.app.url + path, timeout=10).text
-
-    def has(self, *samples):
-        """Wait until all of these samples are shown at the same time."""
-
-        def all_there():
-            text = self.get()
-            return all(f"{sample}\n" in text for sample in samples)
-
-        eventually(all_there)
-
-    def objects(self):
-        """Name -> why the object is not watched."""
-        found = requests.get(f"{self.app.url}/api/v1/discovery", timeout=10).json()["objects"]
-        return {it["name"]: it["reason"] for it in found}
 
 
 @pytest.fixture

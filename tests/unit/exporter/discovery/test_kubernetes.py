@@ -1,16 +1,14 @@
 """Discovery beside the stand-in of the Kubernetes API."""
 
-from contextlib import contextmanager
+import time
 
 import pytest
 
-from ackscope.clock import SystemClock
 from exporter.api.discovery import discovery_document
 from exporter.discovery import object_watch
-from exporter.discovery.kubernetes import KubernetesDiscovery
-from exporter.discovery.settings import DiscoverySettings
 from exporter.exposition.encode import render
 from exporter.exposition.live.discovery import collect
+from tests.discovering import discovering, has
 from tests.kube_api import STARTING, kube_api, rabbitmq
 from tests.unit.exporter.made import NOW, eventually
 
@@ -29,30 +27,6 @@ def api(tmp_path):
 def quick(monkeypatch):
     """Short pauses, so that tests need not wait."""
     monkeypatch.setattr(object_watch, "_BACKOFF", (0.05, 0.2))
-
-
-@contextmanager
-def discovering(api, configured=(), **settings):
-    """Discovery as long as the block runs; the list has what it reported."""
-    reported = []
-    wanted = DiscoverySettings.model_validate(api.settings(**settings)).kubernetes
-
-    def changed():
-        reported.append(dict(running.clusters))
-        return True
-
-    running = KubernetesDiscovery(wanted, lambda: configured, changed, SystemClock())
-    running.reported = reported
-    running.start()
-    try:
-        yield running
-    finally:
-        running.stop()
-
-
-def has(running, *names):
-    """Wait until exactly these clusters are watched."""
-    eventually(lambda: set(names) == running.clusters.keys())
 
 
 def test_clusters_come_and_go_with_their_objects(api, caplog):
@@ -132,17 +106,75 @@ def test_an_expired_version_is_listed_again(api, as_event, caplog):
     assert "410" not in caplog.text
 
 
-def test_a_broken_watch_goes_on_from_its_version(api):
-    """Nothing is listed again, and nothing is lost."""
+def test_a_broken_watch_goes_on_from_its_latest_version(api):
+    """Nothing is listed again, nothing is lost, and what is known is not told again: it would undo what came later."""
+    with discovering(api) as running:
+        has(running, "shop", "depot")
+        eventually(lambda: api.watches() > 0)
+        api.delete("b", "depot")
+        has(running, "shop")
+        api.put(rabbitmq("b", "depot"))
+        has(running, "shop", "depot")
+        latest = api._version
+        api.break_watches()
+        eventually(lambda: api.watches() > 1)
+        api.delete("b", "depot")
+        has(running, "shop")
+
+        assert 1 == api.lists()
+        assert any(f"resourceVersion={latest}&" in it for it in api.seen)
+    assert [2, 1, 2, 1] == [len(it) for it in running.reported]
+
+
+def test_a_watch_that_goes_on_is_a_success_without_an_event(api):
+    """Objects that do not change have none, and the bookmark comes shortly before the end of the watch."""
     with discovering(api) as running:
         has(running, "shop", "depot")
         eventually(lambda: api.watches() > 0)
         api.break_watches()
-        api.delete("b", "depot")
-        has(running, "shop")
+        eventually(lambda: running.status().failures == 1)
         eventually(lambda: running.status().error is None)
 
         assert 1 == api.lists()
+
+
+def test_a_watch_that_lasted_ends_the_growth_of_pauses(api):
+    """Also without an event: a proxy may cut each watch before its bookmark."""
+    with discovering(api) as running:
+        has(running, "shop", "depot")
+        (watch,) = running._watches
+        for count in range(1, 4):
+            eventually(lambda count=count: api.watches() == count)
+            time.sleep(0.1)
+            api.break_watches()
+
+        eventually(lambda: running.status().failures == 3)
+        assert watch._pause <= 0.1
+
+
+def test_a_silent_watch_is_followed_by_a_list(api, monkeypatch):
+    """Without event and bookmark: its version may be one that is still to come, as after etcd was restored."""
+    monkeypatch.setattr(object_watch, "_WATCH_SECONDS", 1)
+    with discovering(api) as running:
+        has(running, "shop", "depot")
+        with api._lock:
+            api._version, api._events = 10, []
+            api._objects.pop(("b", "depot"))
+        has(running, "shop")
+
+        assert 0 == running.status().failures
+
+
+def test_the_next_watch_begins_at_the_bookmark(api, monkeypatch):
+    """Which counts what happened elsewhere: the version does not grow too old while nothing happens here."""
+    monkeypatch.setattr(object_watch, "_WATCH_SECONDS", 3)
+    with discovering(api, namespaces=["a"]) as running:
+        has(running, "shop")
+        eventually(lambda: api.watches() == 1)
+        api.put(rabbitmq("b", "other"))
+        eventually(lambda: any(f"resourceVersion={api._version}&watch" in it for it in api.seen))
+
+        assert (1, 0) == (api.lists(), running.status().failures)
 
 
 def test_a_token_that_was_replaced_is_read_again(api):
@@ -188,6 +220,16 @@ def test_namespaces_and_labels_limit_what_is_found(api):
         has(labelled, "depot")
 
     assert not any(len(it) not in (3, 1) for it in (*both.reported, *one.reported, *labelled.reported))
+
+
+def test_an_object_that_loses_its_label_goes(api):
+    """The API server tells it to a watch with a selector as the end of the object."""
+    with discovering(api, label_selector="team=a") as running:
+        has(running, "shop")
+        api.put(rabbitmq("b", "depot", labels={"team": "a"}))
+        has(running, "shop", "depot")
+        api.put(rabbitmq("a", "shop", labels={"team": "b"}))
+        has(running, "depot")
 
 
 def test_long_lists_are_read_in_pages(api, monkeypatch):
