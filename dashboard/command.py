@@ -12,7 +12,7 @@ from ackscope.errors import UsageError
 from ackscope.log import get_logger
 from ackscope.object_path import ObjectPath, Place, place
 from dashboard.auth.login_file import read
-from dashboard.settings import PageSettings
+from dashboard.settings import NO_ROLLUPS, PageSettings
 
 _LOG = get_logger(__name__)
 
@@ -22,7 +22,9 @@ _EXAMPLE = "http://127.0.0.1:9419"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("--exporter", required=True, metavar="URL", help=f"URL of the exporter, such as {_EXAMPLE}")
-    parser.add_argument("--rollups", required=True, metavar="DIR", help="folder that the pipeline writes rollups to")
+    parser.add_argument(
+        "--rollups", metavar="DIR", help="folder that the pipeline writes rollups to (default: the page has no history)"
+    )
     parser.add_argument(
         "--semantics", metavar="FILE", help="output of `ackscope verify --json`, shown on the page Semantics"
     )
@@ -101,12 +103,14 @@ def exporter_url(text: str) -> str:
     return text.rstrip("/")
 
 
-def rollups_root(text: str) -> Place:
-    """Parse the directory of the rollups; it need not exist yet.
+def rollups_root(text: str | None) -> Place:
+    """Parse the directory of the rollups; it need not exist yet. `NO_ROLLUPS` without one.
 
     Raises:
         UsageError: the path is not a directory, or the URL is not usable.
     """
+    if text is None:
+        return NO_ROLLUPS
     root = place(text)
     if isinstance(root, ObjectPath):
         return root

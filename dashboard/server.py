@@ -79,7 +79,12 @@ def serve(settings: PageSettings, host: str, port: int, base: str = "", login: L
         collecting = asyncio.create_task(_collect_garbage())
         url_host = f"[{host}]" if ":" in host else host
         url = f"http://{url_host}:{port}/{base}".rstrip("/")
-        _LOG.info("serving the dashboard", url=url, exporter=settings.exporter, rollups=str(settings.rollups))
+        _LOG.info(
+            "serving the dashboard",
+            url=url,
+            exporter=settings.exporter,
+            rollups=str(settings.rollups) if settings.has_rollups else "none",
+        )
         yield None
         collecting.cancel()
 

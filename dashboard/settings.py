@@ -16,6 +16,9 @@ _NOTES = "ACKSCOPE_DASHBOARD_NOTES"
 _LOGIN = "ACKSCOPE_DASHBOARD_LOGIN"
 _LOGIN_HEADER = "ACKSCOPE_DASHBOARD_LOGIN_HEADER"
 
+NO_ROLLUPS = Path("/nonexistent")
+"""Stands for the folder of rollups without `--rollups`: readers find nothing, as in a folder that does not exist."""
+
 
 @dataclass(frozen=True, slots=True)
 class PageSettings:
@@ -23,7 +26,7 @@ class PageSettings:
 
     Attributes:
         exporter: URL of the exporter, without a trailing slash.
-        rollups: root of the rollup files; it need not exist yet.
+        rollups: root of the rollup files; it need not exist yet. `NO_ROLLUPS`: the page shows no history.
         semantics: output of `ackscope verify --json`; None if there is none.
         notes: file of the notes; None: nothing is ever written.
         login: access rules of people who sign in at a provider; None: no sign-in at a provider.
@@ -31,11 +34,16 @@ class PageSettings:
     """
 
     exporter: str
-    rollups: Place
+    rollups: Place = NO_ROLLUPS
     semantics: Path | None = None
     notes: Path | None = None
     login: AccessRules | None = None
     login_header: str | None = None
+
+    @property
+    def has_rollups(self) -> bool:
+        """Whether the page was started with a folder of rollups."""
+        return self.rollups != NO_ROLLUPS
 
     @property
     def has_login(self) -> bool:
@@ -68,5 +76,5 @@ class PageSettings:
             return cls(environ[_EXPORTER], place(environ[_ROLLUPS]), semantics, notes, login, login_header)
         except KeyError as error:
             raise ConfigError(
-                f"{error.args[0]} is not set; start the page with: ackscope dashboard --exporter URL --rollups DIR"
+                f"{error.args[0]} is not set; start the page with: ackscope dashboard --exporter URL"
             ) from None

@@ -19,7 +19,7 @@ from exporter.api.object_series import SERIES_LISTS, object_series, subject_seri
 from exporter.api.openapi import openapi_page
 from exporter.api.query_params import parse_names, unknown_name
 from exporter.api.queue_page import queue_document
-from exporter.api.runbooks import runbook_page, runbooks
+from exporter.api.runbooks import alert_runbooks, runbook_page, runbooks
 from exporter.api.vitals import vitals
 from exporter.discovery.kubernetes import DiscoveryStatus
 from exporter.exposition.live.process import SupervisedProcess
@@ -139,8 +139,8 @@ def make_routes(context: RouteContext) -> dict[str, Route]:
             "this API as an OpenAPI document (JSON)", openapi_page(lambda: routes, documents.as_json)
         ),
         "/runbook": Route(
-            "runbook of a rule: rule=NAME; lists all without it",
-            partial(runbook_page, runbooks()),
+            "runbook of a rule: rule=NAME, or of an alert: alert=NAME; lists all without it",
+            partial(runbook_page, runbooks(), alert_runbooks()),
         ),
         "/probe": Route(
             "run one probe now: probe=NAME&target=CLUSTER, debug=true adds report and log; or read one broker: "

@@ -133,11 +133,23 @@ def no_history(settings: PageSettings, span: Range, *, has_history: bool) -> Non
     if has_history:
         st.caption(f"No complete minute of history {span.words(layout.current_zone())}.")
         return
-    plain(
+    how_to_record(
         "no-history",
         f"No history of this cluster in {settings.rollups} yet. To write it, one minute at a time, run the pipeline:",
+        settings,
     )
-    st.code(f"ackscope pipeline stream --landing DIR --rollups {settings.rollups}", language=None)
+
+
+def how_to_record(key: str, text: str, settings: PageSettings) -> None:
+    """Show `text`, and the command of the pipeline; without `--rollups`, how to get a history instead of `text`."""
+    if not settings.has_rollups:
+        text = (
+            "No history: this page was started without --rollups. Set landing.directory of the exporter, run the "
+            "pipeline, and start the page with --rollups and the folder that the pipeline writes to:"
+        )
+    plain(key, text)
+    rollups = settings.rollups if settings.has_rollups else "DIR"
+    st.code(f"ackscope pipeline stream --landing DIR --rollups {rollups}", language=None)
 
 
 def download(key: str, rows: Callable[[], pd.DataFrame], label: str = "Save these rows (CSV)") -> None:

@@ -28,15 +28,16 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def arguments(exporter: str, rollups: Path, listen: str, *more: str) -> list[str]:
+def arguments(exporter: str, rollups: Path | None, listen: str, *more: str) -> list[str]:
     """The command line."""
-    options = ["--exporter", exporter, "--rollups", str(rollups), "--listen", listen, *more]
+    history = [] if rollups is None else ["--rollups", str(rollups)]
+    options = ["--exporter", exporter, *history, "--listen", listen, *more]
     return [sys.executable, "-m", "ackscope", "dashboard", *options]
 
 
 @contextmanager
 def serving_page(
-    exporter: str, rollups: Path, folder: Path, base: str = "", *more: str, port: int = 0
+    exporter: str, rollups: Path | None, folder: Path, base: str = "", *more: str, port: int = 0
 ) -> Iterator[Served]:
     """Start the command in another folder than the checkout, wait until it responds, and stop it by its process ID."""
     listen = f"127.0.0.1:{port or free_port()}"

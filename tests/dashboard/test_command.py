@@ -7,7 +7,7 @@ import requests
 
 from ackscope.__main__ import main
 from ackscope.errors import ConfigError
-from dashboard.command import exporter_url, listen_address
+from dashboard.command import exporter_url, listen_address, rollups_root
 from dashboard.settings import PageSettings
 from tests.dashboard.answers import Exporter
 from tests.dashboard.command import serving_page
@@ -129,8 +129,16 @@ def test_settings_survive_the_environment(tmp_path: Path) -> None:
 
 def test_a_page_without_its_command_says_how_to_start_it() -> None:
     """Somebody ran the script directly."""
-    with pytest.raises(ConfigError, match="start the page with: ackscope dashboard --exporter URL --rollups DIR"):
+    with pytest.raises(ConfigError, match="start the page with: ackscope dashboard --exporter URL"):
         PageSettings.from_environ({})
+
+
+def test_without_rollups_the_settings_say_so() -> None:
+    """In the process of the page too."""
+    settings = PageSettings(URL, rollups_root(None))
+
+    assert settings == PageSettings.from_environ(settings.to_environ())
+    assert not settings.has_rollups
 
 
 @pytest.mark.slow
@@ -144,6 +152,15 @@ def test_it_ends_cleanly_on_a_signal(number: signal.Signals, exporter: Exporter,
 
     assert 0 == code
     assert [True] == [f"url={served.url} exporter={exporter.url} rollups=" in line for line in lines]
+
+
+@pytest.mark.slow
+def test_it_starts_without_rollups(exporter: Exporter, tmp_path: Path) -> None:
+    """The present needs no pipeline."""
+    with serving_page(exporter.url, None, tmp_path) as served:
+        log = served.log.read_text()
+
+    assert "rollups=none" in log
 
 
 @pytest.mark.slow

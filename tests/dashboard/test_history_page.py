@@ -17,7 +17,7 @@ from dashboard.charts import history_charts
 from dashboard.data import history_answers as reader
 from dashboard.frames import history_frames
 from dashboard.frames.minute_frames import RANGES, Axis
-from dashboard.settings import PageSettings
+from dashboard.settings import NO_ROLLUPS, PageSettings
 from dashboard.views.history import section
 from tests.dashboard.answers import HOSTILE, Exporter
 from tests.dashboard.history_files import document, moved, not_yet, put, row, write_answers, write_story
@@ -63,6 +63,17 @@ def test_without_a_history_it_says_how_to_get_one(visit: Open, tmp_path: Path) -
         "The reports have no queues yet",
     ):
         assert text in said
+
+
+def test_without_rollups_it_says_how_to_get_a_history(visit: Open) -> None:
+    """One sentence and one command, not a reason for each section."""
+    page = visit(NO_ROLLUPS)
+    said = words(page)
+
+    assert [] == errors(page)
+    assert "this page was started without --rollups" in said
+    assert "ackscope pipeline stream --landing DIR --rollups DIR" in said
+    assert "The history has not been analysed yet" not in said
 
 
 def test_missing_results_have_a_reason(visit: Open, tmp_path: Path) -> None:

@@ -18,6 +18,9 @@ def render(context: PageContext) -> None:
     if context.cluster is None:
         st.caption("No cluster known yet.")
         return
+    if not context.settings.has_rollups:
+        elements.how_to_record("no-rollups", "", context.settings)
+        return
     changes.render(context, context.cluster)
     _reports(context, context.cluster)
     backtest.render(context, context.cluster)
@@ -32,10 +35,8 @@ def _reports(context: PageContext, cluster: str) -> None:
             st.warning(f"Cannot read the reports: {literal(found.problem)}", icon=":material/warning:")
         return
     if not found.document:
-        elements.plain(
-            "no-answers", f"No reports in {context.settings.rollups} yet. The pipeline computes them every hour:"
-        )
-        st.code(f"ackscope pipeline stream --landing DIR --rollups {context.settings.rollups}", language=None)
+        text = f"No reports in {context.settings.rollups} yet. The pipeline computes them every hour:"
+        elements.how_to_record("no-answers", text, context.settings)
         return
     _age(found.document.get("made_at"))
     for each in (recurrences, slo, worst, weeks, capacity):

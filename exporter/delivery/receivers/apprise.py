@@ -25,7 +25,7 @@ def load_targets(urls: Sequence[str]) -> list[Any]:
 
     Raises:
         MissingPart: Apprise is not installed.
-        ValueError: an address is not one of Apprise; the message has only its place and its scheme.
+        ValueError: Apprise does not accept an address; the message has only its place and its scheme, no secret.
     """
     if apprise is None:
         raise MissingPart("apprise is not installed; install the extra: pip install 'ackscope[notify]'")
@@ -35,7 +35,7 @@ def load_targets(urls: Sequence[str]) -> list[Any]:
     for place, url in enumerate(urls, 1):
         service = apprise.Apprise.instantiate(url, suppress_exceptions=True)
         if service is None:
-            raise ValueError(f"address {place} ({scheme(url)}) is not one of Apprise; see its list of services")
+            raise ValueError(f"address {place}{_why_refused(scheme(url))}")
         found.append(service)
     return found
 
@@ -44,6 +44,15 @@ def scheme(url: str) -> str:
     """The scheme of an address, which is not secret."""
     before, found, _ = url.partition("://")
     return f"{before}://" if found and before.isalnum() else "no scheme"
+
+
+def _why_refused(service: str) -> str:
+    """What is wrong with an address, by its scheme, which is not secret; continues "address 1"."""
+    if service in {"http://", "https://"}:
+        return f": Apprise knows no service at this {service} address; write it with the scheme of the service"
+    if service.removesuffix("://") in apprise.plugins.N_MGR:
+        return f": Apprise does not accept this {service} address; check its tokens"
+    return f" ({service}) is not one of Apprise; see its list of services"
 
 
 class AppriseReceiver:

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from diagnosis.rules import RULES
-from exporter.api.runbooks import runbooks
+from exporter.api.runbooks import alert_runbooks, runbooks
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "deploy/prometheus"
@@ -43,22 +43,42 @@ def test_every_alert_is_tested():
 
 @pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert["alert"])
 def test_every_alert_says_how_soon_what_and_where_to_read_on(alert):
-    """Severity, summary, and a runbook that the exporter serves for every rule that may fire it."""
-    url = alert["annotations"]["runbook_url"]
-    rules = {rule.name for rule in RULES} if "rule=" in url else {""}
+    """Severity, summary, and a runbook that the exporter serves, of each rule that may fire it or of the alert."""
+    address, _, query = alert["annotations"]["runbook_url"].partition("?")
+    rules = {rule.name for rule in RULES} if query == "rule={{ $labels.rule }}" else set()
 
-    assert url.startswith("http://{{ $labels.instance }}/runbook")
+    assert "http://{{ $labels.instance }}/runbook" == address
+    assert rules or (query == f"alert={alert['alert']}" and alert["alert"] in alert_runbooks())
     assert alert["labels"]["severity"] in {"critical", "warning", "info"}
     assert alert["annotations"]["summary"]
     assert [] == sorted(rules - set(runbooks()))
 
 
-def test_alerts_about_ackscope_itself_have_a_paragraph():
-    """They share one page."""
-    page = (ROOT / "diagnosis/catalogue/README.md").read_text()
-    own = [alert["alert"] for alert in ALERTS if alert["annotations"]["runbook_url"].endswith("/runbook")]
+def test_the_list_of_alerts_is_complete():
+    """docs/prometheus.md has a row for each, with its severity, how long it waits, and the link to its paragraph."""
+    page = (ROOT / "docs/prometheus.md").read_text()
+    listed = set(
+        re.findall(
+            r"^\| \[(Ackscope\w+)\]\(\.\./diagnosis/catalogue/README\.md(?:#(\w+))?\) \| (\w+) \| (\w+) \|",
+            page,
+            re.MULTILINE,
+        )
+    )
+    expected = {
+        (name, name.lower() if name in alert_runbooks() else "", alert["labels"]["severity"], alert.get("for", "0"))
+        for alert in ALERTS
+        if (name := alert["alert"])
+    }
 
-    assert [] == [name for name in own if f"**{name}.**" not in page]
+    assert expected == listed
+
+
+def test_the_list_of_recording_rules_is_complete():
+    """By name."""
+    page = (ROOT / "docs/prometheus.md").read_text()
+    groups = yaml.safe_load((FOLDER / "ackscope-recording.yml").read_text())["groups"]
+
+    assert [] == [rule["record"] for group in groups for rule in group["rules"] if f"`{rule['record']}`" not in page]
 
 
 def test_alerts_ask_for_metrics_that_are_documented():

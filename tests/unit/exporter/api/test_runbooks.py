@@ -3,7 +3,7 @@ from http import HTTPStatus
 import pytest
 
 from diagnosis.rules import RULES
-from exporter.api.runbooks import runbook_page, runbooks
+from exporter.api.runbooks import alert_runbooks, runbook_page, runbooks
 from exporter.docs.runbooks import text
 from exporter.web.http import Request
 
@@ -12,7 +12,7 @@ PAGES = runbooks()
 
 def requested(**query):
     """The answer to a query."""
-    return runbook_page(PAGES, Request(query=query))
+    return runbook_page(PAGES, alert_runbooks(), Request(query=query))
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
@@ -34,6 +34,24 @@ def test_without_a_rule_all_are_listed():
     listed = requested().body.decode()
 
     assert [] == [rule.name for rule in RULES if f"[{rule.name}]({rule.name}.md)" not in listed]
+
+
+def test_an_alert_has_its_own_paragraph():
+    """From its heading to the next one, also where a section ends."""
+    first, last = (requested(alert=name).body.decode() for name in ("AckscopeDown", "AckscopeDiagnosisBroken"))
+
+    assert first.startswith("### AckscopeDown\n\nPrometheus cannot reach")
+    assert "AckscopePollStale" not in first
+    assert "AckscopeQueueHeadAge" not in last
+
+
+def test_what_is_no_alert_has_no_page():
+    """Rules and alerts are different names."""
+    answer = requested(alert="AckscopeDow")
+
+    assert HTTPStatus.NOT_FOUND == answer.status
+    assert b"did you mean 'AckscopeDown'" in answer.body
+    assert HTTPStatus.NOT_FOUND == requested(alert="stuck-consumer").status
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "README", "<script>", "stuck-consumers"])

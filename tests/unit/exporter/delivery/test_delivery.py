@@ -54,6 +54,14 @@ WRONG = [
         "delivery.receivers.a: apprise: address 2 (slak://) is not one of Apprise",
     ),
     (
+        {"receivers": {"a": {"apprise": {"urls": ["slack://T01234567/B_hush/hush/#rabbitmq"]}}}},
+        "delivery.receivers.a: apprise: address 1: Apprise does not accept this slack:// address; check its tokens",
+    ),
+    (
+        {"receivers": {"a": {"apprise": {"urls": ["https://hooks.example/T0/hush"]}}}},
+        "apprise: address 1: Apprise knows no service at this https:// address; write it with the scheme of",
+    ),
+    (
         {"receivers": {"a": {"apprise": {}}}},
         "delivery.receivers.a: apprise: set urls or urls_file, one of them",
     ),
