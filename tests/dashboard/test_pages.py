@@ -62,7 +62,7 @@ def test_the_most_urgent_queues_come_first(visit: Open, exporter: Exporter) -> N
     assert "stuck-consumer" == rows["finding"].iloc[0]
     assert 23 == len(rows)
     assert (12_418, 50, 13.9) == (rows["ready"].iloc[0], rows["unacked"].iloc[0], round(rows["growing"].iloc[0], 1))
-    assert "23 queues" in words(page)
+    assert "23 queues, and 1 of probes" in words(page)
 
 
 def test_ten_thousand_queues_can_be_searched(visit: Open, exporter: Exporter) -> None:
@@ -71,7 +71,7 @@ def test_ten_thousand_queues_can_be_searched(visit: Open, exporter: Exporter) ->
     page = visit("queues", exporter.url, find="idle.000[0-4]", sort="name")
 
     assert [] == errors(page)
-    assert "10,003 queues, 50 match" in words(page)
+    assert "10,003 queues, and 1 of probes, 50 match" in words(page)
     assert "idle.00000" == page.dataframe[0].value["queue"].iloc[0]
     assert 300 == len(visit("queues", exporter.url).dataframe[0].value)
 
@@ -100,7 +100,7 @@ def test_queue_details(visit: Open, exporter: Exporter) -> None:
         "stands still",
         "Unacked messages against prefetch",
         "Ledger, last 30 s",
-        "Where its messages come from",
+        "Where its messages come from and go to",
     ):
         assert text in said
     assert "pub-nacked-overflow" not in said
