@@ -142,14 +142,26 @@ def test_a_deleted_queue_is_reported(visit: Open, exporter: Exporter) -> None:
     assert "it does not exist now" in words(page)
 
 
-def test_consumers_are_sorted_by_share_of_prefetch(visit: Open, exporter: Exporter) -> None:
+def test_now_counts_the_queues_of_probes_beside_the_others(visit: Open, exporter: Exporter) -> None:
+    """As the page Queues does."""
+    exporter.lists = {"shop": shop()}
+    said = words(visit("", exporter.url))
+
+    assert "Queues: 213" in said
+    assert "and 1 of probes" in said
+
+
+def test_consumers_are_sorted_by_finding_and_share_of_prefetch(visit: Open, exporter: Exporter) -> None:
     """With the risks of how they consume."""
+    exporter.clusters = (answers.sick(),)
     exporter.lists = {"shop": shop()}
     page = visit("consumers", exporter.url)
     rows, said = page.dataframe[0].value, words(page)
 
     assert [] == errors(page)
-    assert (100.0, "invoice-worker", "10.1.4.17") == tuple(rows[["held", "client", "host"]].iloc[0])
+    first = rows.iloc[0]
+    assert ("stuck-consumer", 100.0, ["full"]) == (first["finding"], first["held"], list(first["limits"]))
+    assert ("invoice-worker", "10.1.4.17") == (first["client"], first["host"])
     assert {"automatic ack", "no limit", ""} == set(rows["hazard"])
     for text in ("Consumers: 3", "Full: 1", "No prefetch limit: 1", "Automatic ack: 1", "Not active: 1"):
         assert text in said
