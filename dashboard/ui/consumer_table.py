@@ -93,7 +93,7 @@ def show(
     first = first.assign(
         **_trends(context, first),
         **{name: first[name].map(visible) for name in _FOREIGN_TEXT},
-        limits=pd.Series([[it] if it else None for it in first["limit"]], index=first.index, dtype=object),
+        limits=pd.Series([[it] if it else [] for it in first["limit"]], index=first.index, dtype=object),
     )
     # Columns of other protocols only where a client speaks them.
     without += () if first["protocol"].any() else ("protocol", "credit")
