@@ -210,7 +210,8 @@ class Inconclusive:
     Attributes:
         reason: entry `inconclusive` of the rule's catalogue page, or of the shared texts.
         facts: facts that this text names.
-        permanent: this broker or version never reports the data, and nobody can change that now.
+        permanent: a property of the setup, such as the version or the heartbeats of clients, not a failure: it has no
+            effect on the exit code. The catalogue has the reason, and what can be done.
     """
 
     rule: str

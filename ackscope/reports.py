@@ -109,7 +109,7 @@ class InconclusiveReport:
     Attributes:
         because: what is missing.
         needs: what to do so that the rule can be evaluated.
-        permanent: nothing can be done: this broker or version never reports the data.
+        permanent: a property of the setup, not a failure (`ackscope.findings.Inconclusive`).
         reason: stable name of the reason.
     """
 

@@ -7,6 +7,9 @@ from dashboard.data.model import ConfirmLayer
 from dashboard.format import readable
 from probes.catalogue import NOT_ACKED_BY_DESIGN, PROBES
 
+BELOW_ERROR = "below the error"
+"""Said of a layer whose difference of medians is negative: it costs less than the medians vary."""
+
 _ORDER = list(PROBES)
 
 
@@ -51,11 +54,16 @@ def layers(found: Sequence[ConfirmLayer]) -> str | None:
     """The confirm latency by layer, in one line; None if no layer is measured."""
     nodes = {layer.node for layer in found}
     measured = [
-        f"{layer.name}{f' on {layer.node}' if len(nodes) > 1 and layer.node else ''} {readable.latency(layer.seconds)}"
+        f"{layer.name}{f' on {layer.node}' if len(nodes) > 1 and layer.node else ''} {_layer_latency(layer.seconds)}"
         for layer in found
         if layer.seconds is not None
     ]
     return f"Confirm latency by layer (median): {', '.join(measured)}." if measured else None
+
+
+def _layer_latency(seconds: float | None) -> str:
+    """A difference of two medians: below zero it is smaller than the medians vary."""
+    return BELOW_ERROR if seconds is not None and seconds < 0 else readable.latency(seconds)
 
 
 def layer_rows(found: Sequence[ConfirmLayer]) -> list[dict[str, str]]:
@@ -64,7 +72,7 @@ def layer_rows(found: Sequence[ConfirmLayer]) -> list[dict[str, str]]:
         {
             "Layer": layer.name,
             "Node": layer.node,
-            "Median": readable.latency(layer.seconds),
+            "Median": _layer_latency(layer.seconds),
             "From": layer.because,
         }
         for layer in found

@@ -27,9 +27,24 @@ def oldest(lower: float | None, upper: float | None) -> str | None:
     return fmt.between(lower, upper, _whole)
 
 
-def empties(seconds: float | None) -> str | None:
-    """The time to empty; None if the queue does not drain."""
-    return None if seconds is None or math.isnan(seconds) else _whole(seconds)
+def oldest_words(lower: float | None, upper: float | None, waiting: float | None) -> str:
+    """`oldest`, or `none` without messages; a dash if it is unknown. `waiting`: ready and unacked messages."""
+    return oldest(lower, upper) or ("none" if waiting == 0 else fmt.ABSENT)
+
+
+def empties_words(seconds: float | None, waiting: float | None, published: float | None) -> str:
+    """The time to empty, `empty`, or `does not drain`; a dash if it is unknown.
+
+    Args:
+        seconds: until the queue is empty at the present rate; None or NaN if it does not drain, or if that is unknown.
+        waiting: ready and unacked messages.
+        published: messages per second; NaN if the rates of the queue are unknown.
+    """
+    if waiting == 0:
+        return "empty"
+    if seconds is not None and not math.isnan(seconds):
+        return _whole(seconds)
+    return "does not drain" if published is not None and published >= 0 else fmt.ABSENT
 
 
 def reasons(codes: Iterable[str]) -> str:

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from ackscope import format as fmt
 from ackscope.clock import stamp
 from ackscope.format import ABSENT, whole_minutes
 from dashboard.format.timezones import UTC, Zone, is_ambiguous
@@ -28,6 +29,12 @@ def duration(seconds: float) -> str:
 def count(number: float | None) -> str:
     """A number with thousands separators."""
     return ABSENT if number is None else f"{number:,.0f}"
+
+
+def queues(number: int, own: int) -> str:
+    """How many queues there are: `4 queues, and 15 of probes`; `own` of them belong to the probes of ackscope."""
+    apps = fmt.plural(number - own, "queue")
+    return f"{apps}, and {count(own)} of probes" if own else apps
 
 
 def clock(wall: float, now: float, zone: Zone = UTC) -> str:

@@ -1,7 +1,7 @@
 """Links from a finding to pages with more about its subject. Pure."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from ackscope.reports import FindingReport
@@ -20,18 +20,20 @@ class RelatedLink(NamedTuple):
     query: dict[str, str]
 
 
-def related_links(finding: FindingReport) -> Iterator[RelatedLink]:
-    """Links for a finding, the most specific first."""
+def related_links(finding: FindingReport, consumes: Callable[[str], bool]) -> Iterator[RelatedLink]:
+    """Links for a finding, the most specific first; `consumes` tells whether a client or host consumes."""
     subject = finding.subject
     if subject.kind == "queue":
         yield RelatedLink("queues", "Queue details", {"queue": subject.name, "vhost": subject.vhost or "/"})
     if subject.kind == "node":
         yield RelatedLink("nodes", "All nodes", {})
     client = _client(finding)
-    if client:
+    if client and consumes(client):
         yield RelatedLink("consumers", "Consumers of this client", {"find": client})
     elif subject.kind == "queue":
         yield RelatedLink("consumers", "Its consumers", {"find": subject.name})
+    elif client and subject.vhost is not None:
+        yield RelatedLink("topology", "Topology of its virtual host", {"vhost": subject.vhost})
     began = readable.parse_iso(finding.since)
     if began is not None:
         at = f"{UTC.local(began):%Y-%m-%dT%H:%M}"

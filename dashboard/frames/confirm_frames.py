@@ -8,6 +8,7 @@ import pandas as pd
 
 from ackscope.latency import BOUNDS_VERSION, COLUMNS, EDGES
 from dashboard.data.model import ConfirmLayer
+from dashboard.format.probe_labels import BELOW_ERROR
 from dashboard.format.timezones import UTC as ZONE_UTC
 from dashboard.format.timezones import Zone
 from dashboard.frames import minute_frames
@@ -55,8 +56,16 @@ def bursts(rows: pd.DataFrame, stream: str) -> pd.DataFrame:
 
 
 def layer_rows(layers: Sequence[ConfirmLayer]) -> pd.DataFrame:
-    """Latency of each layer: `node`, `layer`, `seconds` (NaN if it cannot be measured), `because`."""
-    values = [(it.node, it.name, it.seconds, it.because) for it in layers]
+    """Latency of each layer: `node`, `layer`, `seconds` (NaN if it cannot be measured), `because`.
+
+    A negative difference cannot be measured: it is less than the medians vary.
+    """
+    values = [
+        (it.node, it.name, None, f"{BELOW_ERROR}: {it.because}")
+        if it.seconds is not None and it.seconds < 0
+        else (it.node, it.name, it.seconds, it.because)
+        for it in layers
+    ]
     rows = pd.DataFrame(values, columns=["node", "layer", "seconds", "because"])
     rows["seconds"] = pd.to_numeric(rows["seconds"], errors="coerce")
     return rows

@@ -22,18 +22,26 @@ CONSUMER_COLUMNS = (
     "unsettled",
     "offset_lag",
 )
-CHANNEL_COLUMNS = ("name", "consumer_count", "messages_unacked")
+CHANNEL_COLUMNS = ("name", "consumer_count", "messages_unacked", "lately.ack")
 CONNECTION_COLUMNS = ("name", "client_name", "user", "peer_host", "protocol")
 
 UNLIMITED, AUTOMATIC = "no limit", "automatic ack"
+FULL, STANDS_STILL = "full", "full, no acks"
+
+_FULL_PERCENT = 90.0
+"""A consumer counts as full from this percentage of its prefetch."""
+_LEAST_ACKED = 0.005
+"""Messages per second below which nothing is acknowledged."""
 
 
 def consumer_rows(consumers: pd.DataFrame, channels: pd.DataFrame, connections: pd.DataFrame) -> pd.DataFrame:
     """One row per consumer, the highest share of its prefetch first.
 
-    Columns: `vhost`, `queue`, `tag`, `client`, `host`, `user`, `node`, `channel`, `prefetch` (NaN if unknown, 0 means
-    no limit), `unacked` of its channel, `beside` (consumers on that channel, which share `unacked`), `held` (unacked
-    messages in percent of the prefetch; NaN without a limit), `acks` (manual, automatic, "" if unknown), `hazard`
+    Columns: `vhost`, `queue`, `tag`, `client`, `host`, `user`, `node`, `channel`, `connection`, `prefetch` (NaN if
+    unknown, 0 means no limit), `unacked` of its channel, `beside` (consumers on that channel, which share `unacked`),
+    `held` (unacked messages in percent of the prefetch; NaN without a limit), `acked` (messages per second on its
+    channel over about the last 30 s; NaN if unknown), `limit` (`STANDS_STILL`: at its prefetch without any ack, `FULL`:
+    at its prefetch and busy, or it is unknown; else ""), `acks` (manual, automatic, "" if unknown), `hazard`
     (`UNLIMITED`, `AUTOMATIC` or ""), `active` (yes, no, ""), `protocol` (`AMQP10`, `MQTT`, `STREAM`, or "" for AMQP
     0-9-1), `credit` (messages that an AMQP 1.0 consumer asked for, or chunks of a `STREAM` consumer; NaN for others),
     `lag` (messages from the offset of a `STREAM` consumer to the end; NaN for others). Consumers of these protocols
@@ -72,10 +80,12 @@ def consumer_rows(consumers: pd.DataFrame, channels: pd.DataFrame, connections: 
             "user": _first(joined, "user"),
             "node": _first(joined, "node"),
             "channel": _first(joined, "channel_name"),
+            "connection": _first(joined, "connection_name"),
             "prefetch": prefetch,
             "unacked": unacked,
             "beside": on_channel,
             "held": (100 * unacked / limit).where(~automatic),
+            "acked": number("channel.lately.ack"),
             "acks": joined["ack_required"].map({True: "manual", False: "automatic"}).fillna("").mask(reads, ""),
             "active": joined["active"].map({True: "yes", False: "no"}).fillna(""),
             "protocol": protocol,
@@ -83,6 +93,10 @@ def consumer_rows(consumers: pd.DataFrame, channels: pd.DataFrame, connections: 
             "lag": number("offset_lag"),
         }
     )
+    full = rows["held"] >= _FULL_PERCENT
+    rows["limit"] = ""
+    rows.loc[full, "limit"] = FULL
+    rows.loc[full & (rows["acked"] < _LEAST_ACKED), "limit"] = STANDS_STILL
     unlimited = prefetch.eq(0) & ~automatic
     rows["hazard"] = ""
     rows.loc[unlimited, "hazard"] = UNLIMITED

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ackscope.findings import Subject
+from ackscope.findings import Severity, Subject
 from ackscope.reports import FindingReport, flat_reports
 from dashboard.data.model import BacklogTrend
 from dashboard.format import readable
@@ -84,6 +84,13 @@ def rows(
         if selected is not None and any(each is selected for each in (finding, *below)):
             found += [FindingRow(address=address_of[id(each)], finding=each, under=True) for each in below[:CHILDREN]]
     return found
+
+
+def marks(findings: Collection[FindingReport]) -> tuple[int, str]:
+    """(urgency, rules) of an object from the findings about it, the most urgent rule first; urgency 3, "" without."""
+    ranked = sorted(findings, key=lambda it: it.severity.urgency)
+    urgency = ranked[0].severity.urgency if ranked else len(Severity)
+    return urgency, ", ".join(dict.fromkeys(it.rule for it in ranked))
 
 
 def age(finding: FindingReport, now: float) -> str:

@@ -78,6 +78,11 @@ class FlowGraph:
     lines: tuple[FlowLine, ...] = ()
     notes: tuple[str, ...] = ()
 
+    @property
+    def sure(self) -> bool:
+        """Whether messages flow along all lines for sure."""
+        return all(line.sure for line in self.lines)
+
 
 class _Drawing:
     """A graph in the making: boxes by column."""
@@ -159,10 +164,18 @@ def _queue_key(name: str) -> str:
     return f"{QUEUE}:{name}"
 
 
-def _publishers(drawing: _Drawing, column: int, traffic: VhostTraffic, exchanges: Iterable[str]) -> None:
-    """Add the clients that publish to these exchanges, or may: one box per client name, the busiest first."""
+def _publishers(
+    drawing: _Drawing, column: int, traffic: VhostTraffic, exchanges: Iterable[str], received: float | None = None
+) -> None:
+    """Add the clients that publish to these exchanges, or may: one box per client name.
+
+    The first are those whose rate is nearest to `received`, messages per second; without it the busiest.
+    """
     found = [(client, exchange, sure) for exchange in exchanges for client, sure in traffic.publishers(exchange)]
-    clients = sorted(dict.fromkeys(client for client, _, _ in found), key=lambda it: (-it.rate, it.name))
+    clients = sorted(
+        dict.fromkeys(client for client, _, _ in found),
+        key=lambda it: (-it.rate if received is None else abs(it.rate - received), it.name),
+    )
     shown = set(clients[:SHOWN])
     for client in clients[:SHOWN]:
         details = [per_second(client.rate, "published")]
@@ -183,12 +196,15 @@ def _publishers(drawing: _Drawing, column: int, traffic: VhostTraffic, exchanges
         drawing.add(column, f"{REST}:publishers", FlowBox(REST, f"{len(rest)} more publishing clients", (together,)))
 
 
-def _notes(drawing: _Drawing, traffic: VhostTraffic) -> None:
+def _notes(drawing: _Drawing, traffic: VhostTraffic, received: float | None = None) -> None:
     if traffic.problem:
         drawing.notes.append(f"Publishers are unknown: {traffic.problem}.")
-    if any(not line.sure for line in drawing.lines):
+    possible = {line.start for line in drawing.lines if not line.sure}
+    if possible:
+        nearest = " The first is the one whose rate is nearest to that of the queue."
         drawing.notes.append(
-            "Dotted: these clients publish in this virtual host; the broker does not report to which exchange."
+            "Dotted: these clients publish in this virtual host, so messages may come from them; the broker does not "
+            f"report to which exchange.{nearest if received is not None and len(possible) > 1 else ''}"
         )
 
 
@@ -245,12 +261,12 @@ def of_queue(
             box = FlowBox(EXCHANGE, exchange_name(source), (*_exchange_details(traffic, source), _keys([text])))
             drawing.add(1, _exchange_key(source), box)
         drawing.lines.append(FlowLine(_exchange_key(source), _exchange_key(target), None, _keys([text])))
-    _publishers(drawing, 0, traffic, drawing.exchanges())
+    _publishers(drawing, 0, traffic, drawing.exchanges(), published)
     if writers is not None:
         _writers(drawing, mine, writers[(writers["vhost"] == vhost) & (writers["queue"] == queue)])
     _consumers(drawing, mine, consumers[(consumers["vhost"] == vhost) & (consumers["queue"] == queue)], traffic)
     _dead_letters(drawing, mine, vhost, queue, dead)
-    _notes(drawing, traffic)
+    _notes(drawing, traffic, published)
     return drawing.graph()
 
 

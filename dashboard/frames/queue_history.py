@@ -1,7 +1,7 @@
 """Series of one queue for its page: minutes of the history, then readings of the exporter; and marks. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import pandas as pd
@@ -13,7 +13,7 @@ from dashboard.data.model import MetricSeries
 from dashboard.data.notes import Note
 from dashboard.format.readable import parse_iso
 from dashboard.frames import history_frames
-from dashboard.frames.minute_frames import Axis
+from dashboard.frames.minute_frames import MIN_RANGE, Axis
 
 RATES = {"publish": "published", "deliver": "delivered", "ack": "acked", "redeliver": "redelivered"}
 """Series of the exporter -> measure of the history; both per second."""
@@ -59,6 +59,18 @@ def series(
         old = by_step(minutes, axis, *_COLUMNS[measure])
         found[measure] = continued(old, live.get(name), now, axis).rename(measure)
     return found
+
+
+def since_readings(lines: Iterable[MetricSeries], now: datetime | None, axis: Axis) -> Axis:
+    """The axis from the minute of the first reading on, and at least `MIN_RANGE` long; the same without readings.
+
+    Without history, a longer axis would squeeze the curves into its right edge. Arguments as in `series`.
+    """
+    oldest = [ago for line in lines for ago, value in line.line if value is not None]
+    if now is None or not oldest:
+        return axis
+    first = (now - timedelta(seconds=max(oldest))).astimezone(axis.start.tzinfo).replace(second=0, microsecond=0)
+    return replace(axis, start=max(axis.start, min(first, axis.end - MIN_RANGE)), step=1)
 
 
 def continued(old: pd.Series, line: MetricSeries | None, now: datetime | None, axis: Axis) -> pd.Series:

@@ -8,6 +8,7 @@ import pandas as pd
 
 from ackscope.findings import Severity
 from ackscope.reports import FindingReport, flat_reports
+from dashboard.frames import finding_rows
 from probes.settings import DEFAULT_PREFIX
 
 COLUMNS = (
@@ -108,13 +109,7 @@ def _marks(findings: Iterable[FindingReport]) -> Mapping[tuple[str | None, str],
     for finding in flat_reports(tuple(findings)):
         if finding.subject.kind == "queue":
             found.setdefault((finding.subject.vhost, finding.subject.name), []).append(finding)
-    return {
-        key: (
-            min(it.severity.urgency for it in mine),
-            ", ".join(dict.fromkeys(it.rule for it in sorted(mine, key=lambda it: it.severity.urgency))),
-        )
-        for key, mine in found.items()
-    }
+    return {key: finding_rows.marks(mine) for key, mine in found.items()}
 
 
 def matching(rows: pd.DataFrame, text: str) -> tuple[pd.DataFrame, str | None]:

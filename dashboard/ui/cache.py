@@ -19,6 +19,7 @@ from dashboard.data.object_lists import ObjectList
 from dashboard.data.object_minutes import ObjectMinutes
 from dashboard.data.queue_reports import QueueReport, SeriesReport
 from dashboard.data.rollups import MinuteHistory
+from dashboard.frames import consumer_rows, queue_rows
 from dashboard.frames.minute_frames import Axis
 
 
@@ -43,6 +44,24 @@ def current_findings(url: str, cluster: str | None) -> tuple[FindingReport, ...]
 def object_list(url: str, cluster: str, name: str, columns: tuple[str, ...]) -> ObjectList:
     """One list of broker objects, at most 4 s old; shared, must not be changed."""
     return object_lists.read(url, cluster, name, columns)
+
+
+@st.cache_resource(ttl=20, max_entries=32, show_spinner=False)
+def consuming(url: str, cluster: str) -> frozenset[str] | None:
+    """Clients and hosts with a consumer, at most 20 s old; None if the consumers or their connections are unknown."""
+    consumers = object_list(url, cluster, "consumers", consumer_rows.CONSUMER_COLUMNS)
+    connections = object_list(url, cluster, "connections", consumer_rows.CONNECTION_COLUMNS)
+    if not (consumers.known and connections.known):
+        return None
+    channels = pd.DataFrame(columns=list(consumer_rows.CHANNEL_COLUMNS))
+    rows = consumer_rows.consumer_rows(consumers.rows, channels, connections.rows)
+    return frozenset(rows["client"]) | frozenset(rows["host"])
+
+
+@st.cache_resource(ttl=20, max_entries=32, show_spinner=False)
+def own_queues(url: str, cluster: str) -> int:
+    """Number of queues of ackscope's own probes, at most 20 s old; 0 while the queues are unknown."""
+    return int(object_list(url, cluster, "queues", ("name",)).rows["name"].map(queue_rows.is_own).sum())
 
 
 @st.cache_resource(ttl=4, max_entries=64, show_spinner=False)

@@ -9,12 +9,15 @@ from ackscope import format as fmt
 from dashboard.charts import sparkline
 from dashboard.data.model import Point
 from dashboard.format.escape import visible
-from dashboard.frames import consumer_rows
+from dashboard.frames import consumer_findings, consumer_rows
 from dashboard.ui import cache, elements
 from dashboard.ui.layout import PageContext
 
 _SPAN = "in its last readings, at most 3 min, from zero; blank is a gap"
 _COLUMNS = {
+    "finding": st.column_config.TextColumn(
+        "Finding", help="rules with a finding about the consumer, its client or its queue", width=136
+    ),
     "queue": st.column_config.TextColumn("Queue", width="medium"),
     "client": st.column_config.TextColumn("Client", help="connection name given by the client", width="medium"),
     "host": st.column_config.TextColumn("Host", width="small"),
@@ -25,6 +28,13 @@ _COLUMNS = {
         min_value=0,
         max_value=100,
         width="medium",
+    ),
+    "limits": st.column_config.MultiselectColumn(
+        "At its limit",
+        help="no acks: it acknowledged nothing in the last 30 s; a full consumer that acknowledges is only busy",
+        options=[consumer_rows.STANDS_STILL, consumer_rows.FULL],
+        color=["red", "blue"],
+        width=104,
     ),
     "unacked_trend": st.column_config.ImageColumn(
         "Recently", help=f"unacknowledged messages of its channel {_SPAN}", width=84
@@ -56,11 +66,14 @@ _COLUMNS = {
     "tag": st.column_config.TextColumn("Tag", width="medium"),
 }
 _LEAST_SECONDS = 15.0
-_FOREIGN_TEXT = ("vhost", "queue", "tag", "client", "host", "user", "node", "channel")
+_FOREIGN_TEXT = ("finding", "vhost", "queue", "tag", "client", "host", "user", "node", "channel")
 
 
 def load(context: PageContext) -> pd.DataFrame | None:
-    """The consumers of the cluster as `consumer_rows`; None, and the reason on the page, if they are not known."""
+    """The consumers of the cluster, those with findings first; None, and the reason on the page, if they are unknown.
+
+    Columns: those of `consumer_rows` and `consumer_findings`.
+    """
     cluster, url = context.cluster or "", context.settings.exporter
     consumers = cache.object_list(url, cluster, "consumers", consumer_rows.CONSUMER_COLUMNS)
     if not consumers.known:
@@ -68,7 +81,8 @@ def load(context: PageContext) -> pd.DataFrame | None:
         return None
     channels = cache.object_list(url, cluster, "channels", consumer_rows.CHANNEL_COLUMNS)
     connections = cache.object_list(url, cluster, "connections", consumer_rows.CONNECTION_COLUMNS)
-    return consumer_rows.consumer_rows(consumers.rows, channels.rows, connections.rows)
+    rows = consumer_rows.consumer_rows(consumers.rows, channels.rows, connections.rows)
+    return consumer_findings.with_findings(rows, cache.current_findings(url, cluster))
 
 
 def show(
@@ -76,7 +90,11 @@ def show(
 ) -> None:
     """The first rows, with hidden characters made visible; `key` is unique on the page."""
     first = rows.head(shown)
-    first = first.assign(**_trends(context, first), **{name: first[name].map(visible) for name in _FOREIGN_TEXT})
+    first = first.assign(
+        **_trends(context, first),
+        **{name: first[name].map(visible) for name in _FOREIGN_TEXT},
+        limits=pd.Series([[it] if it else [] for it in first["limit"]], index=first.index, dtype=object),
+    )
     # Columns of other protocols only where a client speaks them.
     without += () if first["protocol"].any() else ("protocol", "credit")
     without += () if first["lag"].notna().any() else ("lag",)
@@ -90,7 +108,7 @@ def show(
         key=key,
     )
     if len(rows) > len(first):
-        st.caption(f"Showing {len(first)} of {len(rows):,}, the highest share of prefetch first.")
+        st.caption(f"Showing {len(first)} of {len(rows):,}, findings first, then the highest share of prefetch.")
 
 
 def _cell(line: Sequence[Point]) -> str:

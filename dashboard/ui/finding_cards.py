@@ -16,7 +16,7 @@ from dashboard.format.escape import literal, visible
 from dashboard.format.related_links import related_links
 from dashboard.frames import finding_rows
 from dashboard.settings import PageSettings
-from dashboard.ui import elements, layout, vital_tiles
+from dashboard.ui import cache, elements, layout, vital_tiles
 
 _MOST_CONSEQUENCES = 50
 
@@ -152,8 +152,13 @@ def evidence(key: str, finding: FindingReport) -> None:
 
 def links(finding: FindingReport, context: CardContext) -> None:
     """Links to pages with more about the finding."""
+
+    def consumes(who: str) -> bool:
+        known = cache.consuming(PageSettings.from_environ().exporter, context.cluster)
+        return known is None or who in known
+
     with st.container(horizontal=True, gap="small"):
-        for related in related_links(finding):
+        for related in related_links(finding, consumes):
             layout.link(related.page, related.label, **{"cluster": context.cluster, **related.query})
 
 

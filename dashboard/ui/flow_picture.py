@@ -20,11 +20,11 @@ def show(graph: FlowGraph, title: str, key: str) -> None:
             help="Messages flow from left to right. A line is as wide as its rate. Thin lines: no messages, or an "
             "unknown rate. Dashed: dead letters. Dotted: possible. Click a queue to open it.",
         )
+        for number, note in enumerate(graph.notes):
+            elements.plain(f"{key}-note-{number}", note)
         selection = elements.chart(
             flow_chart(graph), key, "Flow of messages; the same as text in the table below.", select="points"
         )
-    for number, note in enumerate(graph.notes):
-        elements.plain(f"{key}-note-{number}", note)
     with st.expander("As a table"):
         rows = flow_graph.table(graph)
         shown = rows.assign(**{name: rows[name].map(visible) for name in ("from", "to", "what")})

@@ -34,8 +34,14 @@ def metric_tile(
         st.caption("no curve: fewer than two values")
 
 
-def render(snapshot: ClusterSnapshot | None, vitals: ClusterVitals | None = None) -> None:
-    """The vital metrics, a row of totals, and a line per node; unknown parts are omitted."""
+def render(snapshot: ClusterSnapshot | None, vitals: ClusterVitals | None = None, own_queues: int = 0) -> None:
+    """The vital metrics, a row of totals, and a line per node; unknown parts are omitted.
+
+    Args:
+        snapshot: totals and nodes.
+        vitals: metrics with their recent values.
+        own_queues: queues of ackscope's own probes, which the total of all queues includes.
+    """
     known = tuple(metric for metric in vitals.signs if metric.name in vital_metrics.LABELS) if vitals else ()
     if known:
         with st.container(horizontal=True, gap="small", key="signs"):
@@ -44,7 +50,7 @@ def render(snapshot: ClusterSnapshot | None, vitals: ClusterVitals | None = None
         for number, text in enumerate(vital_metrics.footnotes(known)):
             elements.plain(f"usual-{number}", text)
     if snapshot is not None:
-        _totals(snapshot, levels=not known)
+        _totals(snapshot, own_queues, levels=not known)
 
 
 def _vital_tile(metric: VitalMetric) -> None:
@@ -60,12 +66,13 @@ def _vital_tile(metric: VitalMetric) -> None:
             st.caption(usual)
 
 
-def _totals(snapshot: ClusterSnapshot, *, levels: bool) -> None:
+def _totals(snapshot: ClusterSnapshot, own_queues: int, *, levels: bool) -> None:
     overview, nodes, alarms = snapshot.overview.value, snapshot.nodes.value, snapshot.alarms
+    queues = None if overview is None or overview.queues is None else max(overview.queues - own_queues, 0)
     totals = {
         "Ready": readable.count(overview.messages_ready if overview else None),
         "Unacked": readable.count(overview.messages_unacked if overview else None),
-        "Queues": readable.count(overview.queues if overview else None),
+        "Queues": readable.count(queues),
         "Consumers": readable.count(overview.consumers if overview else None),
         "Connections": readable.count(overview.connections if overview else None),
         "Nodes running": _running(nodes),
@@ -76,6 +83,8 @@ def _totals(snapshot: ClusterSnapshot, *, levels: bool) -> None:
             if levels or name not in {"Ready", "Unacked"}:
                 with st.container(width=128):
                     st.metric(name, text)
+                    if name == "Queues" and own_queues and queues is not None:
+                        st.caption(f"and {readable.count(own_queues)} of probes")
     for alarm in alarms or ():
         st.error(
             f"{literal(alarm.resource)} alarm on {literal(alarm.node)}: publishers of the whole cluster are blocked",

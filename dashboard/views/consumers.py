@@ -9,16 +9,13 @@ from dashboard.frames import consumer_rows
 from dashboard.ui import cache, consumer_table, elements
 from dashboard.ui.layout import PageContext, search_box
 
-# A consumer counts as full from this percentage of its prefetch.
-_FULL = 90.0
-
 
 def render(context: PageContext) -> None:
     """Totals, then a table row per consumer."""
     if context.cluster is None:
         st.caption("No cluster known yet.")
         return
-    text = search_box(st.container(), "find-consumer", "part of a queue, client, host, user or tag")
+    text = search_box(st.container(), "find-consumer", "part of a queue, client, host, user, tag or finding")
     _list(context, text)
 
 
@@ -32,14 +29,14 @@ def _list(context: PageContext, text: str) -> None:
     _summary(context, rows, found)
     consumer_table.show(context, found, "consumers")
     _hazards(found)
-    elements.download("all", lambda: found)
+    elements.download("all", lambda: found.drop(columns=["urgency"]))
 
 
 def _matching(rows: pd.DataFrame, text: str) -> pd.DataFrame:
     if not text:
         return rows
     needle = text.casefold()
-    names = ("queue", "client", "host", "user", "tag", "vhost")
+    names = ("queue", "client", "host", "user", "tag", "vhost", "finding")
     hits = rows[list(names)].apply(lambda column: column.str.casefold().str.contains(needle, regex=False))
     found: pd.DataFrame = rows[hits.any(axis=1)]
     return found
@@ -48,7 +45,8 @@ def _matching(rows: pd.DataFrame, text: str) -> pd.DataFrame:
 def _totals(rows: pd.DataFrame) -> None:
     totals = {
         "Consumers": len(rows),
-        "Full": int((rows["held"] >= _FULL).sum()),
+        "Full": int(rows["limit"].ne("").sum()),
+        "Full, no acks": int(rows["limit"].eq(consumer_rows.STANDS_STILL).sum()),
         "No prefetch limit": int(rows["hazard"].eq(consumer_rows.UNLIMITED).sum()),
         "Automatic ack": int(rows["hazard"].eq(consumer_rows.AUTOMATIC).sum()),
         "Not active": int(rows["active"].eq("no").sum()),
@@ -66,7 +64,8 @@ def _summary(context: PageContext, rows: pd.DataFrame, found: pd.DataFrame) -> N
     match = "" if len(found) == len(rows) else f", {readable.count(len(found))} match"
     old = "" if listed.age_seconds is None else f", as of {readable.duration(listed.age_seconds)} ago"
     st.caption(
-        f"{fmt.plural(len(rows), 'consumer')}{match}{old}. The highest share of prefetch first. A dash means unknown."
+        f"{fmt.plural(len(rows), 'consumer')}{match}{old}. Findings first, then the highest share of prefetch. "
+        "A dash means unknown."
     )
     if listed.problem:
         elements.plain("consumers-problem", f"The latest poll failed: {listed.problem}. Showing the previous data.")

@@ -132,18 +132,15 @@ def _usual(band: QueueBand | None, unit: str) -> str | None:
 
 
 def _age_tiles(row: pd.Series) -> None:
-    oldest, empties = queue_age.oldest(row["oldest"], row["oldest_at_most"]), queue_age.empties(row["empties"])
-    waiting = (row["ready"] or 0) + (row["unacked"] or 0)
+    waiting = row["ready"] + row["unacked"]
     with st.container(width=_TILE + 50, gap=None):
         st.metric(
             "Oldest message",
-            oldest or ("none" if waiting == 0 else fmt.ABSENT),
+            queue_age.oldest_words(row["oldest"], row["oldest_at_most"], waiting),
             help="age of the oldest message between two bounds, from the flow of messages",
         )
     with st.container(width=_TILE + 38, gap=None):
-        shown = empties or (
-            "it is empty" if waiting == 0 else "does not drain" if row["published"] >= 0 else fmt.ABSENT
-        )
+        shown = queue_age.empties_words(row["empties"], waiting, row["published"])
         st.metric("Time to empty", shown, help="time until the queue is empty at the present rate")
 
 
@@ -162,6 +159,9 @@ def _over_time(context: PageContext, vhost: str, name: str, span: Range) -> None
     root, cluster = context.settings.rollups, context.cluster or ""
     found = cache.queue_bands(root, cluster, vhost, name, *axis.utc)
     report = _report(context, vhost, name)
+    alone = found.minutes.empty
+    if alone and span.live:
+        axis = queue_history.since_readings(report.lines, report.at, axis)
     series = queue_history.series(found.minutes, report.lines, report.at, axis)
     if all(values.isna().all() for values in series.values()):
         elements.plain("no-series", f"No data of this queue {span.words(context.zone)}.")
@@ -185,14 +185,16 @@ def _over_time(context: PageContext, vhost: str, name: str, span: Range) -> None
             axis.end,
         )
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        elements.plain("queue-notes", " ".join([*_beginning(series, span), *_usual_notes(report)]))
+        elements.plain("queue-notes", " ".join([*_beginning(series, axis, alone=alone), *_usual_notes(report)]))
         elements.download("queue-history", lambda: queue_history.table(series), "CSV")
 
 
-def _beginning(series: Mapping[str, pd.Series], span: Range) -> list[str]:
-    """How far back the data goes, if that is less than the range."""
+def _beginning(series: Mapping[str, pd.Series], axis: Axis, *, alone: bool) -> list[str]:
+    """How far back the data goes, if that is less than the range or `alone`: without any minute of the history."""
+    if alone:
+        return ["No history of this queue: the exporter keeps the readings of the last 10 min."]
     first = min(at for values in series.values() if (at := queue_history.first_known(values)) is not None)
-    if (series["ready"].index[-1] - first).total_seconds() >= 0.8 * span.minutes * 60:
+    if axis.end - first >= 0.8 * (axis.end - axis.start):
         return []
     return [f"Data of this queue starts at {readable.minute(first, current_zone(), '%H:%M')}."]
 
@@ -235,7 +237,9 @@ def _flow(context: PageContext, vhost: str, name: str) -> None:
     row, _ = _row(context, vhost, name)
     if row is None:
         return
-    flow_picture.show(queue_graph(context, vhost, name, row), "Where its messages come from and go to", "flow")
+    graph = queue_graph(context, vhost, name, row)
+    title = "Where its messages come from and go to" if graph.sure else "Where its messages may come from, and go to"
+    flow_picture.show(graph, title, "flow")
 
 
 def queue_graph(context: PageContext, vhost: str, name: str, row: pd.Series) -> flow_graph.FlowGraph:
@@ -288,6 +292,6 @@ def _in_full(context: PageContext, vhost: str, name: str) -> None:
     st.subheader(fmt.plural(len(consumers), "consumer").capitalize(), anchor=False)
     if len(consumers):
         consumer_table.show(context, consumers, "queue-consumers", without=("queue",))
-        elements.download("consumers", lambda: consumers)
+        elements.download("consumers", lambda: consumers.drop(columns=["urgency"]))
     else:
         st.caption("This queue has no consumer.")

@@ -1,5 +1,7 @@
 """The page "Queues": all queues, searchable, most urgent first."""
 
+from collections.abc import Callable
+
 import pandas as pd
 import streamlit as st
 
@@ -37,7 +39,7 @@ _FORMAT = {
         "Oldest", help="age of the oldest message, from the flow of messages; sort by it above", width=106
     ),
     "empties_text": st.column_config.TextColumn(
-        "Empty in", help="time until the queue is empty at the present rate", width=72
+        "Empty in", help="time until the queue is empty at the present rate", width=100
     ),
     "consumers": st.column_config.NumberColumn("Consumers", format="localized", width=82),
     "published": st.column_config.NumberColumn("In /s", help="messages published per second", format="%.1f", width=58),
@@ -94,26 +96,22 @@ def _list(context: PageContext, text: str, sort: str, *, own: bool) -> None:
     if not listed.known:
         elements.plain("no-queues", f"No queue data: {listed.problem or 'not polled yet'}.")
         return
-    rows = queue_rows.queue_rows(listed.rows, cache.current_findings(context.settings.exporter, context.cluster))
-    if not own:
-        rows = rows[~rows["own"]]
+    every = queue_rows.queue_rows(listed.rows, cache.current_findings(context.settings.exporter, context.cluster))
+    rows = every if own else every[~every["own"]]
     found, problem = queue_rows.matching(rows, text)
     ordered = queue_rows.sorted_by(found, sort).head(_SHOWN)
-    _summary(rows, found, ordered, listed.age_seconds)
+    _summary(every, rows, found, ordered, listed.age_seconds)
     if problem:
         elements.plain("pattern", problem)
     if listed.problem:
         elements.plain("queues-problem", f"The latest poll failed: {listed.problem}. Showing the previous data.")
+    waiting = ordered["ready"] + ordered["unacked"]
     shown = ordered.assign(
-        oldest_text=pd.Series(
-            [queue_age.oldest(*it) for it in zip(ordered["oldest"], ordered["oldest_at_most"], strict=True)],
-            index=ordered.index,
-            dtype=object,
-        ),
+        oldest_text=_texts(queue_age.oldest_words, ordered["oldest"], ordered["oldest_at_most"], waiting),
+        empties_text=_texts(queue_age.empties_words, ordered["empties"], waiting, ordered["published"]),
         **_trends(context, ordered),
         # Without the sign of a change that rounds to zero.
         growing=ordered["growing"].round(1) + 0.0,
-        empties_text=pd.Series([queue_age.empties(it) for it in ordered["empties"]], index=ordered.index, dtype=object),
         **{name: ordered[name].map(lambda value: visible(str(value or ""))) for name in ("queue", "vhost", "finding")},
     )
     selection = st.dataframe(
@@ -133,6 +131,11 @@ def _list(context: PageContext, text: str, sort: str, *, own: bool) -> None:
         st.query_params["queue"], st.query_params["vhost"] = row["queue"], row["vhost"]
         st.rerun(scope="app")
     elements.download("all", lambda: found.drop(columns=["urgency", "own"]))
+
+
+def _texts(words: Callable[..., str], *columns: pd.Series) -> pd.Series:
+    """What `words` says about each row."""
+    return pd.Series([words(*it) for it in zip(*columns, strict=True)], index=columns[0].index, dtype=object)
 
 
 def _trends(context: PageContext, ordered: pd.DataFrame) -> dict[str, pd.Series]:
@@ -155,8 +158,10 @@ def _trends(context: PageContext, ordered: pd.DataFrame) -> dict[str, pd.Series]
     }
 
 
-def _summary(rows: pd.DataFrame, found: pd.DataFrame, shown: pd.DataFrame, age: float | None) -> None:
-    total = f"{readable.count(len(rows))} queues"
+def _summary(
+    every: pd.DataFrame, rows: pd.DataFrame, found: pd.DataFrame, shown: pd.DataFrame, age: float | None
+) -> None:
+    total = readable.queues(len(every), int(every["own"].sum()))
     match = "" if len(found) == len(rows) else f", {readable.count(len(found))} match"
     part = "" if len(shown) == len(found) else f", showing the first {len(shown)}"
     old = "" if age is None else f", as of {readable.duration(age)} ago"

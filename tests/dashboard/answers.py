@@ -284,7 +284,10 @@ def healthy(name: str = "shop", **changes: Any) -> Cluster:
 def sick(name: str = "shop", **changes: Any) -> Cluster:
     """A cluster with a stuck consumer, a full queue, a stopped node, and a probe that cannot measure."""
     gap = InconclusiveReport(
-        rule="consumer-ack-timeout", because="3.10 does not say how long a delivery may take", needs="", permanent=True
+        rule="consumer-ack-timeout",
+        because="3.10 does not say how long a delivery may take",
+        needs="Upgrade to 3.12",
+        permanent=True,
     )
     blind = InconclusiveReport(
         rule="memory-alarm", because="node figures are 40 s old", needs="look at the management plugin"

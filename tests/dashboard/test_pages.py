@@ -62,7 +62,7 @@ def test_the_most_urgent_queues_come_first(visit: Open, exporter: Exporter) -> N
     assert "stuck-consumer" == rows["finding"].iloc[0]
     assert 23 == len(rows)
     assert (12_418, 50, 13.9) == (rows["ready"].iloc[0], rows["unacked"].iloc[0], round(rows["growing"].iloc[0], 1))
-    assert "23 queues" in words(page)
+    assert "23 queues, and 1 of probes" in words(page)
 
 
 def test_ten_thousand_queues_can_be_searched(visit: Open, exporter: Exporter) -> None:
@@ -71,7 +71,7 @@ def test_ten_thousand_queues_can_be_searched(visit: Open, exporter: Exporter) ->
     page = visit("queues", exporter.url, find="idle.000[0-4]", sort="name")
 
     assert [] == errors(page)
-    assert "10,003 queues, 50 match" in words(page)
+    assert "10,003 queues, and 1 of probes, 50 match" in words(page)
     assert "idle.00000" == page.dataframe[0].value["queue"].iloc[0]
     assert 300 == len(visit("queues", exporter.url).dataframe[0].value)
 
@@ -100,7 +100,7 @@ def test_queue_details(visit: Open, exporter: Exporter) -> None:
         "stands still",
         "Unacked messages against prefetch",
         "Ledger, last 30 s",
-        "Where its messages come from",
+        "Where its messages come from and go to",
     ):
         assert text in said
     assert "pub-nacked-overflow" not in said
@@ -142,14 +142,26 @@ def test_a_deleted_queue_is_reported(visit: Open, exporter: Exporter) -> None:
     assert "it does not exist now" in words(page)
 
 
-def test_consumers_are_sorted_by_share_of_prefetch(visit: Open, exporter: Exporter) -> None:
+def test_now_counts_the_queues_of_probes_beside_the_others(visit: Open, exporter: Exporter) -> None:
+    """As the page Queues does."""
+    exporter.lists = {"shop": shop()}
+    said = words(visit("", exporter.url))
+
+    assert "Queues: 213" in said
+    assert "and 1 of probes" in said
+
+
+def test_consumers_are_sorted_by_finding_and_share_of_prefetch(visit: Open, exporter: Exporter) -> None:
     """With the risks of how they consume."""
+    exporter.clusters = (answers.sick(),)
     exporter.lists = {"shop": shop()}
     page = visit("consumers", exporter.url)
     rows, said = page.dataframe[0].value, words(page)
 
     assert [] == errors(page)
-    assert (100.0, "invoice-worker", "10.1.4.17") == tuple(rows[["held", "client", "host"]].iloc[0])
+    first = rows.iloc[0]
+    assert ("stuck-consumer", 100.0, ["full"]) == (first["finding"], first["held"], list(first["limits"]))
+    assert ("invoice-worker", "10.1.4.17") == (first["client"], first["host"])
     assert {"automatic ack", "no limit", ""} == set(rows["hazard"])
     for text in ("Consumers: 3", "Full: 1", "No prefetch limit: 1", "Automatic ack: 1", "Not active: 1"):
         assert text in said

@@ -5,6 +5,7 @@ import pytest
 from ackscope.records import Batching, BatchingKind, ProbeStep, Quantiles
 from dashboard.data.model import ConfirmLayer
 from dashboard.format import probe_labels
+from dashboard.frames import confirm_frames
 from tests.dashboard import answers
 
 
@@ -79,6 +80,16 @@ def test_known_layers_are_shown() -> None:
         probe_labels.layers(layers)
     )
     assert "classic is doubtful" == probe_labels.layer_rows(layers)[2]["From"]
+
+
+def test_a_negative_layer_is_below_the_error() -> None:
+    """It is no latency, neither in words nor as a bar."""
+    layers = (ConfirmLayer(name="store", seconds=-0.000284, because="classic-large 1 ms - classic 1.3 ms"),)
+
+    assert "Confirm latency by layer (median): store below the error." == probe_labels.layers(layers)
+    assert "below the error" == probe_labels.layer_rows(layers)[0]["Median"]
+    row = confirm_frames.layer_rows(layers).iloc[0]
+    assert (True, "below the error: classic-large 1 ms - classic 1.3 ms") == (row.isna()["seconds"], row["because"])
     assert probe_labels.layers(layers[2:]) is None
 
 

@@ -31,6 +31,24 @@ def test_why_a_bound_is_unknown() -> None:
     )
 
 
-def test_the_time_to_empty() -> None:
-    """None if the queue does not drain."""
-    assert (None, "45 s", "10 min") == (queue_age.empties(math.nan), queue_age.empties(45.1), queue_age.empties(600))
+@pytest.mark.parametrize(
+    ("seconds", "waiting", "published", "expected"),
+    [
+        (45.1, 3, 0.0, "45 s"),
+        (600, 3, 2.0, "10 min"),
+        (math.nan, 3, 2.0, "does not drain"),
+        (math.nan, 0, 2.0, "empty"),
+        (math.nan, 3, math.nan, "\N{EN DASH}"),
+        (math.nan, math.nan, math.nan, "\N{EN DASH}"),
+    ],
+)
+def test_the_time_to_empty(seconds, waiting, published, expected) -> None:
+    """A dash only if it is unknown."""
+    assert expected == queue_age.empties_words(seconds, waiting, published)
+
+
+def test_the_oldest_message_of_an_empty_queue() -> None:
+    """There is none, which is no dash."""
+    assert "none" == queue_age.oldest_words(math.nan, math.nan, 0)
+    assert "12 to 17 s" == queue_age.oldest_words(12.2, 16.8, 3)
+    assert "\N{EN DASH}" == queue_age.oldest_words(math.nan, math.nan, 3)

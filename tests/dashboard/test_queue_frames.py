@@ -352,7 +352,7 @@ def test_prefetch_bars_have_their_ceiling() -> None:
         ],
         columns=list(consumer_rows.CONSUMER_COLUMNS),
     )
-    channels = pd.DataFrame([("c1", 2, 20), ("c2", 1, 7)], columns=list(consumer_rows.CHANNEL_COLUMNS))
+    channels = pd.DataFrame([("c1", 2, 20, 0.0), ("c2", 1, 7, 2.0)], columns=list(consumer_rows.CHANNEL_COLUMNS))
     connections = pd.DataFrame(columns=list(consumer_rows.CONNECTION_COLUMNS))
     rows = consumer_rows.prefetch_rows(consumer_rows.consumer_rows(consumers, channels, connections))
     figure = queue_charts.prefetch_bars(rows)

@@ -10,10 +10,10 @@ SINCE = "2026-03-01T12:04:31Z"
 HISTORY = ("history", {"at": "2026-03-01T12:04", "around": "1h"})
 
 
-def found(subject, *clients, since=SINCE):
+def found(subject, *clients, since=SINCE, consumes=True):
     """Pages and addresses of a finding that involves these clients, in their order."""
     finding = replace(stuck(), subject=subject, involved=Involved(clients=clients), since=since)
-    return [(link.page, link.query) for link in related_links(finding)]
+    return [(link.page, link.query) for link in related_links(finding, lambda _: consumes)]
 
 
 def test_links_of_a_queue():
@@ -24,6 +24,15 @@ def test_links_of_a_queue():
         ("consumers", {"find": "invoice-worker"}),
         HISTORY,
     ] == found(queue, "invoice-worker")
+
+
+def test_a_client_that_does_not_consume():
+    """It is not searched among the consumers: the link shows those of the queue, or the virtual host."""
+    queue = Subject(kind="queue", name="orders", vhost="/")
+    exchange = Subject(kind="exchange", name="events", vhost="shop")
+
+    assert ("consumers", {"find": "orders"}) in found(queue, "shop-web", consumes=False)
+    assert [("topology", {"vhost": "shop"}), HISTORY] == found(exchange, "shop-web", consumes=False)
 
 
 def test_several_clients():

@@ -19,7 +19,7 @@ _FILTERS = (("severity", "severities"), ("kind", "kinds"), ("in_vhost", "vhosts"
 _FILTER_FROM = 5
 _HEADER = (
     '<div class="finding-header" aria-hidden="true">'
-    "<span>Severity</span><span>What</span><span>Who</span><span>Since</span><span>Backlog</span><span>Joined</span></div>"
+    "<span>Severity</span><span>What</span><span>Who</span><span>Since</span><span>Growth</span><span>Joined</span></div>"
 )
 # Rows that are drawn at every refresh; all further ones are behind a toggle.
 _FIRST_ROWS = 60
@@ -65,7 +65,8 @@ def render(
                 _label(row, backlogs, now, several=several),
                 key=f"row-{row.address}",
                 type="secondary" if row.address == chosen else "tertiary",
-                help=f"{literal(str(row.finding.subject))} {literal(readable.since(row.finding.since, now, zone))}",
+                help=f"{literal(row.finding.rule)} {literal(str(row.finding.subject))} "
+                f"{literal(readable.since(row.finding.since, now, zone))}",
                 on_click=_choose,
                 args=(row.address,),
                 width="stretch",

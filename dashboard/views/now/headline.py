@@ -161,7 +161,7 @@ def checked(found: ClusterFindings, data: DataAge) -> str:
         f"{len(with_findings)} with findings" if with_findings else "",
         f"{len(clean)} found nothing wrong" if clean else "",
         f"{len(inconclusive - with_findings)} inconclusive" if inconclusive - with_findings else "",
-        f"{len(never - inconclusive - with_findings)} not supported by this broker version"
+        f"{len(never - inconclusive - with_findings)} that cannot be judged in this setup"
         if never - inconclusive - with_findings
         else "",
     ]
@@ -225,18 +225,18 @@ def scope(found: ClusterFindings, data: DataAge) -> None:
                 {
                     "Rules": ", ".join(rules),
                     "Because": because,
-                    "Fix": "not possible: this broker version does not expose it" if permanent else needs,
+                    "Fix": needs,
                 }
-                for (because, needs, permanent), rules in _by_reason([*open_gaps, *closed]).items()
+                for (because, needs), rules in _by_reason([*open_gaps, *closed]).items()
             ],
         )
 
 
-def _by_reason(gaps: Sequence[InconclusiveReport]) -> dict[tuple[str, str, bool], list[str]]:
-    """Inconclusive rules by (reason, fix, permanent): one endpoint that cannot be read affects many rules."""
-    found: dict[tuple[str, str, bool], list[str]] = {}
+def _by_reason(gaps: Sequence[InconclusiveReport]) -> dict[tuple[str, str], list[str]]:
+    """Inconclusive rules by (reason, fix): one endpoint that cannot be read affects many rules."""
+    found: dict[tuple[str, str], list[str]] = {}
     for gap in gaps:
-        rules = found.setdefault((gap.because, gap.needs, gap.permanent), [])
+        rules = found.setdefault((gap.because, gap.needs), [])
         if gap.rule not in rules:
             rules.append(gap.rule)
     return found

@@ -57,7 +57,7 @@ def _details(settings: PageSettings, state: ExporterState, cluster: str, now: In
         headline.scope(found, headline.data_age(found, state.findings, now))
     if totals is not None or (load is not None and load.signs):
         st.subheader("Vital metrics", anchor=False)
-        vital_tiles.render(totals, load)
+        vital_tiles.render(totals, load, cache.own_queues(settings.exporter, cluster))
     if state.probes.response is not None:
         st.subheader("Client experience (probes)", anchor=False)
         probe_boxes.render(state.probes.of(cluster), state.probes.exporter_time(now))

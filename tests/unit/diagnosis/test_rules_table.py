@@ -1,6 +1,9 @@
 """The catalogue registers the rules."""
 
+from pathlib import Path
+
 import pytest
+import yaml
 
 from ackscope.snapshot import FAMILIES
 from diagnosis.pages import CatalogueError, pages, parse
@@ -25,6 +28,14 @@ def test_a_runbook_has_its_headings_in_order(name):
     assert body.startswith(f"# {name}\n")
     assert -1 not in places
     assert sorted(places) == places
+
+
+@pytest.mark.parametrize("path", sorted(Path("diagnosis/catalogue").glob("*-*.md")), ids=lambda path: path.stem)
+def test_texts_of_findings_are_no_markdown(path):
+    """Terminal, chat and page show them as they are; only thresholds go to a Markdown page."""
+    head = yaml.safe_load(path.read_text().split("\n---\n")[0])
+
+    assert "`" not in str({name: text for name, text in head.items() if name != "thresholds"})
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
