@@ -10,16 +10,19 @@ from dataclasses import replace
 
 from ackscope.baselines import Baselines
 from ackscope.clock import Instant
-from ackscope.findings import Certainty, DiagnosisResult, Finding, Impact, Severity, flat
+from ackscope.findings import Certainty, DiagnosisResult, Facts, Finding, Impact, Severity, flat
 from ackscope.records import ProbeOutcome
 from ackscope.snapshot import Queue
 from diagnosis.engine import diagnose
 from diagnosis.ledger import levels
+from diagnosis.pages import pages
 from diagnosis.rules import RULES
 from diagnosis.thresholds import Thresholds
 from diagnosis.view import View
 from diagnosis.window import Series, Window
 
+_AFTER = "warning_after_seconds"
+"""Fact: seconds from which on a finding is more than information."""
 _LEAST_MISSING, _MISSING_SHARE = 10, 0.3
 """Messages that must be missing, and their share of what was published meanwhile, to be worth more readings."""
 _FEW, _FEW_SHARE = 2, 0.03
@@ -111,7 +114,7 @@ def _missing_between(history: Series[Queue]) -> tuple[int, int]:
 
 def _missing(finding: Finding) -> float:
     """Return the seconds until a finding rises, if its facts say so; else 0."""
-    after = finding.facts.get("warning_after_seconds")
+    after = finding.facts.get(_AFTER)
     if finding.severity is not Severity.INFO or not isinstance(after, int | float):
         return 0.0
     # The broker may tell that it lasts for longer than it was seen.
@@ -129,11 +132,28 @@ def _rising(finding: Finding, later: dict[tuple[str, str, str, str], Finding]) -
 def _not_yet(finding: Finding) -> Finding:
     return replace(
         finding,
+        facts=_with_usual_time(finding),
         severity=Severity.INFO,
         certainty=Certainty.EARLY,
         if_it_lasts=finding.severity,
         consequences=(),
     )
+
+
+def _with_usual_time(finding: Finding) -> Facts:
+    """Return the facts with the exporter's time until a warning, instead of that of the second judgement.
+
+    Of the thresholds of its rule, that with the stated time counts, and the longest if there are several.
+    """
+    stated = finding.facts.get(_AFTER)
+    own = (key.split(".") for key in pages()[finding.rule].thresholds)
+    usual, lasting = Thresholds.brief(), Thresholds.as_if_lasting()
+    times = [
+        float(real)
+        for group, name in own
+        if (real := getattr(getattr(usual, group), name)) != getattr(getattr(lasting, group), name) == stated
+    ]
+    return {**finding.facts, _AFTER: max(times)} if times else finding.facts
 
 
 def _is_settled_information(finding: Finding) -> bool:

@@ -6,6 +6,7 @@ from ackscope.findings import Certainty, Finding, Involved, QueueRef, Severity, 
 from diagnosis.brief import diagnose_briefly, may_be_losing, unsettled
 from diagnosis.engine import diagnose
 from diagnosis.thresholds import Thresholds
+from tests.unit.diagnosis.consumers.test_republish_loop import circling
 from tests.unit.diagnosis.pictures import (
     WALL,
     WORKED,
@@ -114,6 +115,13 @@ def test_what_only_lasting_would_show_is_information():
 
     assert all(each.severity is Severity.INFO for each in result.findings)
     assert all(each.certainty is Certainty.EARLY for each in result.findings if each.if_it_lasts is not None)
+
+
+def test_a_finding_says_when_the_exporter_would_make_it_a_warning():
+    """And not when the second judgement does, which assumes that it has lasted."""
+    finding = next(each for each in one_look(circling()).findings if each.rule == "republish-loop")
+
+    assert (Severity.WARNING, 45.0) == (finding.if_it_lasts, finding.facts["warning_after_seconds"])
 
 
 def test_only_findings_that_can_be_settled_in_time_are_worth_a_longer_look():
