@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from difflib import get_close_matches
@@ -31,6 +32,11 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Print one line and exit."""
         self.exit(EXIT_COULD_NOT, f"{self.prog}: {message}; see: {self.prog} --help\n")
+
+
+def program() -> str:
+    """Return how a shell finds this program: its name if it is on the PATH, else the path by which it was called."""
+    return "ackscope" if shutil.which("ackscope") or not sys.argv[0] else sys.argv[0]
 
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}

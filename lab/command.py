@@ -2,11 +2,13 @@
 
 import argparse
 import textwrap
+from pathlib import Path
 
-from ackscope.cli import print_json
+from ackscope.cli import print_json, program
 from ackscope.errors import UsageError
 from lab.brokers import NAMES
 from lab.cluster import MOST_NODES
+from lab.control import TOOLS
 from lab.faults import FAULTS
 from lab.faults.__main__ import find_fault
 from lab.session import down, fault, up
@@ -51,12 +53,12 @@ def _up(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"broker": state.broker, "nodes": [node.as_dict() for node in state.nodes]})
     else:
-        print(describe(state))
+        print(describe(state, place.folder / TOOLS))
     return 0
 
 
-def describe(state: State) -> str:
-    """The description of a running lab, at most 80 columns wide."""
+def describe(state: State, tools: Path) -> str:
+    """The description of a running lab, at most 80 columns wide; `tools` is the folder of the broker's programs."""
     count = "1 node" if len(state.nodes) == 1 else f"{len(state.nodes)} nodes in one cluster"
     lines = [f"RabbitMQ {state.broker} is running, {count}{', with a sample workload' if state.workload else ''}."]
     for node in state.nodes:
@@ -69,10 +71,12 @@ def describe(state: State) -> str:
         ]
     lines += [
         "",
-        "Diagnose it:    ackscope diagnose \\",
+        f"Diagnose it:    {program()} diagnose \\",
         f"                  --management {state.nodes[0].management}",
-        f"Break it:       ackscope lab fault {next(iter(FAULTS))}",
-        "Stop it:        ackscope lab down",
+        f"Break it:       {program()} lab fault {next(iter(FAULTS))}",
+        f"Stop it:        {program()} lab down",
+        "Its tools, such as rabbitmqctl, for a shell:",
+        f"  export PATH={tools}:$PATH",
     ]
     return "\n".join(lines)
 

@@ -4,6 +4,7 @@ The lab writes its nodes to a file in its folder, which faults, benchmarks and t
 """
 
 import dataclasses
+import shlex
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,9 @@ TOOL_SECONDS = 120.0
 ALARM_WATERMARK, USUAL_WATERMARK = "0.00001", "0.6"
 """Memory watermarks: one that always blocks publishers, and one that small lab nodes never reach."""
 
+TOOLS = "bin"
+"""Name of the folder with the tools of the broker, in that of the lab."""
+_TOOLS = ("rabbitmqctl", "rabbitmq-diagnostics", "rabbitmq-queues", "rabbitmq-plugins")
 _END_SECONDS = 20.0
 _FILE = "control.json"
 
@@ -54,6 +58,11 @@ class Control:
 
     def __init__(self, broker: Broker, folder: Path, handles: Sequence[Handle]) -> None:
         self.broker, self.folder, self.handles = broker, folder, list(handles)
+
+    @property
+    def tools(self) -> Path:
+        """The folder with the command line tools of the broker, for the PATH of a shell."""
+        return self.folder / TOOLS
 
     @property
     def nodes(self) -> list[LabNode]:
@@ -120,6 +129,19 @@ class Control:
         partial.touch(0o600)
         partial.write_bytes(orjson.dumps(document, default=str))
         partial.replace(self.folder / _FILE)
+        self._write_tools()
+
+    def _write_tools(self) -> None:
+        """Write the tools of the first node, so that commands of findings work with `tools` on the PATH."""
+        handle = self.handles[0]
+        self.tools.mkdir(exist_ok=True)
+        for program in _TOOLS:
+            environ = {**handle.environ, MARK: str(self.folder)}
+            words = ["env", "-i", *(f"{name}={value}" for name, value in environ.items())]
+            words += self.broker.command(self.folder, program)
+            script = self.tools / program
+            script.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+            script.chmod(0o700)
 
     @classmethod
     def load(cls, folder: Path) -> Self:

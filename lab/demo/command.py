@@ -12,6 +12,7 @@ from ackscope.cli import argument, print_json, seconds
 from ackscope.errors import UsageError
 from ackscope.findings import Severity
 from lab.brokers import NAMES, SUITES, find_broker, minor
+from lab.control import TOOLS
 from lab.demo import summary as summaries
 from lab.demo.ending import End
 from lab.demo.prometheus import CONFIRM_P99, answers, query
@@ -124,6 +125,7 @@ def _where_to_look(stack: Stack, took: float, duration: float | None) -> str:
             f"  Prometheus   {stack.prometheus}",
             f"  broker UI    {plain_management}  (guest, guest)",
             f"  AMQP         {node.amqp}",
+            f"  rabbitmqctl  export PATH={stack.lab.folder / TOOLS}:$PATH",
             f"  data, logs   {stack.folder}  (deleted at the end)",
             "",
         ]

@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 
@@ -93,7 +94,8 @@ def test_human_output_fits_a_terminal(capsys):
         management="http://guest:guest@127.0.0.1:32001",
         prometheus="http://127.0.0.1:32002",
     )
-    text = describe(State(broker="4.3.6", nodes=(node,) * 3, processes=(), epmd=None, workload=Process(1, 1)))
+    state = State(broker="4.3.6", nodes=(node,) * 3, processes=(), epmd=None, workload=Process(1, 1))
+    text = describe(state, Path("/root/.local/state/ackscope/lab/broker/bin"))
     main(["lab", "fault", "--list"])
 
     lines = [*text.splitlines(), *capsys.readouterr().out.splitlines()]
