@@ -84,6 +84,19 @@ def own_keys(view: View, queue: Queue) -> tuple[str, ...]:
     return per_view(view, _Routes).own_keys(queue)
 
 
+def message_keys(view: View, queue: Queue) -> tuple[str, ...]:
+    """Return the routing keys and topic patterns of a queue's messages, sorted: its name, and those of its bindings.
+
+    Where an exchange does not route by key, its messages can have any: `#`. Only the name if bindings were not read.
+    """
+    return per_view(view, _Routes).message_keys(queue)
+
+
+def bound_keys(view: View, vhost: str, exchange: str) -> tuple[str, ...]:
+    """Return the different keys and patterns of the bindings that begin at an exchange; empty if they were not read."""
+    return per_view(view, _Routes).bound_keys(vhost, exchange)
+
+
 def bound_exchanges(view: View, queue: Queue) -> frozenset[str]:
     """Return the exchanges that a queue is bound to, without the default one; empty if bindings were not read."""
     return per_view(view, _Routes).bound_exchanges(queue)
@@ -217,6 +230,16 @@ class _Routes:
             if not exact:
                 return ()
             keys.add(binding.routing_key)
+        return tuple(sorted(keys))
+
+    def bound_keys(self, vhost: str, exchange: str) -> tuple[str, ...]:
+        return tuple(self._bindings.get((vhost, exchange), ()))
+
+    def message_keys(self, queue: Queue) -> tuple[str, ...]:
+        keys = {queue.name}
+        for binding in self._bound_to.get(queue.key, ()):
+            exchange = self._exchanges.get((queue.vhost, binding.source))
+            keys.add(binding.routing_key if exchange and exchange.type in ("direct", "topic") else "#")
         return tuple(sorted(keys))
 
     @cached_property

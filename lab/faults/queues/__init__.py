@@ -29,6 +29,7 @@ from lab.faults.queues import (
     queue_purged,
     reply_queue_leak,
     restart_loss,
+    retry_reaches_others,
     stale_head,
     stream_unbounded,
     ttl_expiry_loss,
@@ -74,4 +75,5 @@ FAULTS: tuple[FaultSpec, ...] = (
     queue_deleted.AUTO_DELETED,
     expiring_circle.SPEC,
     dead_letter_key.SPEC,
+    retry_reaches_others.SPEC,
 )
