@@ -20,6 +20,9 @@ CONSUMED = ("ack", "deliver_no_ack", "get_no_ack")
 MQTT_SESSIONS = "mqtt-subscription-"
 """Prefix of the queues of MQTT sessions, which the broker deletes when the session ends."""
 
+FEDERATION_QUEUES = "federation: "
+"""Prefix of the queues that federation links make at their upstream, one for each exchange that they read."""
+
 _MQTT_QUALITIES = ("qos0", "qos1")
 
 _REFRESH = 5.0
@@ -35,6 +38,19 @@ def mqtt_client(queue: Queue) -> str | None:
     if name == queue.name or not name.endswith(_MQTT_QUALITIES):
         return None
     return name[: -len(_MQTT_QUALITIES[0])]
+
+
+def federated_to(queue: Queue) -> str | None:
+    """Return the downstream whose federation link alone consumes from a queue; None if it is no such queue.
+
+    The name is `federation: EXCHANGE -> CLUSTER`, then `:VHOST:EXCHANGE` where these differ; the argument
+    `x-internal-purpose` marks the queue as the plugin's own (seen on 3.10.8 and 4.3.6).
+    """
+    if not queue.name.startswith(FEDERATION_QUEUES):
+        return None
+    if queue.settings_known and queue.arguments.get("x-internal-purpose") != "federation":
+        return None
+    return queue.name.rpartition(" -> ")[2] or None
 
 
 def was_consumed(queue: Queue) -> bool:

@@ -3,6 +3,10 @@
 A shovel that cannot connect says "terminated" and why on 4.3, and "starting" forever on 3.10 and 4.0. One whose target
 closes its channel, for example because the exchange does not exist, runs for a moment after each restart, and its
 messages are redelivered. Links to the same address fail for the same reason, so they are one finding.
+
+A wrong password does not mend itself: it is a warning as soon as messages wait for the link. A federation link gives
+the error of its login. A shovel does not (seen on 3.10.8 and 4.3.6), so refused logins tell it: they begin with its
+failure, and are as many as its retries. The timestamp of a link does not tell since when it fails: each retry sets it.
 Source: https://www.rabbitmq.com/docs/shovel#monitoring, https://www.rabbitmq.com/docs/federation#links
 """
 
@@ -10,12 +14,17 @@ import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 
-from ackscope.findings import Certainty, Evidence, Finding, Involved, QueueRef, Severity, Subject, source
+from ackscope.findings import Certainty, Evidence, Finding, Involved, QueueRef, Severity, Subject, Unit, source
+from ackscope.snapshot import Queue
 from ackscope.topology import Link
 from diagnosis.contract import Relation, RuleResult, View
+from diagnosis.facts import queue_facts
 from diagnosis.memo import per_view
-from diagnosis.rules.cluster._shared.link_flow import SHOVEL
+from diagnosis.rules.cluster._shared.link_flow import SHOVEL, link_queues
+from diagnosis.rules.cluster._shared.link_logins import refused_retries
+from diagnosis.rules.queues._shared.queue import MAX_NAMED
 from diagnosis.series import span, stretch
+from diagnosis.window import Series
 
 NAME = "link-down"
 
@@ -24,6 +33,12 @@ _TRANSFERS = {"running", "flow"}
 
 _AMQP_ERROR = re.compile(r"[A-Z]+_[A-Z_]+ - ")
 """Beginning of an error text of AMQP, as in "NOT_FOUND - no exchange 'x' in vhost '/'"."""
+
+_LOGIN_REFUSED = re.compile(r"auth_failure|login was refused", re.IGNORECASE)
+"""Part of an error about the login itself, of AMQP 0-9-1 (`auth_failure`) or of AMQP 1.0 (`sasl_auth_failure`)."""
+
+_UNTOLD = re.compile(r"\W*failed.to.connect|needed a restart", re.IGNORECASE)
+"""Beginning of a reason that does not tell why."""
 
 _RECENT = 3
 """Of this many readings all but one fail while a link is restarted again and again."""
@@ -36,15 +51,15 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     down = [link for each in view.bridges if (link := _latest_failure(view, each)) is not None]
     if not down:
         return
-    seconds = {_key(link): _seconds(view, _key(link)) for link in down}
+    spells = {_key(link): _spell(view, _key(link)) for link in down}
     by_remote: dict[tuple[str, str, str], list[Link]] = defaultdict(list)
     for link in down:
         # A link starts for some seconds. One that has ended gives a reason, and that state does not pass.
-        if seconds[_key(link)] >= view.thresholds.early or (link.state == "terminated" or link.reason):
+        if span(spells[_key(link)]) >= view.thresholds.early or (link.state == "terminated" or link.reason):
             by_remote[(link.kind, link.vhost or "", _remote(link))].append(link)
     for _, links in sorted(by_remote.items()):
         links.sort(key=_key)
-        yield _finding(view, links, max(seconds[_key(link)] for link in links))
+        yield _finding(view, links, max((spells[_key(link)] for link in links), key=span))
 
 
 def _fails(link: Link) -> bool:
@@ -97,14 +112,14 @@ def _remote(link: Link) -> str:
     return link.name
 
 
-def _seconds(view: View, key: _Key) -> float:
-    """How long a link has not run; one reading in which it runs again, between two others, is a restart."""
+def _spell(view: View, key: _Key) -> Series[tuple[Link, ...]]:
+    """Return the readings since a link fails; one in which it runs, between two others, is a restart."""
 
     def fails(links: Sequence[Link]) -> bool:
         return any(_key(link) == key and _fails(link) for link in links)
 
     run = stretch(view.window.readings("links"), lambda older, newer: fails(older.value) or fails(newer.value))
-    return span(run if fails(run[0].value) else run[1:])
+    return run if fails(run[0].value) else run[1:]
 
 
 def _reason(view: View, links: Sequence[Link]) -> str | None:
@@ -114,18 +129,39 @@ def _reason(view: View, links: Sequence[Link]) -> str | None:
     """
     recent = [link.reason for each in links for link in reversed(_readings(view, _key(each))) if link.reason]
     latest = next((link.reason for link in links if link.reason), None)
-    return next((reason for reason in recent if _AMQP_ERROR.match(reason)), latest)
+    said = next((reason for reason in recent if _AMQP_ERROR.match(reason)), latest)
+    # A link that tries again is "starting" for a moment, without a reason.
+    before = (each for link in links for each in reversed(_readings(view, _key(link))[-_RECENT:]) if _fails(each))
+    return said or next((each.reason for each in before if each.reason), None)
 
 
-def _finding(view: View, links: Sequence[Link], seconds: float) -> Finding:
-    limit = view.thresholds.cluster.link_for
+def _login(view: View, links: Sequence[Link], reason: str | None, spell: Series[tuple[Link, ...]]) -> str | None:
+    """Return how it is known that the login of the links is refused: "said" by the broker, "counted", or None."""
+    if reason is not None and _LOGIN_REFUSED.search(reason):
+        return "said"
+    if reason is not None and not _UNTOLD.match(reason):
+        return None
+    readings = view.window.readings("links")
+    ran = [seen.at for seen in readings if spell and seen.at.mono < spell[0].at.mono]
+    return "counted" if ran and refused_retries(view, len(links), failed=(ran[-1], spell[0].at)) else None
+
+
+def _waiting(view: View, sources: Iterable[tuple[str, str]]) -> list[Queue]:
+    """Return the queues with messages that nobody takes while the link fails."""
+    queues = [queue for place in sorted(sources) if (queue := view.queue(*place)) is not None]
+    return [queue for queue in queues if queue.consumers == 0 and queue.messages_ready]
+
+
+def _finding(view: View, links: Sequence[Link], spell: Series[tuple[Link, ...]]) -> Finding:
+    limit, seconds = view.thresholds.cluster.link_for, span(spell)
     # A shovel that has ended no longer shows its queue.
     known = [each for link in links for each in _readings(view, _key(link))]
-    sources = {(each.vhost or "/", each.source_queue) for each in known if each.source_queue}
+    sources = {place for each in known for place in link_queues(view, each)}
     sources |= _consumed(view, {SHOVEL + link.name for link in links if link.kind == "shovel"})
-    lasting = seconds >= limit
-    first = links[0]
+    first, waiting = links[0], _waiting(view, sources)
     reason = _reason(view, links)
+    login = _login(view, links, reason, spell)
+    lasting = seconds >= limit or (login == "said" and bool(waiting))
     if first.kind == "federation":
         state, configured = source("/api/federation-links", "status", "error"), source("/api/federation-links", "uri")
     else:
@@ -139,6 +175,15 @@ def _finding(view: View, links: Sequence[Link], seconds: float) -> Finding:
         )
         for link in links[:5]
     ]
+    if waiting:
+        evidence.append(
+            Evidence(
+                key="waiting",
+                value=sum(queue.messages_ready or 0 for queue in waiting),
+                unit=Unit.MESSAGES,
+                source=source("/api/queues", "messages_ready", "consumers"),
+            )
+        )
     addresses = [each for each in (first.source, first.destination) if each]
     if addresses:
         evidence.append(Evidence(key="addresses", source=configured, facts={"addresses": addresses}))
@@ -146,6 +191,7 @@ def _finding(view: View, links: Sequence[Link], seconds: float) -> Finding:
         rule=NAME,
         severity=Severity.WARNING if lasting else Severity.INFO,
         subject=Subject(kind="link", name=_remote(first), vhost=first.vhost, node=first.node),
+        since=spell[0].at.iso() if spell else None,
         facts={
             "kind": first.kind,
             "name": first.name,
@@ -155,6 +201,11 @@ def _finding(view: View, links: Sequence[Link], seconds: float) -> Finding:
             "state": first.state,
             "reason": reason,
             "restarts": any(not _fails(each) for each in _readings(view, _key(first))[-_RECENT:]),
+            "static": first.type == "static",
+            "login": login,
+            "link_count": len(links),
+            "waiting": sum(queue.messages_ready or 0 for queue in waiting),
+            "waits_in": [queue_facts(queue) for queue in waiting[:MAX_NAMED]],
             "serves": sorted(link.local for link in links if link.local),
             "warning_after_seconds": limit,
         },
@@ -184,3 +235,20 @@ def _queue_of(_view: View, finding: Finding) -> Iterable[Hashable]:
 
 ITS_SOURCE = Relation(_sources_of, _queue_of)
 """The consequence is about a source of the link, or about a queue of its vhost with unknown consumers."""
+
+
+def _logins_of(view: View, finding: Finding) -> Iterable[Hashable]:
+    """Yield the nodes and protocols whose refused logins are the retries of these links."""
+    login, links = finding.facts["login"], finding.facts["link_count"]
+    # That its queue is here shows that its upstream is this cluster. Another broker counts logins for itself.
+    here = any(view.queue(place.vhost, place.name) is not None for place in finding.involved.queues)
+    if isinstance(links, int) and (login == "counted" or (login == "said" and here)):
+        yield from refused_retries(view, links)
+
+
+def _login_of(_view: View, finding: Finding) -> Iterable[Hashable]:
+    yield (finding.facts["node"], finding.facts["protocol"])
+
+
+ITS_LOGINS = Relation(_logins_of, _login_of)
+"""The consequence is about refused logins, as many as the link has tried."""

@@ -19,7 +19,14 @@ from diagnosis.churn_loops import ChurnLoop, churn_loops
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import client_name, queue_facts
 from diagnosis.memo import per_view
-from diagnosis.purpose import dead_letters_received, had_consumer, left_unconsumed, mqtt_client, was_consumed
+from diagnosis.purpose import (
+    dead_letters_received,
+    federated_to,
+    had_consumer,
+    left_unconsumed,
+    mqtt_client,
+    was_consumed,
+)
 from diagnosis.queue_families import name_pattern
 from diagnosis.relations import SAME_CONNECTION
 from diagnosis.routes import dead_letter_targets, dead_letters_from, is_delay
@@ -76,7 +83,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         elif mqtt_client(queue) is not None:
             sessions[queue.vhost].append(_Unread(queue, unconsumed, severity))
         else:
-            replaced = replacement(view, queue, unconsumed)
+            replaced = replacement(view, queue, unconsumed) if federated_to(queue) is None else None
             # What the broker deletes by itself needs nobody.
             harmless = replaced is not None and replaced.expires_seconds is not None
             yield _finding(view, _Unread(queue, unconsumed, Severity.INFO if harmless else severity, replaced))
@@ -126,7 +133,7 @@ def _seconds(view: View, queue: Queue, unconsumed: Series[Queue]) -> float:
 def _warning_after(view: View, queue: Queue) -> float:
     """Return the seconds after which a queue that grows without a consumer is a warning."""
     limits = view.limits(queue).consumers
-    if not _cancelled(view, queue):
+    if federated_to(queue) is not None or not _cancelled(view, queue):
         return limits.no_consumer_growing
     return min(limits.cancelled_for, limits.no_consumer_growing)
 
@@ -373,9 +380,10 @@ def _finding(view: View, unread: _Unread, others: Sequence[_Unread] = ()) -> Fin
     # A queue that is declared again has new counters.
     listings = view.listings(queue)
     grows = _grows(recent)
-    absent = mqtt_client(queue)
-    idle = _idle_connections(view, queue, unconsumed[0].at.wall)
-    cancelled = _cancelled(view, queue) if grows else []
+    absent, downstream = mqtt_client(queue), federated_to(queue)
+    # No application consumes from the queue of a federation link.
+    idle = _idle_connections(view, queue, unconsumed[0].at.wall) if downstream is None else []
+    cancelled = _cancelled(view, queue) if grows and downstream is None else []
     connections = [view.connection(each.connection_name) for each in cancelled]
     left = sorted({name for each in connections if (name := client_name(each)) is not None})
     idle_names = [each.client_name or each.name for each in idle]
@@ -418,9 +426,11 @@ def _finding(view: View, unread: _Unread, others: Sequence[_Unread] = ()) -> Fin
                 + (source("/api/shovels", "src_queue", "dest_queue") if shovels else ()),
             )
         )
-    through = passed_on(view, queue, publishers) if grows else None
-    filler = filled_by_consumers(publishers) if grows and not _ever_consumed(view, queue) else None
-    similar = _similar_queue(view, queue)
+    through = passed_on(view, queue, publishers) if grows and downstream is None else None
+    filler = (
+        filled_by_consumers(publishers) if grows and downstream is None and not _ever_consumed(view, queue) else None
+    )
+    similar = _similar_queue(view, queue) if downstream is None else None
     warning_after = _warning_after(view, queue)
     early = severity is Severity.INFO and grows and seconds < warning_after
     piled_up = piled_up_seconds(unconsumed)
@@ -464,6 +474,7 @@ def _finding(view: View, unread: _Unread, others: Sequence[_Unread] = ()) -> Fin
             "idle_connections": idle_names,
             "cancelled": left,
             "mqtt_client": absent,
+            "federated_to": downstream,
             "other_sessions": [mqtt_client(each.queue) for each in others[:MAX_NAMED]],
             "other_session_count": len(others),
             "other_sessions_ready": sum(each.queue.messages_ready or 0 for each in others),

@@ -17,6 +17,7 @@ from ackscope.snapshot import Connection, Queue
 from ackscope.topology import Link
 from diagnosis.contract import ConsumerPath, View
 from diagnosis.memo import per_view
+from diagnosis.purpose import FEDERATION_QUEUES
 from diagnosis.routes import targets
 from diagnosis.rules.consumers._shared.redelivery_rounds import REFRESH_SECONDS, redelivery_rounds
 from diagnosis.rules.consumers._shared.stalled_consumers import Stall, stalls
@@ -91,6 +92,32 @@ def circulations(view: View) -> dict[Place, Circulation]:
 def stalled_links(view: View) -> tuple[tuple[LinkSource, Stall], ...]:
     """Return the links that are the stuck consumers of their source: they hold messages of it and settle none."""
     return per_view(view, _stalled)
+
+
+def link_queues(view: View, link: Link) -> frozenset[Place]:
+    """Return the queues of this cluster that a link takes messages from, as far as its settings show.
+
+    A federated exchange is read through a queue at its upstream, with a name that both sides make up (seen on 3.10.8
+    and 4.3.6). It is here if the upstream is this cluster.
+    """
+    vhosts = _vhosts(link.source, link.vhost)
+    if link.kind == "shovel":
+        named = [(vhost, link.source_queue) for vhost in vhosts if link.source_queue is not None]
+        return frozenset([place for place in named if view.queue(*place) is not None] or named[:1])
+    cluster = view.overview.cluster_name if view.overview else None
+    if link.source_exchange is not None and cluster is not None:
+        named = [(vhost, _federation_queue(link, link.source_exchange, vhost, cluster)) for vhost in vhosts]
+    else:
+        # Without a virtual host in its address, the queue may be the one of the same name at the other broker.
+        named = [(vhost, link.source_queue) for vhost in vhosts[:1] if link.source_queue and vhost != link.vhost]
+    return frozenset(place for place in named if view.queue(*place) is not None)
+
+
+def _federation_queue(link: Link, exchange: str, vhost: str, cluster: str) -> str:
+    """Return the name of the queue at the upstream, whose virtual host this is."""
+    own = "" if link.local in (None, exchange) else f":{link.local}"
+    place = own if link.vhost == vhost else f":{link.vhost}:{link.local or exchange}"
+    return f"{FEDERATION_QUEUES}{exchange} -> {cluster}{place}"
 
 
 def link_targets(view: View, link: Link | None) -> frozenset[Place]:
