@@ -86,8 +86,10 @@ def test_faults_are_listed(capsys):
     assert all(item["summary"] and item["rule"] for item in listed)
 
 
-def test_human_output_fits_a_terminal(capsys):
-    """80 columns."""
+def test_human_output_fits_a_terminal(capsys, monkeypatch):
+    """80 columns. Commands are shown as they were called."""
+    monkeypatch.setattr("sys.argv", [".venv/bin/ackscope"])
+    monkeypatch.setenv("PATH", "/usr/bin")
     node = LabNode(
         name="lab1@localhost",
         amqp="amqp://guest:guest@127.0.0.1:32000",
@@ -98,6 +100,7 @@ def test_human_output_fits_a_terminal(capsys):
     text = describe(state, Path("/root/.local/state/ackscope/lab/broker/bin"))
     main(["lab", "fault", "--list"])
 
+    assert "Stop it:        .venv/bin/ackscope lab down" in text
     lines = [*text.splitlines(), *capsys.readouterr().out.splitlines()]
 
     assert max(len(line) for line in lines) <= 80
