@@ -2,7 +2,8 @@
 
 A consumer rejects a message, it waits in a delay queue, and expires into an exchange. If that exchange routes its key
 to more queues than the one that rejected it, each of them gets a copy with every round. Dead letters are not counted as
-published, so copies are what such a queue delivered and stores beyond what was published to it.
+published, so copies are what such a queue gave to its consumers for good and stores beyond what was published to it.
+Deliveries are not compared: dead letters of quorum queues count as redelivered where they arrive (seen on 4.3.6).
 Source: https://www.rabbitmq.com/docs/dlx#routing
 """
 
@@ -13,7 +14,7 @@ from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Unit
 from ackscope.snapshot import Queue
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.ledger import levels
-from diagnosis.purpose import DELIVERED
+from diagnosis.purpose import dead_letters_received
 from diagnosis.routes import (
     Place,
     bound_keys,
@@ -32,7 +33,7 @@ from diagnosis.rules.queues._shared.queue import (
     queue_subject,
     queue_with_policy,
 )
-from diagnosis.series import delta, span, stretch
+from diagnosis.series import span, stretch
 from diagnosis.window import Series
 
 NAME = "retry-reaches-others"
@@ -64,10 +65,17 @@ class _Copies:
 
 @dataclass(frozen=True, slots=True)
 class _DeadLetters:
-    """Maximum of the dead letters of a source, and over which time, seconds."""
+    """What the consumers of a queue rejected.
+
+    Attributes:
+        count: maximum of them; requeued messages count too.
+        seconds: over which time.
+        expires: whether messages may also leave it without a consumer.
+    """
 
     count: int
     seconds: float
+    expires: bool
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -174,27 +182,27 @@ def _copies(view: View, other: Queue, delay: Queue, left: Mapping[Place, _DeadLe
 
     `left` has the dead letters of each source.
     """
-    limits, history, now = view.limits(other).queues, _known(view, other), levels(other)
-    seconds = span(history)
-    if now is None or not seconds:
+    limits, history = view.limits(other).queues, _known(view, other)
+    whole = balance(history)
+    if whole is None or not whole.seconds:
         return _Copies(other, None, 0, 0.0, None)
-    # Its own dead letters, and those of queues that are no source, come in beside the copies.
-    feeding = [each for each in _feeding(view, other) if each is other or each.key not in left]
-    came = _unpublished(history) - sum(_rejected(_known(view, each)) for each in feeding)
+    # What it rejects itself and gets back cancels out. Dead letters of queues that are no source do not.
+    feeding = [each for each in _feeding(view, other) if each is not other and each.key not in left]
+    came = -whole.missing - sum(_dead_letters(view, each).count for each in feeding)
     dead = [each for place, each in left.items() if place != other.key]
     most = sum(each.count for each in dead)
     waited = None if delay.key in left else balance(_known(view, delay))
     if waited is not None:
         came -= waited.published
         most += max(0, -waited.stored)
-    moved = max(delta(history, "publish"), delta(history, *DELIVERED))
-    unsure = max(limits.loss_least - 1, limits.loss_skew * moved / seconds)
-    expected = sum(each.count * seconds / each.seconds for each in dead if each.seconds)
+    unsure = max(limits.loss_least - 1, limits.loss_skew * max(whole.published, whole.consumed) / whole.seconds)
+    expected = sum(each.count * whole.seconds / each.seconds for each in dead if each.seconds)
     if came <= unsure < expected / 2 and other.setting("message-ttl") is None:
         return None
-    total = 0 if feeding else max(0, -now.vanished)
-    copies = min(came, most)
-    return _Copies(other, copies if copies > unsure else 0, total, seconds, history[0].at.iso())
+    # What expires in a source and comes back is in none of its counters.
+    copies = came if any(each.expires for each in dead) else min(came, most)
+    total = 0 if feeding else dead_letters_received(other)
+    return _Copies(other, copies if copies > unsure else 0, total, whole.seconds, history[0].at.iso())
 
 
 def _known(view: View, queue: Queue) -> Series[Queue]:
@@ -204,23 +212,11 @@ def _known(view: View, queue: Queue) -> Series[Queue]:
     )
 
 
-def _unpublished(series: Series[Queue]) -> int:
-    """Return a minimum of the messages that came into a queue without a publish; negative if some expired."""
-    first, final = (levels(seen.value) for seen in (series[0], series[-1])) if series else (None, None)
-    return first.vanished - final.vanished if first is not None and final is not None else 0
-
-
-def _rejected(series: Series[Queue]) -> int:
-    """Return a maximum of the messages that consumers rejected."""
-    found = balance(series)
-    return 0 if found is None else found.rejected
-
-
 def _dead_letters(view: View, queue: Queue) -> _DeadLetters:
-    """Return a maximum of the dead letters of a source; what expires there is only seen when it comes back."""
     series = _known(view, queue)
+    found = balance(series)
     expires = any(queue.setting(each) is not None for each in ("message-ttl", "max-length", "max-length-bytes"))
-    return _DeadLetters(max(_rejected(series), _unpublished(series) if expires else 0), span(series))
+    return _DeadLetters(0 if found is None else found.rejected, span(series), expires)
 
 
 def _finding(view: View, delay: Queue, sources: list[Queue], copies: list[_Copies]) -> Finding:
@@ -228,8 +224,8 @@ def _finding(view: View, delay: Queue, sources: list[Queue], copies: list[_Copie
     copies = sorted(copies, key=lambda each: (-(each.count or 0), each.queue.key))
     seconds = min((each.seconds for each in proven), default=0.0)
     lasting = bool(proven) and seconds >= view.thresholds.early
-    back = sum(max(0, _unpublished(view.history(each))) for each in sources)
-    watched = max(span(view.history(each)) for each in sources)
+    dead = [_dead_letters(view, each) for each in sources]
+    rejected, watched = sum(each.count for each in dead), max(each.seconds for each in dead)
     return Finding(
         rule=NAME,
         severity=Severity.WARNING if lasting else Severity.INFO,
@@ -246,13 +242,12 @@ def _finding(view: View, delay: Queue, sources: list[Queue], copies: list[_Copie
             "others": [each.facts() for each in copies[:MAX_NAMED]],
             "copies": sum(each.count or 0 for each in proven),
             "over_seconds": seconds,
-            "returned": back,
-            "returned_rate": back / watched if watched else None,
+            "rejected_rate": rejected / watched if watched else None,
             "warning_after_seconds": view.thresholds.early,
         },
         certainty=Certainty.CERTAIN if lasting else Certainty.EARLY if proven else Certainty.LIKELY,
         seen_seconds=seconds if proven else None,
-        evidence=tuple(_evidence(proven, back, watched)),
+        evidence=tuple(_evidence(proven, rejected, watched)),
         involved=involved_queue(delay, others=queue_refs(_named(delay, sources, copies))),
     )
 
@@ -263,11 +258,11 @@ def _named(delay: Queue, sources: list[Queue], copies: list[_Copies]) -> list[Qu
     return list(found.values())
 
 
-def _evidence(proven: list[_Copies], back: int, watched: float) -> Iterator[Evidence]:
+def _evidence(proven: list[_Copies], rejected: int, watched: float) -> Iterator[Evidence]:
     yield Evidence(
         key="route", source=source("/api/queues", "arguments", "effective_policy_definition") + source("/api/bindings")
     )
-    counters = source("/api/queues", "message_stats.deliver", "messages_ready", "message_stats.publish")
+    counters = source("/api/queues", "message_stats.ack", "messages", "message_stats.publish")
     for each in proven[:MAX_NAMED]:
         yield Evidence(
             key="copied",
@@ -276,9 +271,13 @@ def _evidence(proven: list[_Copies], back: int, watched: float) -> Iterator[Evid
             source=counters,
             facts={"other": each.queue.name, "total": each.total, "counted_seconds": each.seconds},
         )
-    if back:
+    if rejected:
         yield Evidence(
-            key="returned", value=back, unit=Unit.MESSAGES, source=counters, facts={"watched_seconds": watched}
+            key="rejected",
+            value=rejected,
+            unit=Unit.MESSAGES,
+            source=source("/api/queues", "message_stats.deliver", "message_stats.ack", "messages_unacknowledged"),
+            facts={"watched_seconds": watched},
         )
 
 

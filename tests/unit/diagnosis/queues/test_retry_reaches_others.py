@@ -74,7 +74,31 @@ def test_copies_of_retries_are_counted(rate, routes):
     assert 0.9 * rate * 90 <= finding.facts["copies"] <= rate * 90 + 1
     assert (["fares"], ["maps"]) == (finding.facts["sources"], [each["name"] for each in finding.facts["others"]])
     assert {"fares", "maps", "hold"} == {each.name for each in finding.involved.queues}
-    assert ["route", "copied", "returned"] == [each.key for each in finding.evidence]
+    assert ["route", "copied", "rejected"] == [each.key for each in finding.evidence]
+
+
+def test_dead_letters_of_a_quorum_queue_count_as_redelivered():
+    """In each queue where they arrive, although nothing was requeued."""
+
+    def at(t):
+        parts = scene(t)
+        fares, maps, hold = parts["queues"]
+        work, other = (replace(each, stats=replace(each.stats, redeliver=int(4 * t))) for each in (fares, maps))
+        return {**parts, "queues": (work, other, hold)}
+
+    assert 350 <= one(RULE, look(film(at, until=90))).facts["copies"] <= 361
+
+
+@pytest.mark.parametrize("hold", [waiting(), waiting(stats=stats(publish=1))], ids=["dead letters", "publishers too"])
+def test_what_expires_in_the_work_queue_is_a_retry_too(hold):
+    """It is in no counter of that queue."""
+
+    def at(t):
+        parts = scene(t, hold=hold)
+        fares = worked(t, "fares", arguments={"x-dead-letter-exchange": "rejected", "x-message-ttl": 900})
+        return {**parts, "queues": (fares, *parts["queues"][1:])}
+
+    assert 350 <= one(RULE, look(film(at, until=90))).facts["copies"] <= 361
 
 
 def test_two_polls_find_it():
