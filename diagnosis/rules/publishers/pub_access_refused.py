@@ -1,6 +1,8 @@
 """pub-access-refused (A14): a user may not write to its exchange, so each publish closes the channel (403).
 
-Topic permissions refuse single routing keys of a topic exchange in the same way.
+A permission does not mend itself, so it is a warning as soon as it is reported, unless the error may be that of a
+routing key or of a consumer: their texts do not tell the exchange. Topic permissions refuse single routing keys of a
+topic exchange in the same way.
 Source: https://www.rabbitmq.com/docs/access-control
 """
 
@@ -20,4 +22,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if each.is_forbidden:
             # The broker calls the default exchange, which has an empty name, amq.default.
             names = tuple("" if name == "amq.default" else name for name in each.forbidden or each.topics)
-            yield refused_finding(view, NAME, each, exchanges=names)
+            clear = bool(each.forbidden) and not each.readable
+            after = view.thresholds.early if clear else None
+            yield refused_finding(view, NAME, each, exchanges=names, warning_after=after)

@@ -8,8 +8,9 @@ cause but no proof; the broker's log has the text.
 from dataclasses import dataclass
 
 from ackscope.findings import Certainty, Evidence, ExchangeRef, Fact, Finding, Involved, Severity, Unit, source
-from diagnosis.churn_loops import ChurnLoop, churn_loops, text_bytes
+from diagnosis.churn_loops import ChurnLoop, churn_loops, cluster_cycles, text_bytes
 from diagnosis.contract import View
+from diagnosis.loop_counts import has_no_channels
 from diagnosis.memo import per_view
 from diagnosis.rules.clients._shared.loops import MIN_PER_CYCLE, lost_queues, renamed_queues
 from diagnosis.rules.clients._shared.refusals import access_words, refusal
@@ -18,6 +19,8 @@ from diagnosis.rules.clients._shared.refusals import access_words, refusal
 NONE_PER_CYCLE = 1 / 3
 # Bytes of the frames of a publish with an empty exchange name and key, with its channel opened and closed.
 _FRAME_BYTES = 72
+# Bytes of those that are the publish itself.
+_PUBLISH_BYTES = 47
 FAST_REPLY = "PRECONDITION_FAILED - fast reply consumer does not exist"
 """The error of a request over direct reply-to whose channel does not consume from it. It counts no publish, either."""
 _TOO_LARGE = "PRECONDITION_FAILED - message size  is larger than configured max size "
@@ -46,6 +49,8 @@ class RefusedPublish:
             another explains it.
         disappeared: exchanges that existed within the window, and whose absence would give a text of that length.
         missing_name_bytes: length of the name of a missing exchange that would give the text; 0 if none would.
+        readable: whether the refusal of a consumer of some queue would have the length of the text, too.
+        mingled: whether the cluster counts messages of clients that have no lasting channel, beside those of this one.
     """
 
     closing: ChurnLoop
@@ -56,12 +61,19 @@ class RefusedPublish:
     topics: tuple[str, ...]
     disappeared: tuple[str, ...]
     missing_name_bytes: int
+    readable: bool = False
+    mingled: bool = False
 
     @property
     def accepted(self) -> float | None:
         """Messages that the broker accepts on each channel before it closes it; None if that is unknown."""
-        if self.closing.published < MIN_PER_CYCLE:
+        name = min((text_bytes(name) for name in self.forbidden if name != "amq.default"), default=0)
+        # The bytes of a channel have no room for a second publish.
+        single = bool(self.forbidden) and self.received_bytes < _FRAME_BYTES + _PUBLISH_BYTES + 2 * name
+        if self.closing.published < MIN_PER_CYCLE or single:
             return 0.0
+        if self.mingled and self.forbidden:
+            return None
         return self.closing.published if self.closing.alone and self.closing.by_broker else None
 
     @property
@@ -76,7 +88,9 @@ def refused_publishes(view: View) -> tuple[RefusedPublish, ...]:
     return per_view(view, _refused)
 
 
-def refused_finding(view: View, rule: str, each: RefusedPublish, exchanges: tuple[str, ...] = ()) -> Finding:
+def refused_finding(
+    view: View, rule: str, each: RefusedPublish, exchanges: tuple[str, ...] = (), warning_after: float | None = None
+) -> Finding:
     """Return the finding for one connection: information at first, because an application under repair looks the same.
 
     Args:
@@ -84,13 +98,18 @@ def refused_finding(view: View, rule: str, each: RefusedPublish, exchanges: tupl
         rule: its name.
         each: the connection.
         exchanges: to which it probably publishes.
+        warning_after: seconds after which it is a warning; None for the time that such an application takes.
     """
     closing = each.closing
     there = closing.connection
-    warning_after = view.thresholds.publishers.closing_after
+    if warning_after is None:
+        warning_after = view.thresholds.publishers.closing_after
     late = closing.lasts >= warning_after
     vhost = there.vhost or "/"
     forbidden: list[Fact] = list(each.forbidden or each.topics)
+    published = Evidence(
+        key="refused_published", value=closing.published, source=source("/api/overview", "message_stats.publish")
+    )
     return Finding(
         rule=rule,
         severity=Severity.WARNING if late else Severity.INFO,
@@ -122,11 +141,7 @@ def refused_finding(view: View, rule: str, each: RefusedPublish, exchanges: tupl
                 source=source("/api/overview", "churn_rates.channel_created", "churn_rates.channel_closed")
                 + source("/api/connections"),
             ),
-            Evidence(
-                key="refused_published",
-                value=closing.published,
-                source=source("/api/overview", "message_stats.publish"),
-            ),
+            *([] if each.mingled else [published]),
             Evidence(
                 key="refused_error",
                 value=each.error_bytes,
@@ -165,7 +180,8 @@ def _refused(view: View) -> tuple[RefusedPublish, ...]:
         if (
             each.oversized
             or ((idle or not closing.alone) and (each.is_forbidden or each.missing_name_bytes))
-            or (each.is_forbidden and each.accepted and others < NONE_PER_CYCLE)
+            or (each.is_forbidden and each.accepted is not None and others < NONE_PER_CYCLE)
+            or (each.is_forbidden and each.forbidden and each.mingled and closing.declares < NONE_PER_CYCLE)
         ):
             found.append(each)
     return tuple(found)
@@ -202,7 +218,23 @@ def _classify(view: View, closing: ChurnLoop) -> RefusedPublish:
         topics=() if forbidden else _topics(view, closing, error, received),
         disappeared=gone,
         missing_name_bytes=missing,
+        readable=_readable(view, closing),
+        mingled=_mingled(view),
     )
+
+
+def _mingled(view: View) -> bool:
+    """Return whether clients without a lasting channel are connected or come and go, as devices with MQTT do."""
+    cycles = cluster_cycles(view)
+    brief = cycles is not None and cycles.channels is not None
+    return brief or any(has_no_channels(view, connection) for connection in view.connections)
+
+
+def _readable(view: View, closing: ChurnLoop) -> bool:
+    vhost, user = closing.connection.vhost or "/", closing.connection.user or ""
+    words = access_words(view, "read")
+    names = (queue.name for queue in view.all_queues if queue.vhost == vhost)
+    return any(closing.said(*(refusal(word, "queue", name, vhost, user) for word in words)) for name in names)
 
 
 def _not_found_text(name: str, vhost: str) -> str:
