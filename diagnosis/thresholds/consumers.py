@@ -60,6 +60,8 @@ class ConsumerThresholds(Settings):
     republish_rate: float = Field(default=2.0, gt=0.0)
     republish_rounds: float = Field(default=5.0, ge=1.0)
     leak_least: int = Field(default=5, ge=1)
+    leak_many: int = Field(default=10, ge=2)
+    leak_very_many: int = Field(default=30, ge=2)
 
     @classmethod
     def as_if_lasting(cls) -> Self:

@@ -10,12 +10,14 @@ times it delivers after it had no consumer, mostly messages that it delivered be
 A client that reconnects at once after each batch is rarely listed, and the queue makes progress, although a good
 part of its deliveries comes back. What no lasting consumer returned was returned by consumers that ended.
 
+Of MQTT clients with one client id each ends the connection of the other, so their session is always consumed, by
+another connection each time (`replaced_sessions`).
+
 A stream redelivers nothing. There a reader that stores no offset is sent the same messages each time it subscribes.
 """
 
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import replace
 from math import inf
 
 from ackscope.clock import Instant
@@ -30,11 +32,11 @@ from diagnosis.rules.cluster._shared.link_flow import circulations
 from diagnosis.rules.consumers._shared.channel_loops import MIN_PER_CYCLE, loop_evidence
 from diagnosis.rules.consumers._shared.comings import (
     LASTING,
-    comings,
     recent_clients,
     returning_facts,
     returning_loop,
     seen_connections,
+    vain_comings,
 )
 from diagnosis.rules.consumers._shared.consequences import connection_names
 from diagnosis.rules.consumers._shared.consumer_balances import consumer_balances
@@ -46,41 +48,30 @@ from diagnosis.rules.consumers._shared.redelivery_rounds import (
     redelivered_partly,
     redelivery_rounds,
 )
-from diagnosis.rules.consumers._shared.stream_restarts import StreamRestarts, skipped_messages, stream_restarts
+from diagnosis.rules.consumers._shared.replaced_sessions import ReplacedSession, replaced_session
+from diagnosis.rules.consumers._shared.stream_restarts import (
+    StreamRestarts,
+    reread_facts,
+    skipped_messages,
+    stream_restarts,
+)
+from diagnosis.rules.consumers._shared.turnover import (
+    ConsumerTurnover,
+    QueueKey,
+    changed_queues,
+    consumer_turnover,
+    identity,
+)
 from diagnosis.rules.consumers.bad_ack_loop import bad_ack_connections
 from diagnosis.series import delta, span, stretch
 from diagnosis.window import Series
 
 NAME = "consumer-flapping"
 
-_QueueKey = tuple[str, str]
 _GENERATIONS = 3
 """Generations of consumers: each was replaced twice, which no rolling restart does."""
 _MIN_SECONDS = 20.0
 """Minimum seconds over which the replacements must have been seen."""
-
-
-@dataclass(frozen=True, slots=True)
-class ConsumerTurnover:
-    """How the consumers of one queue changed over the latest readings.
-
-    Attributes:
-        changes: readings whose consumers differ from those of the reading before.
-        comparisons: pairs of readings that were compared.
-        consumers: every consumer that came or went: it is not in all readings.
-        max_at_once: the most of them in one reading.
-        beside: consumers that are in all readings.
-        seconds, since: the time that the readings cover.
-    """
-
-    queue: Queue
-    changes: int
-    comparisons: int
-    consumers: tuple[Consumer, ...]
-    max_at_once: int
-    beside: int
-    seconds: float
-    since: Instant
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -88,22 +79,26 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     readings: Series[tuple[Consumer, ...]] = view.window.readings("consumers")
     if len(readings) < 2:
         return
-    reported: set[_QueueKey] = set()
+    reported: set[QueueKey] = set()
     for queue in view.queues:
         fruitless = _fruitless(view, queue)
         if fruitless:
             reported.add(queue.key)
-            yield _crashes(view, _consumer_turnover(queue, readings), fruitless)
+            yield _crashes(view, consumer_turnover(queue, readings), fruitless)
+        session = replaced_session(view, queue)
+        if session is not None:
+            reported.add(queue.key)
+            yield _replacements(view, consumer_turnover(queue, readings), session)
         again = stream_restarts(view, queue)
         if again is not None and again.short:
             reported.add(queue.key)
-            yield _rereads(view, _consumer_turnover(queue, readings), again)
-    changed = _changed_queues(readings)
+            yield _rereads(view, consumer_turnover(queue, readings), again)
+    changed = changed_queues(readings)
     bad_acks = bad_ack_connections(view) if changed else frozenset()
     for queue in view.queues if changed else ():
         if queue.key not in changed or queue.exclusive or queue.key in reported:
             continue
-        seen = _consumer_turnover(queue, readings)
+        seen = consumer_turnover(queue, readings)
         limits = view.limits(queue).consumers
         often = seen.changes >= limits.flapping_changes and seen.changes > seen.comparisons / 2
         # A rolling restart under way has replaced each at most once, beside those that it has not reached.
@@ -121,7 +116,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             span(rounds) >= view.limits(queue).early and _was_read(view, queue, rounds[0].at) and _has_churn(view)
         )
         if circulates or (loop is not None and min(loop.delivered, loop.redelivered) >= MIN_PER_CYCLE):
-            seen = _consumer_turnover(queue, readings)
+            seen = consumer_turnover(queue, readings)
             if circulates and not seen.consumers:
                 seen = replace(seen, seconds=span(rounds), since=rounds[0].at)
             reported.add(queue.key)
@@ -129,7 +124,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     for queue in view.queues:
         rounds = () if queue.key in reported else _returned_by_ended(view, queue)
         if rounds:
-            yield _returns(view, _consumer_turnover(queue, readings), rounds)
+            yield _returns(view, consumer_turnover(queue, readings), rounds)
 
 
 def _fruitless(view: View, queue: Queue) -> Series[Queue]:
@@ -141,19 +136,47 @@ def _fruitless(view: View, queue: Queue) -> Series[Queue]:
     tail = stretch(view.history(queue), lambda older, newer: delta((older, newer), "ack") == 0)
     delivered, limits = delta(tail, "deliver"), view.limits(queue)
     same = delivered > 0 and delta(tail, "redeliver") > limits.consumers.requeue_share * delivered
-    return tail if same and span(tail) >= limits.early and comings(tail) >= LASTING - 1 else ()
+    return tail if same and span(tail) >= limits.early and vain_comings(tail) >= LASTING - 1 else ()
+
+
+def _replacements(view: View, seen: ConsumerTurnover, session: ReplacedSession) -> Finding:
+    """Return the finding about a client id of MQTT whose connections end each other."""
+    queue = seen.queue
+    late = session.seconds >= view.limits(queue).consumers.flapping_for
+    involved = _involved(view, queue, ())
+    counted = source("/api/queues", "consumers") + source("/api/consumers")
+    return Finding(
+        rule=NAME,
+        severity=Severity.WARNING if late else Severity.INFO,
+        subject=queue_subject(queue),
+        since=session.since.iso(),
+        facts=_facts(view, seen, [session.client_id])
+        | {"session": session.facts(), "watched_seconds": session.seconds},
+        evidence=(
+            Evidence(key="different", value=session.different, source=counted),
+            Evidence(
+                key="cluster_churn",
+                value=session.rate,
+                unit=Unit.PER_SECOND,
+                source=source("/api/overview", "churn_rates.connection_created", "churn_rates.connection_closed"),
+            ),
+        ),
+        involved=replace(involved, connections=session.connections, clients=(session.client_id,)),
+        certainty=Certainty.LIKELY if late else Certainty.EARLY,
+        seen_seconds=session.seconds,
+    )
 
 
 def _has_lasting_consumer(view: View, queue: Queue) -> bool:
     """Return whether one consumer is in every reading of consumers; a requeue loop has such a one."""
     readings = view.window.readings("consumers")
-    ids = [{_identity(each) for each in seen.value if (each.vhost, each.queue) == queue.key} for seen in readings]
+    ids = [{identity(each) for each in seen.value if (each.vhost, each.queue) == queue.key} for seen in readings]
     return len(ids) > 1 and bool(set.intersection(*ids))
 
 
 def _crashes(view: View, seen: ConsumerTurnover, fruitless: Series[Queue]) -> Finding:
     """Return the finding about consumers that end again and again with the same messages unacknowledged."""
-    queue, seconds, rounds = seen.queue, span(fruitless), comings(fruitless)
+    queue, seconds, rounds = seen.queue, span(fruitless), vain_comings(fruitless)
     limits = view.limits(queue).consumers
     late = rounds >= LASTING and seconds >= _MIN_SECONDS
     stopped = late and seconds >= limits.flapping_for
@@ -271,19 +294,6 @@ def _rereads(view: View, seen: ConsumerTurnover, again: StreamRestarts) -> Findi
     )
 
 
-def _reread_facts(again: StreamRestarts | None) -> dict[str, Fact] | None:
-    if again is None:
-        return None
-    return {
-        "client": again.client,
-        "offset": again.offset,
-        "returns": again.returns,
-        "delivered": again.delivered,
-        "short": again.short,
-        "watched_seconds": again.seconds,
-    }
-
-
 def _latest_clients(view: View, seen: ConsumerTurnover) -> list[str]:
     loops = (each for each in churn_loops(view) if each.whole and each.alone)
     loop = next((each for each in loops if each.connection.vhost == seen.queue.vhost), None)
@@ -294,8 +304,8 @@ def _latest_clients(view: View, seen: ConsumerTurnover) -> list[str]:
 def _names(view: View, seen: ConsumerTurnover) -> list[str]:
     """Return the application names of the consumers that ended, sorted; one that only came may stay."""
     known = seen_connections(view)
-    latest = {_identity(each) for each in view.window.readings("consumers")[-1].value}
-    ended = (each for each in seen.consumers if _identity(each) not in latest)
+    latest = {identity(each) for each in view.window.readings("consumers")[-1].value}
+    ended = (each for each in seen.consumers if identity(each) not in latest)
     found = {client_name(known.get(each.connection_name or ""), each.connection_name) for each in ended}
     return sorted(name for name in found if name)
 
@@ -317,7 +327,8 @@ def _facts(view: View, seen: ConsumerTurnover, clients: list[str]) -> dict[str, 
         "clients": list(clients),
         "rounds": None,
         "channel_loop": returning_facts(returning_loop(view, queue)),
-        "reread": _reread_facts(stream_restarts(view, queue)),
+        "session": None,
+        "reread": reread_facts(stream_restarts(view, queue)),
         "messages": queue.messages,
         "polled": not seen.consumers and only_polled(view.history(queue)),
         "ready": queue.messages_ready or 0,
@@ -407,40 +418,6 @@ def _churning(view: View, finding: Finding) -> Iterable[Hashable]:
 
 CLIENTS_OF_FLAPPING_CONSUMERS = Relation(_clients, _churning)
 """The cause is a queue; the effect is about a client whose consumers of it connect and disconnect."""
-
-
-def _changed_queues(readings: Series[tuple[Consumer, ...]]) -> set[_QueueKey]:
-    """Return the queues whose consumers changed; unchanged consumers are the same objects in each reading."""
-    found: set[_QueueKey] = set()
-    for older, newer in pairwise(readings):
-        before, after = {id(each) for each in older.value}, {id(each) for each in newer.value}
-        found |= {(each.vhost, each.queue) for each in older.value if id(each) not in after}
-        found |= {(each.vhost, each.queue) for each in newer.value if id(each) not in before}
-    return found
-
-
-def _consumer_turnover(queue: Queue, readings: Series[tuple[Consumer, ...]]) -> ConsumerTurnover:
-    by_reading = [
-        {_identity(each): each for each in seen.value if (each.vhost, each.queue) == queue.key} for seen in readings
-    ]
-    everyone: dict[tuple[str, str], Consumer] = {}
-    for each in by_reading:
-        everyone.update(each)
-    lasting = set.intersection(*(set(each) for each in by_reading)) if len(by_reading) > 1 else set()
-    return ConsumerTurnover(
-        queue=queue,
-        changes=sum(older.keys() != newer.keys() for older, newer in pairwise(by_reading)),
-        comparisons=len(by_reading) - 1,
-        consumers=tuple(everyone[key] for key in sorted(everyone.keys() - lasting)),
-        max_at_once=max(len(each) for each in by_reading) - len(lasting),
-        beside=len(lasting),
-        seconds=readings[-1].at.since(readings[0].at),
-        since=readings[0].at,
-    )
-
-
-def _identity(consumer: Consumer) -> tuple[str, str]:
-    return (consumer.channel_name or "", consumer.tag)
 
 
 def _finding(view: View, seen: ConsumerTurnover, loop: ChurnLoop | None) -> Finding:

@@ -27,6 +27,26 @@ def comings(history: Series[Queue]) -> int:
     return found
 
 
+def vain_comings(history: Series[Queue]) -> int:
+    """Return how many times consumers came to a queue, over readings in which nothing is acknowledged.
+
+    Also over readings that do not tell the consumers, such as the broker's own samples. There messages wait while none
+    is held, which a consumer with room would take, or messages come back, which a consumer had that ended.
+    A consumer that stays and requeues looks the same there, and has to be excluded otherwise.
+    """
+    found, absent = 0, False
+    for older, newer in pairwise(history):
+        before = older.value
+        absent = absent or before.consumers == 0
+        if before.consumers is None:
+            waiting = bool(before.messages_ready) and before.messages_unacked == 0
+            absent = absent or waiting or delta((older, newer), "redeliver") > 0
+        if absent and delta((older, newer), "deliver") > 0:
+            found += 1
+            absent = False
+    return found
+
+
 def was_cancelled(channel: Channel) -> bool:
     """Return whether an open channel consumed before and has no consumer any more."""
     return channel.consumer_count == 0 and count(channel.stats, "deliver", "deliver_no_ack") > 0

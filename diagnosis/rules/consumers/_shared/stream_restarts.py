@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ackscope.clock import Instant
+from ackscope.findings import Fact
 from ackscope.snapshot import Consumer, Queue
 from diagnosis.contract import View
 from diagnosis.facts import client_name
@@ -170,3 +171,17 @@ def _sent(view: View) -> dict[str, int]:
             if len(served[each.name]) == 1:
                 found[each.name] = max(found.get(each.name, 0), count(each.stats, "deliver", "deliver_no_ack"))
     return found
+
+
+def reread_facts(again: StreamRestarts | None) -> dict[str, Fact] | None:
+    """Return the facts of a reader that begins at one offset each time; None without one."""
+    if again is None:
+        return None
+    return {
+        "client": again.client,
+        "offset": again.offset,
+        "returns": again.returns,
+        "delivered": again.delivered,
+        "short": again.short,
+        "watched_seconds": again.seconds,
+    }

@@ -1,0 +1,70 @@
+"""How the consumers of a queue changed from reading to reading."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from ackscope.clock import Instant
+from ackscope.snapshot import Consumer, Queue
+from diagnosis.window import Series
+
+QueueKey = tuple[str, str]
+"""Virtual host and name of a queue."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerTurnover:
+    """How the consumers of one queue changed over the latest readings.
+
+    Attributes:
+        changes: readings whose consumers differ from those of the reading before.
+        comparisons: pairs of readings that were compared.
+        consumers: every consumer that came or went: it is not in all readings.
+        max_at_once: the most of them in one reading.
+        beside: consumers that are in all readings.
+        seconds, since: the time that the readings cover.
+    """
+
+    queue: Queue
+    changes: int
+    comparisons: int
+    consumers: tuple[Consumer, ...]
+    max_at_once: int
+    beside: int
+    seconds: float
+    since: Instant
+
+
+def changed_queues(readings: Series[tuple[Consumer, ...]]) -> set[QueueKey]:
+    """Return the queues whose consumers changed; unchanged consumers are the same objects in each reading."""
+    found: set[QueueKey] = set()
+    for older, newer in pairwise(readings):
+        before, after = {id(each) for each in older.value}, {id(each) for each in newer.value}
+        found |= {(each.vhost, each.queue) for each in older.value if id(each) not in after}
+        found |= {(each.vhost, each.queue) for each in newer.value if id(each) not in before}
+    return found
+
+
+def consumer_turnover(queue: Queue, readings: Series[tuple[Consumer, ...]]) -> ConsumerTurnover:
+    """Return how the consumers of a queue changed over these readings."""
+    by_reading = [
+        {identity(each): each for each in seen.value if (each.vhost, each.queue) == queue.key} for seen in readings
+    ]
+    everyone: dict[tuple[str, str], Consumer] = {}
+    for each in by_reading:
+        everyone.update(each)
+    lasting = set.intersection(*(set(each) for each in by_reading)) if len(by_reading) > 1 else set()
+    return ConsumerTurnover(
+        queue=queue,
+        changes=sum(older.keys() != newer.keys() for older, newer in pairwise(by_reading)),
+        comparisons=len(by_reading) - 1,
+        consumers=tuple(everyone[key] for key in sorted(everyone.keys() - lasting)),
+        max_at_once=max(len(each) for each in by_reading) - len(lasting),
+        beside=len(lasting),
+        seconds=readings[-1].at.since(readings[0].at),
+        since=readings[0].at,
+    )
+
+
+def identity(consumer: Consumer) -> tuple[str, str]:
+    """Return what tells a consumer from all others: its channel and its tag."""
+    return (consumer.channel_name or "", consumer.tag)
