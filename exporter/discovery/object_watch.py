@@ -132,7 +132,7 @@ class ObjectWatch:
 
     def _watch(self, api: KubernetesApi) -> None:
         """Follow the changes since the latest version until the watch ends."""
-        params, accepted, heard = {**self._params, "resourceVersion": self._version}, math.inf, False
+        params, accepted, any_event = {**self._params, "resourceVersion": self._version}, math.inf, False
 
         def succeed() -> None:
             # Not only with an event: objects that do not change have none, and bookmarks may be a minute apart.
@@ -145,12 +145,12 @@ class ObjectWatch:
                 if self._stop.is_set():
                     break
                 self._follow(event)
-                heard = True
+                any_event = True
         finally:
             if time.monotonic() - accepted >= _BACKOFF[0]:
                 self._pause = _BACKOFF[0]
         self._succeeded()
-        if not heard:
+        if not any_event:
             # Nor a bookmark: the version may be one that is still to come, as after etcd was restored from a backup.
             self._version = ""
 

@@ -10,12 +10,9 @@ import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
-from itertools import pairwise
 
 from ackscope.findings import Certainty, Evidence, Facts, Finding, Involved, Severity, Suppressed, Unit, source
 from ackscope.snapshot import Channel, Connection, Queue
-from diagnosis.churn_loops import ChurnLoop, churn_loops
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import client_name, queue_facts
 from diagnosis.memo import per_view
@@ -31,13 +28,13 @@ from diagnosis.queue_families import name_pattern
 from diagnosis.relations import SAME_CONNECTION
 from diagnosis.routes import dead_letter_targets, dead_letters_from, is_delay
 from diagnosis.rules.clients._shared.connections import has_channels
-from diagnosis.rules.clients._shared.loops import lost_queues
 from diagnosis.rules.consumers._shared.arrivals import filled_by_consumers, filling_clients, filling_shovels, passed_on
 from diagnosis.rules.consumers._shared.comings import was_cancelled
 from diagnosis.rules.consumers._shared.hash_exchanges import hash_exchange_of
-from diagnosis.rules.consumers._shared.objects import client_names, queue_subject
+from diagnosis.rules.consumers._shared.objects import queue_subject
 from diagnosis.rules.consumers._shared.pollers import is_polled_in_time
 from diagnosis.rules.consumers._shared.replaced import Replacement, replacement
+from diagnosis.rules.consumers._shared.similar_queues import similar_queue
 from diagnosis.rules.queues._shared.message_balance import balance
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
 from diagnosis.series import count, delta, last, piled_up_seconds, span, stretch
@@ -50,8 +47,6 @@ TAKE_COUNTERS = ("deliver_get", "deliver", "deliver_no_ack", "get", "get_no_ack"
 """Counters that rise when a client takes messages, or tries to."""
 
 
-_AT_ONCE = 20.0
-"""Seconds between the last message of one queue and the first of another whose publisher moved: readings are apart."""
 _LEFT_LEAST, _LEFT_SHARE = 10, 0.05
 """Messages, and share of all that were published, that are more than a remainder."""
 
@@ -157,115 +152,6 @@ def _without_consumer(view: View) -> dict[str | None, list[Channel]]:
     for channel in filter(was_cancelled, view.channels):
         found[channel.vhost].append(channel)
     return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _SimilarQueue:
-    """A queue whose consumers may be those that a growing queue lacks: one of the two names or places is wrong.
-
-    Attributes:
-        vhost: its virtual host if that is another one.
-        received: whether it got messages until those of the growing queue began.
-        gone: whether it was deleted.
-        clients: those that consume from it, or still ask for it.
-        loops: connections of clients that still ask for it, and that get an error each time.
-    """
-
-    name: str
-    vhost: str | None = None
-    received: bool = False
-    gone: bool = False
-    clients: tuple[str, ...] = ()
-    loops: tuple[str, ...] = ()
-
-
-def _similar_queue(view: View, queue: Queue) -> _SimilarQueue | None:
-    """Return a queue with nearly the same name whose consumers get nothing; None if the queue itself was consumed.
-
-    The names differ in case, in a separator or in a letter. Names that differ in a number are those of shards, unless
-    the other queue was deleted and its client still asks for it. Or the names are the same in two virtual hosts.
-    """
-    if was_consumed(queue):
-        return None
-    idle = per_view(view, _idle_queues).get(queue.vhost, ())
-    alike = {each for each in idle if _letters(each) == _letters(queue.name)}
-    close = alike or set(get_close_matches(queue.name, idle[:_COMPARED], n=1, cutoff=_CLOSE))
-    name = next((each for each in sorted(close) if _NUMBERS.findall(each) == _NUMBERS.findall(queue.name)), None)
-    return _SimilarQueue(name=name) if name else _deleted_queue(view, queue) or _in_other_vhost(view, queue)
-
-
-def _deleted_queue(view: View, queue: Queue) -> _SimilarQueue | None:
-    loops: dict[str, list[ChurnLoop]] = defaultdict(list)
-    for closing in churn_loops(view):
-        if not closing.whole and closing.connection.vhost == queue.vhost:
-            for gone in lost_queues(view, closing):
-                loops[gone.name].append(closing)
-    own = _NUMBERS.sub("", _letters(queue.name))
-    alike = {each for each in loops if _NUMBERS.sub("", _letters(each)) == own}
-    name = next(iter(sorted(alike or get_close_matches(queue.name, list(loops), n=1, cutoff=_CLOSE))), None)
-    if name is None:
-        return None
-    clients = tuple(sorted({each.client for each in loops[name]}))
-    return _SimilarQueue(
-        name=name, gone=True, clients=clients, loops=tuple(sorted(each.connection.name for each in loops[name]))
-    )
-
-
-def _in_other_vhost(view: View, queue: Queue) -> _SimilarQueue | None:
-    """Return the queue of the same name in another virtual host, if it is the only one.
-
-    It never got a message, or its messages ended when those of the growing queue began.
-    """
-    others = [each for each in per_view(view, _by_name)[queue.name] if each.vhost != queue.vhost]
-    other = others[0] if len(others) == 1 else None
-    if other is None or not other.consumers or other.messages != 0:
-        return None
-    received = count(other.stats, "publish", "deliver_get") > 0
-    if received and not _continues(view, queue, other):
-        return None
-    clients = tuple(client_names(view.links(other)))
-    return _SimilarQueue(name=other.name, vhost=other.vhost, clients=clients, received=received)
-
-
-def _continues(view: View, queue: Queue, other: Queue) -> bool:
-    """Return whether a queue got its first messages when another one got its last, within these readings."""
-    readings, received = view.readings_of(queue), [seen for seen in view.history(queue) if seen.value.stats.publish]
-    rises = [newer.at for older, newer in pairwise(view.history(other)) if delta((older, newer), "publish") > 0]
-    first = view.window.readings("queues")[0].at
-    if not received or not rises or (received[0] == readings[0] and received[0].at == first):
-        return False
-    return abs(received[0].at.since(rises[-1])) <= _AT_ONCE
-
-
-def _by_name(view: View) -> dict[str, list[Queue]]:
-    found: dict[str, list[Queue]] = defaultdict(list)
-    for queue in view.queues:
-        found[queue.name].append(queue)
-    return found
-
-
-def _idle_queues(view: View) -> dict[str, list[str]]:
-    """Return the queues of each virtual host that are empty, have consumers and got nothing."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for queue in view.queues:
-        # Sessions of MQTT clients count nothing, and have names that differ in the client id.
-        if queue.consumers and not queue.messages and mqtt_client(queue) is None and not _moves(view.history(queue)):
-            found[queue.vhost].append(queue.name)
-    return found
-
-
-_COMPARED = 200
-"""Names that are compared letter by letter, which takes time."""
-_CLOSE = 0.9
-_NUMBERS = re.compile(r"[0-9]+")
-
-
-def _letters(name: str) -> str:
-    return re.sub(r"[\W_]+", "", name.casefold())
-
-
-def _moves(series: Series[Queue]) -> bool:
-    return delta(series, "publish", "deliver", "deliver_no_ack") > 0
 
 
 def _grows(series: Series[Queue]) -> bool:
@@ -430,7 +316,7 @@ def _finding(view: View, unread: _Unread, others: Sequence[_Unread] = ()) -> Fin
     filler = (
         filled_by_consumers(publishers) if grows and downstream is None and not _ever_consumed(view, queue) else None
     )
-    similar = _similar_queue(view, queue) if downstream is None else None
+    similar = similar_queue(view, queue) if downstream is None else None
     warning_after = _warning_after(view, queue)
     early = severity is Severity.INFO and grows and seconds < warning_after
     piled_up = piled_up_seconds(unconsumed)

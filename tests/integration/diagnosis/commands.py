@@ -130,6 +130,7 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         "closing": classic,
         "first": quorum,
         "first_queue": quorum,
+        "sources": [names.quorum],
         "quorum_queue": quorum,
         "queue_count": 1,
         "exchange": names.exchange,

@@ -205,8 +205,8 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
     elif not full or ready == 0:
         need = limits.consumers.stuck_long
     elif max(allowed) == 1:
-        # One job may be much longer than others, but hardly if many of them were quick.
-        need = limits.consumers.stuck_unknown if jobs_were_quick(history, stalled) else limits.consumers.stuck_long
+        need = limits.consumers.stuck_long
+        # One job may be much longer than others. If many were quick, it is worth information before.
         quick = need if jobs_were_quick(history, stalled) else quick
     if (ready == 0 and unacked <= len(links)) or (not full and unacked <= most):
         need = limits.consumers.stuck_long_job
@@ -239,7 +239,7 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
         since=stalled[0].at.wall if idle is None else min(idle, stalled[0].at.wall),
         shared_prefetch=shared,
         starved=waiting_on_channel(view, queue, links) if shared else (),
-        outlasts_jobs=jobs_were_quick(history, stalled) and held_seconds >= limits.consumers.stuck_long,
+        outlasts_jobs=jobs_were_quick(history, stalled) and held_seconds >= limits.consumers.stuck_long_job,
     )
 
 
