@@ -7,6 +7,7 @@ cause but no proof; the broker's log has the text.
 
 from dataclasses import dataclass
 
+from ackscope.clock import Instant
 from ackscope.findings import Certainty, Evidence, ExchangeRef, Fact, Finding, Involved, Severity, Unit, source
 from diagnosis.churn_loops import ChurnLoop, churn_loops, cluster_cycles, text_bytes
 from diagnosis.contract import View
@@ -47,7 +48,10 @@ class RefusedPublish:
         forbidden: exchanges for which the refusal of this user would have the length of the text.
         topics: topic exchanges for which the refusal of a routing key of this user may have that length. Empty if
             another explains it.
-        disappeared: exchanges that existed within the window, and whose absence would give a text of that length.
+        disappeared: exchanges that were deleted within the window, and whose absence gives a text of that length; they
+            may be back.
+        auto_deleted: whether the broker deletes one of them with its last binding.
+        recurs_seconds: since when the first of them was missing; 0 without one.
         missing_name_bytes: length of the name of a missing exchange that would give the text; 0 if none would.
         readable: whether the refusal of a consumer of some queue would have the length of the text, too.
         mingled: whether the cluster counts messages of clients that have no lasting channel, beside those of this one.
@@ -61,6 +65,8 @@ class RefusedPublish:
     topics: tuple[str, ...]
     disappeared: tuple[str, ...]
     missing_name_bytes: int
+    auto_deleted: bool = False
+    recurs_seconds: float = 0.0
     readable: bool = False
     mingled: bool = False
 
@@ -104,7 +110,9 @@ def refused_finding(
     there = closing.connection
     if warning_after is None:
         warning_after = view.thresholds.publishers.closing_after
-    late = closing.lasts >= warning_after
+    # An exchange that comes and goes is missing again and again.
+    lasts = max(closing.lasts, each.recurs_seconds)
+    late = lasts >= warning_after
     vhost = there.vhost or "/"
     forbidden: list[Fact] = list(each.forbidden or each.topics)
     published = Evidence(
@@ -127,6 +135,8 @@ def refused_finding(
             "received_bytes": each.received_bytes,
             "missing_name_bytes": each.missing_name_bytes,
             "disappeared_exchanges": list(each.disappeared),
+            "returned": any((vhost, name) in {it.key for it in view.exchanges} for name in each.disappeared),
+            "auto_deleted": each.auto_deleted,
             "refused_exchanges": forbidden,
             "topic": bool(each.topics),
             "accepted_per_channel": each.accepted,
@@ -161,7 +171,7 @@ def refused_finding(
             exchanges=tuple(ExchangeRef(vhost, name) for name in exchanges),
         ),
         certainty=Certainty.LIKELY if late else Certainty.EARLY,
-        seen_seconds=closing.lasts,
+        seen_seconds=lasts,
     )
 
 
@@ -180,6 +190,8 @@ def _refused(view: View) -> tuple[RefusedPublish, ...]:
         if (
             each.oversized
             or ((idle or not closing.alone) and (each.is_forbidden or each.missing_name_bytes))
+            # No other error has this length and names what was deleted.
+            or (each.disappeared and closing.by_broker)
             or (each.is_forbidden and each.accepted is not None and others < NONE_PER_CYCLE)
             or (each.is_forbidden and each.forbidden and each.mingled and closing.declares < NONE_PER_CYCLE)
         ):
@@ -203,7 +215,8 @@ def _classify(view: View, closing: ChurnLoop) -> RefusedPublish:
     # Fewer bytes than a publish takes are something else, such as an acknowledgement.
     if not 0 < missing <= _MAX_NAME_BYTES or received < _FRAME_BYTES + missing:
         missing = 0
-    gone = tuple(name for name in _disappeared(view, vhost) if text_bytes(name) == missing)
+    missed = {name: since for name, since in _disappeared(view, vhost).items() if text_bytes(name) == missing}
+    gone = tuple(sorted(missed))
     if not gone and (lost_queues(view, closing) or renamed_queues(view, closing)):
         # The consumer of a deleted queue gets an error of this length.
         missing = 0
@@ -217,6 +230,8 @@ def _classify(view: View, closing: ChurnLoop) -> RefusedPublish:
         forbidden=forbidden,
         topics=() if forbidden else _topics(view, closing, error, received),
         disappeared=gone,
+        auto_deleted=any(_is_auto_deleted(view, vhost, name) for name in gone),
+        recurs_seconds=max((view.now.since(since) for since in missed.values()), default=0.0),
         missing_name_bytes=missing,
         readable=_readable(view, closing),
         mingled=_mingled(view),
@@ -276,8 +291,17 @@ def _topic_text(word: str, name: str, vhost: str, user: str) -> str:
     )
 
 
-def _disappeared(view: View, vhost: str) -> list[str]:
-    """Return the exchanges of a virtual host that are in an earlier reading but not in the latest."""
-    here = {exchange.key for exchange in view.exchanges}
-    held = {exchange.key for seen in view.window.readings("exchanges") for exchange in seen.value}
-    return sorted(name for where, name in held - here if where == vhost)
+def _disappeared(view: View, vhost: str) -> dict[str, Instant]:
+    """Return the exchanges of a virtual host that were deleted within the window, and when each was first missing."""
+    found: dict[str, Instant] = {}
+    known: set[str] = set()
+    for seen in view.window.readings("exchanges"):
+        here = {exchange.name for exchange in seen.value if exchange.vhost == vhost}
+        found |= {name: seen.at for name in known - here if name not in found}
+        known |= here
+    return found
+
+
+def _is_auto_deleted(view: View, vhost: str, name: str) -> bool:
+    readings = view.window.readings("exchanges")
+    return any(each.key == (vhost, name) and each.auto_delete for seen in readings for each in seen.value)

@@ -83,6 +83,53 @@ def test_an_exchange_that_disappeared_is_named():
     assert (ExchangeRef("/", "orders.in"),) == findings(verdict, MISSING)[0].involved.exchanges
 
 
+def flapping(*, delivered=0, auto_delete=True):
+    """An exchange is away for 25 s of each 40 s, and a publisher loses its channel whenever it is."""
+    there = exchange("rates.eu", type="topic", auto_delete=auto_delete)
+
+    def frame(t):
+        away = t % 40 >= 15
+        done = 5 * sum(1 for second in range(int(t)) if second % 40 >= 15)
+        counters = stats(deliver_get=int((10 + delivered) * t), ack=int(10 * t))
+        loop_frame = looping(t, sent=cycle(no_exchange("rates.eu")), stats=counters)
+        there_now = loop_frame["connections"][0]
+        mine = loop(0, name=PEER, client_name="feed")
+        mine = replace(
+            mine,
+            send_cnt=3 + 2 * done,
+            send_oct=549 + cycle(no_exchange("rates.eu")) * done,
+            recv_cnt=6 + 4 * done,
+            recv_oct=405 + 203 * done,
+        )
+        return {
+            **loop_frame,
+            "overview": churning(t, channels=done, stats=counters),
+            "connections": (there_now, mine),
+            "exchanges": HERE if away else (*HERE, there),
+        }
+
+    return frame
+
+
+@pytest.mark.parametrize("delivered", [0, 900])
+def test_an_exchange_that_comes_and_goes_is_named(delivered):
+    """Whatever other clients do, and also while it is there: the publisher is refused again and again."""
+    verdict = look(film(flapping(delivered=delivered), until=118))
+    (finding,) = findings(verdict, MISSING)
+
+    assert (["rates.eu"], True) == (finding.facts["disappeared_exchanges"], finding.facts["auto_deleted"])
+    assert "warning" == finding.severity
+    assert "the broker deletes it with its last binding" in text(finding).cause
+    assert any("without auto-delete" in step.text for step in text(finding).steps)
+
+
+def test_an_exchange_that_somebody_deletes_is_no_auto_delete_exchange():
+    """The advice differs."""
+    (finding,) = findings(look(film(flapping(auto_delete=False), until=118)), MISSING)
+
+    assert (["rates.eu"], False) == (finding.facts["disappeared_exchanges"], finding.facts["auto_deleted"])
+
+
 def test_an_error_of_direct_reply_to_has_the_length_of_a_missing_exchange():
     """Both are named, because nothing else tells them apart."""
     verdict = look(film(loops("PRECONDITION_FAILED - fast reply consumer does not exist"), until=90))
