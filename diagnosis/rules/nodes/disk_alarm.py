@@ -63,7 +63,7 @@ def _finding(view: View, name: str | None, where: Source) -> Finding:
         subject=node_or_cluster(view, name),
         since=alarm_since(view, name, "disk"),
         facts={
-            **alarm_facts(view, name, largest),
+            **alarm_facts(view, name, "disk", largest),
             "free_bytes": node.disk_free if node else None,
             "limit_bytes": node.disk_free_limit if node else None,
             "limit_too_high": node is not None and _limit_too_high(node),

@@ -66,7 +66,7 @@ def _finding(view: View, name: str | None, where: Source) -> Finding:
         subject=node_or_cluster(view, name),
         since=alarm_since(view, name, "memory"),
         facts={
-            **alarm_facts(view, name, largest),
+            **alarm_facts(view, name, "memory", largest),
             "dominant_group": dominant_group(view, name),
             "lowered_from_bytes": _lowered_from(view, node) if node else None,
             "queues_explain": node is None or _queues_explain(view, node),

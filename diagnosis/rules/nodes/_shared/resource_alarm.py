@@ -6,13 +6,15 @@ The health check is the authority: `mem_alarm` of /api/nodes was still false 8 s
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
+from ackscope.clock import Instant
 from ackscope.findings import Evidence, Facts, Finding, Inconclusive, Involved, Source, source
 from ackscope.records import ProbeOutcome, ProbeState
-from ackscope.snapshot import Connection, Node, Queue
+from ackscope.snapshot import Connection, HealthCheck, Node, Queue
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import client_name, queue_ref
 from diagnosis.rules.probing._shared.outcomes import stream_name
 from diagnosis.rules.publishers._shared.native_publishers import stopped_by_alarm
+from diagnosis.series import span
 
 BLOCKED_STATES = {"blocked", "blocking"}
 """Connection states under an alarm: `blocked` has tried to publish, `blocking` has not yet."""
@@ -106,14 +108,18 @@ def blocked_connections(view: View) -> list[Connection]:
     return [each for each in view.connections if each.state in BLOCKED_STATES or each.name in stopped]
 
 
-def alarm_facts(view: View, node: str | None, largest: list[Queue]) -> Facts:
+def alarm_facts(view: View, node: str | None, resource: str, largest: list[Queue]) -> Facts:
     """Return the facts for the pages of both alarms.
 
     Returns:
-        `{"node", "blocked_connections", "largest_queue"}`; `largest_queue` is `{"vhost", "name"}`, or None.
+        `{"node", "times", "watched_seconds", "blocked_connections", "largest_queue"}`; `times` is how often the alarm
+        came within `watched_seconds`; `largest_queue` is `{"vhost", "name"}`, or None.
     """
+    readings = view.window.readings("health")
     return {
         "node": node,
+        "times": len(_beginnings(view, node, resource)),
+        "watched_seconds": span(readings),
         "blocked_connections": len(blocked_connections(view)) if view.fresh("connections") else None,
         "largest_queue": {"vhost": largest[0].vhost, "name": largest[0].name} if largest else None,
     }
@@ -153,13 +159,24 @@ def blocked_evidence(view: View, reason: str) -> list[Evidence]:
 
 
 def alarm_since(view: View, node: str | None, resource: str) -> str | None:
-    """Return the time of the first of the latest consecutive readings with the alarm."""
-    first = None
-    for seen in reversed(view.window.readings("health")):
-        if not any(a.resource == resource and a.node == node for check in seen.value for a in check.alarms):
-            break
-        first = seen.at.iso()
-    return first
+    """Return the time of the first of the latest consecutive readings with the alarm; None if it is over."""
+    beginnings, readings = _beginnings(view, node, resource), view.window.readings("health")
+    return beginnings[-1].iso() if beginnings and _has_alarm(readings[-1].value, node, resource) else None
+
+
+def _beginnings(view: View, node: str | None, resource: str) -> list[Instant]:
+    """Return the times of the readings with the alarm that follow one without it, and of the first one with it."""
+    found, before = [], False
+    for seen in view.window.readings("health"):
+        now = _has_alarm(seen.value, node, resource)
+        if now and not before:
+            found.append(seen.at)
+        before = now
+    return found
+
+
+def _has_alarm(checks: Iterable[HealthCheck], node: str | None, resource: str) -> bool:
+    return any(alarm.resource == resource and alarm.node == node for check in checks for alarm in check.alarms)
 
 
 def _of_probe(outcome: ProbeOutcome) -> Source:

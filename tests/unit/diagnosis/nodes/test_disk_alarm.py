@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from ackscope.records import ProbeState
@@ -106,3 +108,18 @@ def test_a_limit_that_follows_the_memory_of_the_host_was_not_raised():
     lower = lambda t: {"health": (DISK,), "nodes": (node(disk_free=GB, disk_free_limit=int((1.9 + t / 100) * GB)),)}  # noqa: E731
 
     assert only(look(film(lower, until=20))).facts["raised_from_bytes"] is None
+
+
+def test_an_alarm_that_comes_and_goes_is_counted():
+    """Since is the beginning of the present one."""
+    well = replace(DISK, ok=True, alarms=())
+    window = film(lambda t: alarmed()(t) | {"health": (DISK if t % 30 >= 20 else well,)}, until=85)
+    finding = only(look(window))
+
+    assert (3, 85.0, "2027-01-15T08:01:20Z") == (
+        finding.facts["times"],
+        finding.facts["watched_seconds"],
+        finding.since,
+    )
+    assert "it came 3 times in 85 s" in text(finding).summary
+    assert "times" not in text(only(look(film(alarmed(), until=85)))).summary
