@@ -43,7 +43,7 @@ ABOUT_A_QUORUM_QUEUE = {
     "dead-letters-expire:1",
     "qq-segment-growth",
 }
-ABOUT_AN_UNUSED_QUEUE = {"orphan-queue", "no-consumer:11"}
+ABOUT_AN_UNUSED_QUEUE = {"orphan-queue"}
 ABOUT_AN_EXCLUSIVE_QUEUE = {"exclusive-name-locked"}
 """Rules, or single steps of them, by their queue; that of all others is a classic queue with a consumer."""
 
@@ -192,7 +192,7 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         facts["subject"] = {"kind": "probe", "name": "rtt", "vhost": names.vhost, "node": None}
     if here & ABOUT_A_QUORUM_QUEUE:
         facts["queue"] = quorum
-    if here & ABOUT_AN_UNUSED_QUEUE:
+    if here & ABOUT_AN_UNUSED_QUEUE or "--if-unused" in (command.step.command or ""):
         facts["queue"] = queue(names.unused)
     if here & ABOUT_AN_EXCLUSIVE_QUEUE:
         facts["queue"] = queue(names.exclusive)
