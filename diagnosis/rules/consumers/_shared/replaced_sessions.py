@@ -65,10 +65,11 @@ class ReplacedSession:
 
 def replaced_session(view: View, queue: Queue) -> ReplacedSession | None:
     """Return what is known of a session whose client connects again and again; None if it does not."""
-    client_id, readings = mqtt_client(queue), view.window.readings("consumers")
+    client_id = mqtt_client(queue)
     churn = churn_rate(view, "connection") if client_id is not None and queue.consumers else None
     if client_id is None or churn is None or churn.rate * churn.lasts < FEWEST:
         return None
+    readings = view.window.readings("consumers")
     listed = [[each for each in seen.value if (each.vhost, each.queue) == queue.key] for seen in readings]
     different = _different(listed)
     history = [seen for seen in view.history(queue) if seen.at.mono >= churn.since.mono - 1.0]
