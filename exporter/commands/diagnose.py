@@ -120,12 +120,12 @@ def look_until_certain(
     _note(f"reading {look.cluster}, about {APART + 2:.0f} s")
     two_looks(look, min(within, _TWO_LOOKS))
     seen, verdict = _judge_so_far(look, usual)
-    is_first = True
+    looked_on = False
     with UnixSignals((signal.SIGINT, signal.SIGTERM)) as signals:
-        while (left := within - look.clock.now().since(began)) and _continues(look, verdict, left):
-            if is_first:
+        while _continues(look, verdict, left := within - look.clock.now().since(began)):
+            if not looked_on:
                 _note_progress(verdict, left)
-            is_first = False
+            looked_on = True
             if _ended_by(signals, look):
                 break
             look.look(EVERY)

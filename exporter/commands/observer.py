@@ -36,9 +36,6 @@ _PROBES = ProbesSettings.model_validate(
 """Settings that suffice to break down confirm latency within seconds, at negligible load."""
 
 
-_PAST_WITHIN = 3.0
-"""Seconds for reading what the broker knows of the last ten minutes."""
-
 NO_ADDRESSES = PrometheusSettings()
 
 
@@ -77,10 +74,10 @@ class BrokerObserver:
             snapshot = fill_missing(self.window.latest, snapshot)
         if not self.probed:
             raise_if_unreadable(snapshot)
-        if self.window.latest is None and not self.metrics.alone:
-            for past in past_snapshots(self.settings, snapshot, min(seconds, _PAST_WITHIN)):
-                self.window = self.window.add(past)
-        self.window = self.window.add(snapshot)
+        is_first = self.window.latest is None and not self.metrics.alone
+        past = past_snapshots(self.settings, snapshot, seconds) if is_first else ()
+        for each in (*past, snapshot):
+            self.window = self.window.add(each)
         return snapshot
 
     def wait(self, since: Instant, seconds: float) -> None:

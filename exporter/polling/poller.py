@@ -39,9 +39,6 @@ log = get_logger(__name__)
 
 _STOP_SECONDS = 2.0
 
-_PAST_WITHIN = 3.0
-"""Seconds for reading what the broker kept of the last ten minutes."""
-
 _GROW_AFTER_SECONDS = 0.25
 """If no reading ends for this many seconds, the pool gets one more thread for a waiting reading."""
 
@@ -267,7 +264,7 @@ class Poller:
         if self._on_past is None or any(part.value is None for part in parts):
             return
         on_past, self._on_past = self._on_past, None
-        past = past_snapshots(self._management, snapshot, _PAST_WITHIN)
+        past = past_snapshots(self._management, snapshot)
         if past:
             on_past(past)
 

@@ -11,7 +11,7 @@ Source: https://www.rabbitmq.com/docs/heartbeats
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ackscope.clock import Instant
@@ -20,7 +20,7 @@ from ackscope.snapshot import Channel, Consumer
 from diagnosis.churn_loops import identity
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import client_name
-from diagnosis.relations import both
+from diagnosis.relations import INVOLVED_QUEUES, both
 from diagnosis.rules.clients._shared.connections import involved_connections
 from diagnosis.rules.clients._shared.silence import (
     SilentConnection,
@@ -76,11 +76,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         yield _finding(view, group)
 
 
-def _involved_queues(_view: View, finding: Finding) -> Iterable[Hashable]:
-    return ((each.vhost, each.name) for each in finding.involved.queues)
-
-
-SAME_QUEUES = both(_involved_queues)
+SAME_QUEUES = both(INVOLVED_QUEUES.of_cause)
 """The cause is a silent client to which messages of a queue are sent; the effect involves that queue."""
 
 

@@ -4,7 +4,7 @@ A shovel that cannot connect says "terminated" and why on 4.3, and "starting" fo
 closes its channel, for example because the exchange does not exist, runs for a moment after each restart, and its
 messages are redelivered. Links to the same address fail for the same reason, so they are one finding.
 
-A wrong password does not mend itself: it is a warning as soon as messages wait for the link. A federation link gives
+A wrong password does not correct itself: it is a warning as soon as messages wait for the link. A federation link gives
 the error of its login. A shovel does not (seen on 3.10.8 and 4.3.6), so refused logins tell it: they begin with its
 failure, and are as many as its retries. The timestamp of a link does not tell since when it fails: each retry sets it.
 Source: https://www.rabbitmq.com/docs/shovel#monitoring, https://www.rabbitmq.com/docs/federation#links
@@ -37,8 +37,8 @@ _AMQP_ERROR = re.compile(r"[A-Z]+_[A-Z_]+ - ")
 _LOGIN_REFUSED = re.compile(r"auth_failure|login was refused", re.IGNORECASE)
 """Part of an error about the login itself, of AMQP 0-9-1 (`auth_failure`) or of AMQP 1.0 (`sasl_auth_failure`)."""
 
-_UNTOLD = re.compile(r"\W*failed.to.connect|needed a restart", re.IGNORECASE)
-"""Beginning of a reason that does not tell why."""
+_NO_REASON = re.compile(r"\W*failed.to.connect|needed a restart", re.IGNORECASE)
+"""Beginning of a text that gives no reason."""
 
 _RECENT = 3
 """Of this many readings all but one fail while a link is restarted again and again."""
@@ -51,15 +51,15 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     down = [link for each in view.bridges if (link := _latest_failure(view, each)) is not None]
     if not down:
         return
-    spells = {_key(link): _spell(view, _key(link)) for link in down}
+    failing = {_key(link): _failing(view, _key(link)) for link in down}
     by_remote: dict[tuple[str, str, str], list[Link]] = defaultdict(list)
     for link in down:
         # A link starts for some seconds. One that has ended gives a reason, and that state does not pass.
-        if span(spells[_key(link)]) >= view.thresholds.early or (link.state == "terminated" or link.reason):
+        if span(failing[_key(link)]) >= view.thresholds.early or (link.state == "terminated" or link.reason):
             by_remote[(link.kind, link.vhost or "", _remote(link))].append(link)
     for _, links in sorted(by_remote.items()):
         links.sort(key=_key)
-        yield _finding(view, links, max((spells[_key(link)] for link in links), key=span))
+        yield _finding(view, links, max((failing[_key(link)] for link in links), key=span))
 
 
 def _fails(link: Link) -> bool:
@@ -112,7 +112,7 @@ def _remote(link: Link) -> str:
     return link.name
 
 
-def _spell(view: View, key: _Key) -> Series[tuple[Link, ...]]:
+def _failing(view: View, key: _Key) -> Series[tuple[Link, ...]]:
     """Return the readings since a link fails; one in which it runs, between two others, is a restart."""
 
     def fails(links: Sequence[Link]) -> bool:
@@ -135,15 +135,15 @@ def _reason(view: View, links: Sequence[Link]) -> str | None:
     return said or next((each.reason for each in before if each.reason), None)
 
 
-def _login(view: View, links: Sequence[Link], reason: str | None, spell: Series[tuple[Link, ...]]) -> str | None:
+def _login(view: View, links: Sequence[Link], reason: str | None, failing: Series[tuple[Link, ...]]) -> str | None:
     """Return how it is known that the login of the links is refused: "said" by the broker, "counted", or None."""
     if reason is not None and _LOGIN_REFUSED.search(reason):
         return "said"
-    if reason is not None and not _UNTOLD.match(reason):
+    if reason is not None and not _NO_REASON.match(reason):
         return None
     readings = view.window.readings("links")
-    ran = [seen.at for seen in readings if spell and seen.at.mono < spell[0].at.mono]
-    return "counted" if ran and refused_retries(view, len(links), failed=(ran[-1], spell[0].at)) else None
+    ran = [seen.at for seen in readings if failing and seen.at.mono < failing[0].at.mono]
+    return "counted" if ran and refused_retries(view, len(links), failed=(ran[-1], failing[0].at)) else None
 
 
 def _waiting(view: View, sources: Iterable[tuple[str, str]]) -> list[Queue]:
@@ -152,15 +152,15 @@ def _waiting(view: View, sources: Iterable[tuple[str, str]]) -> list[Queue]:
     return [queue for queue in queues if queue.consumers == 0 and queue.messages_ready]
 
 
-def _finding(view: View, links: Sequence[Link], spell: Series[tuple[Link, ...]]) -> Finding:
-    limit, seconds = view.thresholds.cluster.link_for, span(spell)
+def _finding(view: View, links: Sequence[Link], failing: Series[tuple[Link, ...]]) -> Finding:
+    limit, seconds = view.thresholds.cluster.link_for, span(failing)
     # A shovel that has ended no longer shows its queue.
     known = [each for link in links for each in _readings(view, _key(link))]
     sources = {place for each in known for place in link_queues(view, each)}
     sources |= _consumed(view, {SHOVEL + link.name for link in links if link.kind == "shovel"})
     first, waiting = links[0], _waiting(view, sources)
     reason = _reason(view, links)
-    login = _login(view, links, reason, spell)
+    login = _login(view, links, reason, failing)
     lasting = seconds >= limit or (login == "said" and bool(waiting))
     if first.kind == "federation":
         state, configured = source("/api/federation-links", "status", "error"), source("/api/federation-links", "uri")
@@ -191,7 +191,7 @@ def _finding(view: View, links: Sequence[Link], spell: Series[tuple[Link, ...]])
         rule=NAME,
         severity=Severity.WARNING if lasting else Severity.INFO,
         subject=Subject(kind="link", name=_remote(first), vhost=first.vhost, node=first.node),
-        since=spell[0].at.iso() if spell else None,
+        since=failing[0].at.iso() if failing else None,
         facts={
             "kind": first.kind,
             "name": first.name,

@@ -32,11 +32,11 @@ from diagnosis.rules.cluster._shared.link_flow import circulations
 from diagnosis.rules.consumers._shared.channel_loops import MIN_PER_CYCLE, loop_evidence
 from diagnosis.rules.consumers._shared.comings import (
     LASTING,
+    comings_without_acks,
     recent_clients,
     returning_facts,
     returning_loop,
     seen_connections,
-    vain_comings,
 )
 from diagnosis.rules.consumers._shared.consequences import connection_names
 from diagnosis.rules.consumers._shared.consumer_balances import consumer_balances
@@ -60,6 +60,7 @@ from diagnosis.rules.consumers._shared.turnover import (
     QueueKey,
     changed_queues,
     consumer_turnover,
+    consumers_by_reading,
     identity,
 )
 from diagnosis.rules.consumers.bad_ack_loop import bad_ack_connections
@@ -84,21 +85,21 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         fruitless = _fruitless(view, queue)
         if fruitless:
             reported.add(queue.key)
-            yield _crashes(view, consumer_turnover(queue, readings), fruitless)
+            yield _crashes(view, consumer_turnover(view, queue), fruitless)
         session = replaced_session(view, queue)
         if session is not None:
             reported.add(queue.key)
-            yield _replacements(view, consumer_turnover(queue, readings), session)
+            yield _replacements(view, consumer_turnover(view, queue), session)
         again = stream_restarts(view, queue)
         if again is not None and again.short:
             reported.add(queue.key)
-            yield _rereads(view, consumer_turnover(queue, readings), again)
+            yield _rereads(view, consumer_turnover(view, queue), again)
     changed = changed_queues(readings)
     bad_acks = bad_ack_connections(view) if changed else frozenset()
     for queue in view.queues if changed else ():
         if queue.key not in changed or queue.exclusive or queue.key in reported:
             continue
-        seen = consumer_turnover(queue, readings)
+        seen = consumer_turnover(view, queue)
         limits = view.limits(queue).consumers
         often = seen.changes >= limits.flapping_changes and seen.changes > seen.comparisons / 2
         # A rolling restart under way has replaced each at most once, beside those that it has not reached.
@@ -116,7 +117,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             span(rounds) >= view.limits(queue).early and _was_read(view, queue, rounds[0].at) and _has_churn(view)
         )
         if circulates or (loop is not None and min(loop.delivered, loop.redelivered) >= MIN_PER_CYCLE):
-            seen = consumer_turnover(queue, readings)
+            seen = consumer_turnover(view, queue)
             if circulates and not seen.consumers:
                 seen = replace(seen, seconds=span(rounds), since=rounds[0].at)
             reported.add(queue.key)
@@ -124,7 +125,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     for queue in view.queues:
         rounds = () if queue.key in reported else _returned_by_ended(view, queue)
         if rounds:
-            yield _returns(view, consumer_turnover(queue, readings), rounds)
+            yield _returns(view, consumer_turnover(view, queue), rounds)
 
 
 def _fruitless(view: View, queue: Queue) -> Series[Queue]:
@@ -136,7 +137,7 @@ def _fruitless(view: View, queue: Queue) -> Series[Queue]:
     tail = stretch(view.history(queue), lambda older, newer: delta((older, newer), "ack") == 0)
     delivered, limits = delta(tail, "deliver"), view.limits(queue)
     same = delivered > 0 and delta(tail, "redeliver") > limits.consumers.requeue_share * delivered
-    return tail if same and span(tail) >= limits.early and vain_comings(tail) >= LASTING - 1 else ()
+    return tail if same and span(tail) >= limits.early and comings_without_acks(tail) >= LASTING - 1 else ()
 
 
 def _replacements(view: View, seen: ConsumerTurnover, session: ReplacedSession) -> Finding:
@@ -169,14 +170,13 @@ def _replacements(view: View, seen: ConsumerTurnover, session: ReplacedSession) 
 
 def _has_lasting_consumer(view: View, queue: Queue) -> bool:
     """Return whether one consumer is in every reading of consumers; a requeue loop has such a one."""
-    readings = view.window.readings("consumers")
-    ids = [{identity(each) for each in seen.value if (each.vhost, each.queue) == queue.key} for seen in readings]
+    ids = [{identity(each) for each in consumers} for consumers in consumers_by_reading(view, queue)]
     return len(ids) > 1 and bool(set.intersection(*ids))
 
 
 def _crashes(view: View, seen: ConsumerTurnover, fruitless: Series[Queue]) -> Finding:
     """Return the finding about consumers that end again and again with the same messages unacknowledged."""
-    queue, seconds, rounds = seen.queue, span(fruitless), vain_comings(fruitless)
+    queue, seconds, rounds = seen.queue, span(fruitless), comings_without_acks(fruitless)
     limits = view.limits(queue).consumers
     late = rounds >= LASTING and seconds >= _MIN_SECONDS
     stopped = late and seconds >= limits.flapping_for

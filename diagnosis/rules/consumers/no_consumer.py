@@ -268,8 +268,9 @@ def _finding(view: View, unread: _Unread, others: Sequence[_Unread] = ()) -> Fin
     grows = _grows(recent)
     absent, downstream = mqtt_client(queue), federated_to(queue)
     # No application consumes from the queue of a federation link.
+    lacks_application = grows and downstream is None
     idle = _idle_connections(view, queue, unconsumed[0].at.wall) if downstream is None else []
-    cancelled = _cancelled(view, queue) if grows and downstream is None else []
+    cancelled = _cancelled(view, queue) if lacks_application else []
     connections = [view.connection(each.connection_name) for each in cancelled]
     left = sorted({name for each in connections if (name := client_name(each)) is not None})
     idle_names = [each.client_name or each.name for each in idle]
@@ -312,10 +313,8 @@ def _finding(view: View, unread: _Unread, others: Sequence[_Unread] = ()) -> Fin
                 + (source("/api/shovels", "src_queue", "dest_queue") if shovels else ()),
             )
         )
-    through = passed_on(view, queue, publishers) if grows and downstream is None else None
-    filler = (
-        filled_by_consumers(publishers) if grows and downstream is None and not _ever_consumed(view, queue) else None
-    )
+    through = passed_on(view, queue, publishers) if lacks_application else None
+    filler = filled_by_consumers(publishers) if lacks_application and not _ever_consumed(view, queue) else None
     similar = similar_queue(view, queue) if downstream is None else None
     warning_after = _warning_after(view, queue)
     early = severity is Severity.INFO and grows and seconds < warning_after

@@ -1,6 +1,6 @@
 """pub-access-refused (A14): a user may not write to its exchange, so each publish closes the channel (403).
 
-A permission does not mend itself, so it is a warning as soon as it is reported, unless the error may be that of a
+A permission does not change by itself, so it is a warning as soon as it is reported, unless the error may be that of a
 routing key or of a consumer: their texts do not tell the exchange. Topic permissions refuse single routing keys of a
 topic exchange in the same way.
 Source: https://www.rabbitmq.com/docs/access-control

@@ -15,6 +15,7 @@ from ackscope.snapshot import Queue
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.ledger import levels
 from diagnosis.purpose import dead_letters_received
+from diagnosis.relations import INVOLVED_QUEUES
 from diagnosis.routes import (
     Place,
     bound_keys,
@@ -93,7 +94,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         found = (_copies(view, each, delay, left) for each in judged if _published_too(sources, each))
         copies = [each for each in found if each is not None]
         if copies:
-            yield _finding(view, delay, sources, copies)
+            yield _finding(view, delay, sources, copies, list(left.values()))
 
 
 def _sources(view: View, delay: Queue) -> tuple[Queue, ...]:
@@ -219,12 +220,13 @@ def _dead_letters(view: View, queue: Queue) -> _DeadLetters:
     return _DeadLetters(0 if found is None else found.rejected, span(series), expires)
 
 
-def _finding(view: View, delay: Queue, sources: list[Queue], copies: list[_Copies]) -> Finding:
+def _finding(
+    view: View, delay: Queue, sources: list[Queue], copies: list[_Copies], dead: list[_DeadLetters]
+) -> Finding:
     proven = [each for each in copies if each.count]
     copies = sorted(copies, key=lambda each: (-(each.count or 0), each.queue.key))
     seconds = min((each.seconds for each in proven), default=0.0)
     lasting = bool(proven) and seconds >= view.thresholds.early
-    dead = [_dead_letters(view, each) for each in sources]
     rejected, watched = sum(each.count for each in dead), max(each.seconds for each in dead)
     return Finding(
         rule=NAME,
@@ -286,9 +288,5 @@ def _others(_view: View, finding: Finding) -> Iterable[Hashable]:
     return [(finding.subject.vhost, each["name"]) for each in others] if isinstance(others, list) else ()
 
 
-def _queue_of(_view: View, finding: Finding) -> Iterable[Hashable]:
-    return ((finding.subject.vhost, finding.subject.name),) if finding.subject.kind == "queue" else ()
-
-
-COPIES_INTO = Relation(_others, _queue_of)
+COPIES_INTO = Relation(_others, INVOLVED_QUEUES.of_other)
 """The cause is a retry that reaches other queues; the consequence is about one of them."""

@@ -18,8 +18,9 @@ from dataclasses import replace
 from ackscope.findings import Finding, QueueRef, Severity
 from ackscope.snapshot import Queue
 from diagnosis.churn_loops import ChurnLoop, churn_loops, cluster_cycles, text_bytes
-from diagnosis.contract import Relation, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.purpose import was_consumed
+from diagnosis.relations import both
 from diagnosis.rules.clients._shared.loops import MIN_PER_CYCLE, loop_evidence, loop_facts, loop_involved
 from diagnosis.rules.clients._shared.queue_limits import refused_by_limit
 from diagnosis.rules.queues._shared.queue import certainty
@@ -131,17 +132,5 @@ def _waits(_view: View, finding: Finding) -> Iterable[Hashable]:
     return () if queue is None else ((finding.facts["vhost"], queue, finding.facts["error_bytes"]),)
 
 
-def _queue(_view: View, finding: Finding) -> Iterable[Hashable]:
-    queue = finding.facts["waiting"]
-    return () if queue is None else ((finding.facts["vhost"] or "/", queue),)
-
-
-def _of_queue(_view: View, finding: Finding) -> Iterable[Hashable]:
-    return ((finding.subject.vhost, finding.subject.name),) if finding.subject.kind == "queue" else ()
-
-
-SAME_DECLARATION = Relation(_waits, _waits)
+SAME_DECLARATION = both(_waits)
 """Several clients are refused the same queue: the instances of one application."""
-
-REFUSED_CONSUMERS = Relation(_queue, _of_queue)
-"""The consequence is about the queue that the refused clients do not get to consume."""

@@ -97,7 +97,7 @@ def test_human_output_fits_a_terminal(capsys, monkeypatch):
         prometheus="http://127.0.0.1:32002",
     )
     state = State(broker="4.3.6", nodes=(node,) * 3, processes=(), epmd=None, workload=Process(1, 1))
-    text = describe(state, Path("/root/.local/state/ackscope/lab/broker/bin"))
+    text = describe(state, Path("/home/someone/.local/state/ackscope/lab/run/bin"))
     main(["lab", "fault", "--list"])
 
     assert "Stop it:        .venv/bin/ackscope lab down" in text

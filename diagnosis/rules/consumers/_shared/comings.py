@@ -27,7 +27,7 @@ def comings(history: Series[Queue]) -> int:
     return found
 
 
-def vain_comings(history: Series[Queue]) -> int:
+def comings_without_acks(history: Series[Queue]) -> int:
     """Return how many times consumers came to a queue, over readings in which nothing is acknowledged.
 
     Also over readings that do not tell the consumers, such as the broker's own samples. There messages wait while none

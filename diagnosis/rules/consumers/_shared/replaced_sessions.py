@@ -20,6 +20,7 @@ from diagnosis.churn_loops import FEWEST
 from diagnosis.contract import View
 from diagnosis.purpose import mqtt_client
 from diagnosis.rules.consumers._shared.comings import seen_connections
+from diagnosis.rules.consumers._shared.turnover import consumers_by_reading
 from diagnosis.rules.queues._shared.queue import MAX_NAMED
 
 _ATTENDED = 0.8
@@ -69,8 +70,7 @@ def replaced_session(view: View, queue: Queue) -> ReplacedSession | None:
     churn = churn_rate(view, "connection") if client_id is not None and queue.consumers else None
     if client_id is None or churn is None or churn.rate * churn.lasts < FEWEST:
         return None
-    readings = view.window.readings("consumers")
-    listed = [[each for each in seen.value if (each.vhost, each.queue) == queue.key] for seen in readings]
+    readings, listed = view.window.readings("consumers"), consumers_by_reading(view, queue)
     different = _different(listed)
     history = [seen for seen in view.history(queue) if seen.at.mono >= churn.since.mono - 1.0]
     unattended = sum(seen.value.consumers == 0 for seen in history)

@@ -195,7 +195,7 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
     if not full and 0 not in allowed and (most == 0 or unacked <= 1.5 * most):
         # What they hold may be the batch that they collect.
         return None
-    usual = handling_time(history, stalled)
+    usual, were_quick = handling_time(history, stalled), jobs_were_quick(history, stalled)
     never_acked = all(link.channel is not None and not link.channel.stats.ack for link in links)
     unknown = limits.consumers.stuck_never_acked if never_acked else limits.consumers.stuck_unknown
     need = quick = limits.consumers.stuck_for if usual else max(limits.consumers.stuck_for, unknown)
@@ -207,7 +207,7 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
     elif max(allowed) == 1:
         need = limits.consumers.stuck_long
         # One job may be much longer than others. If many were quick, it is worth information before.
-        quick = need if jobs_were_quick(history, stalled) else quick
+        quick = need if were_quick else quick
     if (ready == 0 and unacked <= len(links)) or (not full and unacked <= most):
         need = limits.consumers.stuck_long_job
     need = max(need, min(limits.consumers.stuck_patience * usual, limits.consumers.stuck_long_job))
@@ -239,7 +239,7 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
         since=stalled[0].at.wall if idle is None else min(idle, stalled[0].at.wall),
         shared_prefetch=shared,
         starved=waiting_on_channel(view, queue, links) if shared else (),
-        outlasts_jobs=jobs_were_quick(history, stalled) and held_seconds >= limits.consumers.stuck_long_job,
+        outlasts_jobs=were_quick and held_seconds >= limits.consumers.stuck_long_job,
     )
 
 

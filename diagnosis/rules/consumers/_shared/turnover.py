@@ -1,10 +1,13 @@
 """How the consumers of a queue changed from reading to reading."""
 
+from collections import defaultdict
 from dataclasses import dataclass
 from itertools import pairwise
 
 from ackscope.clock import Instant
 from ackscope.snapshot import Consumer, Queue
+from diagnosis.contract import View
+from diagnosis.memo import per_view
 from diagnosis.window import Series
 
 QueueKey = tuple[str, str]
@@ -44,11 +47,26 @@ def changed_queues(readings: Series[tuple[Consumer, ...]]) -> set[QueueKey]:
     return found
 
 
-def consumer_turnover(queue: Queue, readings: Series[tuple[Consumer, ...]]) -> ConsumerTurnover:
-    """Return how the consumers of a queue changed over these readings."""
-    by_reading = [
-        {identity(each): each for each in seen.value if (each.vhost, each.queue) == queue.key} for seen in readings
-    ]
+def consumers_by_reading(view: View, queue: Queue) -> list[list[Consumer]]:
+    """Return the consumers of a queue in each reading of consumers, oldest first."""
+    return [consumers.get(queue.key, []) for consumers in per_view(view, _by_queue)]
+
+
+def _by_queue(view: View) -> list[dict[QueueKey, list[Consumer]]]:
+    readings: Series[tuple[Consumer, ...]] = view.window.readings("consumers")
+    found: list[dict[QueueKey, list[Consumer]]] = []
+    for seen in readings:
+        grouped: dict[QueueKey, list[Consumer]] = defaultdict(list)
+        for each in seen.value:
+            grouped[each.vhost, each.queue].append(each)
+        found.append(grouped)
+    return found
+
+
+def consumer_turnover(view: View, queue: Queue) -> ConsumerTurnover:
+    """Return how the consumers of a queue changed over the readings of consumers."""
+    readings = view.window.readings("consumers")
+    by_reading = [{identity(each): each for each in consumers} for consumers in consumers_by_reading(view, queue)]
     everyone: dict[tuple[str, str], Consumer] = {}
     for each in by_reading:
         everyone.update(each)

@@ -7,6 +7,7 @@ from ackscope.findings import Certainty, Fact, Finding, Involved, QueueRef, Seve
 from ackscope.snapshot import Queue
 from diagnosis.contract import ConsumerPath, Relation, View
 from diagnosis.facts import client_name, queue_facts, queue_ref
+from diagnosis.relations import INVOLVED_QUEUES
 from diagnosis.routes import dead_letters_to
 
 MAX_NAMED = 50
@@ -68,9 +69,5 @@ def _dead_letter_targets_of(view: View, finding: Finding) -> Iterable[Hashable]:
     return () if source is None else (dead_letters_to(view, source) or ())
 
 
-def _queue_of(_view: View, finding: Finding) -> Iterable[Hashable]:
-    return ((finding.subject.vhost, finding.subject.name),) if finding.subject.kind == "queue" else ()
-
-
-DEAD_LETTERS_INTO = Relation(_dead_letter_targets_of, _queue_of)
+DEAD_LETTERS_INTO = Relation(_dead_letter_targets_of, INVOLVED_QUEUES.of_other)
 """The cause is a queue; the consequence is about a queue that its dead letters go to."""

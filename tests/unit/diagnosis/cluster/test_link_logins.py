@@ -32,7 +32,7 @@ def backlog(t, name="federation: sales -> shop:store:orders", *, began=0.0, vhos
 
 
 def logins(t, *, every=5.0, began=0.0, node=ONE, protocol="amqp091"):
-    """Logins of which one in this many seconds is refused, since some moment."""
+    """Refused logins, one in this many seconds, since some moment."""
     failed = int(max(0.0, t - began) / every)
     return AuthAttempts(node=node, protocol=protocol, total=50 + failed, succeeded=50, failed=failed)
 
@@ -49,7 +49,7 @@ def scene(t, link=None, *, began=-1.0, every=5.0, cluster="shop", **fields):
 
 
 def test_a_refused_login_is_a_warning_at_once_if_messages_wait_for_the_link():
-    """A wrong password does not mend itself, and one look says the same."""
+    """A wrong password does not correct itself, and one look says the same."""
     for until, thresholds in ((10, Thresholds()), (5, Thresholds.brief())):
         verdict = look(film(scene, until=until), thresholds=thresholds)
         finding = finding_of(verdict, RULE)

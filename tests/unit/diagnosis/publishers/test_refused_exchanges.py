@@ -54,7 +54,7 @@ def test_a_refused_publisher_loses_everything(frame):
 
 @pytest.mark.parametrize(("word", "version"), [("", "3.10.8"), ("write ", "4.3.6")])
 def test_it_is_a_warning_as_soon_as_it_is_reported(word, version):
-    """A permission does not mend itself, and one look says the same."""
+    """A permission does not change by itself, and one look says the same."""
     film_of = lambda until: film(  # noqa: E731
         lambda t: refused(t, refusal("invoices.out", word), version=version), until=until
     )

@@ -107,7 +107,7 @@ def test_an_expired_version_is_listed_again(api, as_event, caplog):
 
 
 def test_a_broken_watch_goes_on_from_its_latest_version(api):
-    """Nothing is listed again, nothing is lost, and what is known is not told again: it would undo what came later."""
+    """Nothing is listed again, nothing is lost, and what is known is not sent again: it would undo what came later."""
     with discovering(api) as running:
         has(running, "shop", "depot")
         eventually(lambda: api.watches() > 0)
