@@ -9,7 +9,7 @@ from ackscope.errors import UsageError
 from lab.brokers import NAMES
 from lab.cluster import MOST_NODES
 from lab.control import TOOLS
-from lab.faults import FAULTS
+from lab.faults import FAULT_GROUPS, FAULTS
 from lab.faults.__main__ import find_fault
 from lab.session import down, fault, up
 from lab.state import State, find_place, locked
@@ -83,11 +83,18 @@ def describe(state: State, tools: Path) -> str:
 
 def _list(args: argparse.Namespace) -> int:
     if args.json:
-        print_json([{"fault": spec.name, "rule": spec.rule, "summary": spec.summary} for spec in FAULTS.values()])
+        listed = [(group, spec) for group, specs in FAULT_GROUPS.items() for spec in specs.values()]
+        print_json(
+            [{"fault": spec.name, "group": group, "rule": spec.rule, "summary": spec.summary} for group, spec in listed]
+        )
         return 0
-    for spec in FAULTS.values():
-        print(spec.name)
-        print(textwrap.fill(spec.summary + ".", _WIDTH, initial_indent="  ", subsequent_indent="  "))
+    for group, specs in FAULT_GROUPS.items():
+        print(f"{group.upper()} ({len(specs)})")
+        for spec in specs.values():
+            print(f"  {spec.name}")
+            print(textwrap.fill(spec.summary + ".", _WIDTH, initial_indent="    ", subsequent_indent="    "))
+        print()
+    print(f"{len(FAULTS)} faults. Inject one: {program()} lab fault NAME")
     return 0
 
 

@@ -3,9 +3,18 @@
 import sys
 
 from bench.bench import run_all
-from bench.exporter import dashboards, growth, hung, limit, peers, second_source, soak
+from bench.exporter import dashboards, growth, hung, limit, peers, restarts, second_source, soak
 
-BENCHES = (peers.BENCH, limit.BENCH, growth.BENCH, hung.BENCH, second_source.BENCH, dashboards.BENCH, soak.BENCH)
+BENCHES = (
+    peers.BENCH,
+    limit.BENCH,
+    growth.BENCH,
+    hung.BENCH,
+    second_source.BENCH,
+    dashboards.BENCH,
+    restarts.BENCH,
+    soak.BENCH,
+)
 
 
 if __name__ == "__main__":

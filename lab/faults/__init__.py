@@ -9,8 +9,11 @@ from collections.abc import Mapping
 from lab.faults import clients, cluster, consumers, nodes, probing, publishers, queues, topology
 from lab.faults.fault import FaultSpec
 
-FAULTS: Mapping[str, FaultSpec] = {
-    spec.name: spec
+FAULT_GROUPS: Mapping[str, Mapping[str, FaultSpec]] = {
+    group.__name__.rpartition(".")[2]: {spec.name: spec for spec in group.FAULTS}
     for group in (consumers, publishers, queues, nodes, cluster, clients, topology, probing)
-    for spec in group.FAULTS
 }
+"""Subject -> its faults by name."""
+
+FAULTS: Mapping[str, FaultSpec] = {name: spec for group in FAULT_GROUPS.values() for name, spec in group.items()}
+"""All faults by name."""

@@ -1,6 +1,7 @@
 """Conclusions of the exporter benchmarks from their measurements."""
 
 import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from bench.exporter.goals import Goal, bounds, noise, peer_goals, ratio
 from bench.exporter.growth import per_doubling
 from bench.exporter.peers import oldest
 from bench.exporter.rabbitmq_exporter import go_version
+from bench.exporter.restarts import judged
 from bench.exporter.scraping import ScrapedPage
 from bench.exporter.soak import trend
 from bench.usage import Stretch, cpu_seconds, usage
@@ -167,3 +169,26 @@ def test_processor_time_only_grows():
 
     assert {"self"} == stretch.per_minute().keys()
     assert cpu_seconds(os.getpid()) >= before > 0
+
+
+def test_a_notification_that_is_repeated_lost_or_false_is_counted():
+    """One finding of each kind, beside one that arrived as it should; one that lasts has no end."""
+    events = Counter({
+        ("start", "good"): 1, ("resolve", "good"): 1,
+        ("start", "twice"): 2, ("resolve", "twice"): 1,
+        ("start", "unresolved"): 1,
+        ("start", "lasts"): 1, ("resolve", "lasts"): 1,
+    })  # fmt: skip
+
+    counts = judged({"good", "twice", "unresolved"}, {"lasts"}, events, ("start", "resolve"))
+
+    assert {"once": 2, "repeated": 1, "lost": 1, "false": 1} == counts
+
+
+def test_a_receiver_that_was_away_gets_a_summary_of_what_ended():
+    """It needs no start of it, and one start of what lasts."""
+    events = Counter({("missed", "ended"): 1, ("start", "lasts"): 1})
+
+    assert {"once": 2, "repeated": 0, "lost": 0, "false": 0} == judged(
+        {"ended"}, {"lasts"}, events, ("start", "missed")
+    )

@@ -84,6 +84,9 @@ def test_faults_are_listed(capsys):
     assert 0 == code
     assert list(FAULTS) == [item["fault"] for item in listed]
     assert all(item["summary"] and item["rule"] for item in listed)
+    assert {"stuck-consumer": "consumers", "disk-alarm": "nodes"} == {
+        item["fault"]: item["group"] for item in listed if item["fault"] in {"stuck-consumer", "disk-alarm"}
+    }
 
 
 def test_human_output_fits_a_terminal(capsys, monkeypatch):
