@@ -5,15 +5,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psutil
+import pyarrow.dataset as ds
 import requests
 import yaml
+from pyarrow import fs
 
 from ackscope.errors import BrokerError
 from lab.node import LabNode
@@ -119,6 +121,24 @@ def end_process(process: subprocess.Popen[bytes], seconds: float = 20) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def bucket_rows(storage: Mapping[str, str], table: str) -> list[dict[str, Any]]:
+    """Return the rows of a table of landing files in a bucket.
+
+    Args:
+        storage: environment of clients of the S3 server.
+        table: address of its folder, `s3://bucket/path`.
+    """
+    store = fs.S3FileSystem(
+        access_key=storage["AWS_ACCESS_KEY_ID"],
+        secret_key=storage["AWS_SECRET_ACCESS_KEY"],
+        region=storage["AWS_REGION"],
+        endpoint_override=storage["AWS_ENDPOINT_URL"],
+    )
+    chosen = fs.FileSelector(table.removeprefix("s3://"), allow_not_found=True, recursive=True)
+    files = [each.path for each in store.get_file_info(chosen) if each.is_file]
+    return ds.dataset(files, filesystem=store).to_table().to_pylist() if files else []
 
 
 def wait_for(read: Callable[[], Any], what: str, seconds: float = _WITHIN) -> Any:

@@ -7,14 +7,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-import pyarrow.dataset as ds
-from pyarrow import fs
-
 from bench.bench import Bench, Document, progress
 from bench.chaos.disturbances import Disturbance, disturbances
 from bench.chaos.invariants import Watch, uncounted
 from bench.chaos.scene import LANDING, ChaosScene, scene
-from bench.exporting import wait_for
+from bench.exporting import bucket_rows, wait_for
 from bench.probes.users import Users
 from bench.tables import median, table
 from probes.settings import ProbesSettings
@@ -101,7 +98,7 @@ def _disturb(kind: Disturbance, running: ChaosScene, watch: Watch, dice: random.
 def _uncounted(running: ChaosScene, watch: Watch) -> list[str]:
     """Return what `uncounted` finds in the last scrape of each life of the exporter."""
     time.sleep(_SETTLED)
-    rows = _landed(running)
+    rows = bucket_rows(running.storage, f"{LANDING}/probe_messages")
     for row in rows:
         row["intended_at"] = row["intended_at"].timestamp()
     found = []
@@ -110,21 +107,6 @@ def _uncounted(running: ChaosScene, watch: Watch) -> list[str]:
         end = life[1] if len(life) > 1 else time.time()
         found += uncounted(scrape, [row for row in rows if life[0] <= row["intended_at"] < end])
     return found
-
-
-def _landed(running: ChaosScene) -> list[dict[str, Any]]:
-    """Return the messages of probes in the bucket."""
-    where = running.storage
-    store = fs.S3FileSystem(
-        access_key=where["AWS_ACCESS_KEY_ID"],
-        secret_key=where["AWS_SECRET_ACCESS_KEY"],
-        region=where["AWS_REGION"],
-        endpoint_override=where["AWS_ENDPOINT_URL"],
-    )
-    folder = f"{LANDING.removeprefix('s3://')}/probe_messages"
-    found = store.get_file_info(fs.FileSelector(folder, allow_not_found=True, recursive=True))
-    files = [each.path for each in found if each.is_file]
-    return ds.dataset(files, filesystem=store).to_table().to_pylist() if files else []
 
 
 def _kind(name: str, found: list[float | None], watch: Watch) -> dict[str, Any]:

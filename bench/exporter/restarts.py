@@ -1,7 +1,8 @@
-"""Restarts of the exporter, one after the other, while one of its receivers is away: notifications and landing rows.
+"""Restarts of the exporter, one after the other, while a receiver and the bucket are away: notifications, landing rows.
 
 Queues without a consumer come and go, each in a virtual host of its own; each is a finding. Three receivers get them: a
-webhook that always answers, one behind Alertmanager, and one that answers at the end only.
+webhook that always answers, one behind Alertmanager, and one that answers at the end only. Landing files go to a bucket
+that cannot be reached until the end.
 """
 
 import argparse
@@ -17,29 +18,35 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-import pyarrow.dataset as ds
 import requests
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from ackscope.errors import BrokerError
 from bench.bench import Bench, Document, progress
-from bench.exporting import wait_for
+from bench.exporting import bucket_rows, wait_for
 from bench.tables import median, table
+from bench.usage import MB
 from lab.cluster import start_lab
 from lab.demo.alertmanager import start_alertmanager
 from lab.demo.prometheus import answers
 from lab.demo.services import Service, Services
+from lab.network_link import LinkState, NetworkLink
 from lab.node import LabNode
 from lab.ports import free_ports
+from lab.s3_server import BUCKET, s3_server
 
 RULE = "no-consumer"
+_LANDING = f"s3://{BUCKET}/landing"
 _EVERY = 15.0
 _SHORTEST, _LONGEST = 45.0, 180.0
 """Life of a queue in seconds; it is longer than a restart, so that the exporter sees each of them."""
 _SETTLE = 30.0
 _SETTLED_WITHIN = 180.0
+_CAUGHT_UP = 60.0
+"""Upload lag in seconds that a bucket in use may have: new files come all the time."""
 _OTHER_ROWS = ("prometheus", "sessions")
 """Families without a row for each poll: the endpoints are not configured, and sessions have the time of connections."""
 # The finding comes with the first reading that shows it; what is measured is what follows.
@@ -49,7 +56,9 @@ _QUICK = {"consumers": {"no_consumer_growing": 1, "no_consumer_quiet": 1}, "earl
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--broker", default="4.3", help="version (default 4.3)")
-    parser.add_argument("--minutes", type=float, default=30, metavar="N", help="receiver away for (default 30)")
+    parser.add_argument(
+        "--minutes", type=float, default=30, metavar="N", help="receiver and bucket away for (default 30)"
+    )
     parser.add_argument("--every", type=float, default=120, metavar="S", help="seconds between restarts (default 120)")
     parser.add_argument("--seed", type=int, help="of the lives of queues; printed (default: a new one)")
 
@@ -161,6 +170,7 @@ class Restarted:
     """The exporter, stopped by SIGTERM and started again.
 
     Attributes:
+        environ: where its bucket is.
         polled: family -> successful polls that it counted before each stop, over all lives.
         stops, gaps: seconds until it had ended; seconds from the signal until it was ready again.
         codes: exit codes.
@@ -169,6 +179,7 @@ class Restarted:
     services: Services
     config: Path
     listen: str
+    environ: dict[str, str]
     polled: Counter[str] = field(default_factory=Counter)
     stops: list[float] = field(default_factory=list)
     gaps: list[float] = field(default_factory=list)
@@ -177,7 +188,8 @@ class Restarted:
 
     def start(self) -> None:
         """Start it and wait until it is ready."""
-        self._service = self.services.start_python("exporter", "ackscope", "exporter", "--config", str(self.config))
+        words = ("ackscope", "exporter", "--config", str(self.config))
+        self._service = self.services.start_python("exporter", *words, environ=self.environ)
         ready = f"http://{self.listen}/-/ready"
         self._service.wait_until(lambda: answers(ready), "a response from /-/ready", 60)
 
@@ -186,6 +198,11 @@ class Restarted:
         text = requests.get(f"http://{self.listen}/metrics", timeout=30).text
         found = [it for family in text_string_to_metric_families(text) for it in family.samples if it.name == name]
         return {list(it.labels.values())[-1]: it.value for it in found}
+
+    def sample(self, name: str) -> float:
+        """Return the value of a metric without labels."""
+        text = requests.get(f"http://{self.listen}/metrics", timeout=30).text
+        return next(float(line.split()[1]) for line in text.splitlines() if line.startswith(f"{name} "))
 
     def stop(self) -> None:
         """Count its polls, and end it."""
@@ -221,15 +238,19 @@ def measure(args: argparse.Namespace) -> Document:
         up.listening(),
         pager.listening(),
         away.listening(),
+        s3_server() as storage,
     ):
         folder = Path(name)
+        link = NetworkLink(urlsplit(storage["AWS_ENDPOINT_URL"]).port or 0)
+        link.turn(LinkState.CUT)
         services = Services(folder)
         own, alertmanager = (f"127.0.0.1:{port}" for port in free_ports(2))
         lives = Lives(lab.nodes[0], random.Random(seed))  # noqa: S311  picks lives of queues, guards nothing
         thread = threading.Thread(target=lives.run, name="lives", daemon=True)
         try:
             start_alertmanager(services, folder / "alertmanager", listen=alertmanager, webhook=pager.url)
-            exporter = Restarted(services, folder / "ackscope.yml", own)
+            linked = {**storage, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{link.port}"}
+            exporter = Restarted(services, folder / "ackscope.yml", own, linked)
             _write(exporter.config, lab.nodes[0], own, {"up": up, "away": away}, alertmanager)
             exporter.start()
             thread.start()
@@ -238,20 +259,31 @@ def measure(args: argparse.Namespace) -> Document:
             thread.join(60)
             # What has ended must be absent for this long after a restart.
             time.sleep(_SETTLE + 10)
+            lag = exporter.sample("ackscope_landing_upload_lag_seconds")
+            spooled = exporter.sample("ackscope_landing_spooled_bytes")
             returned = time.monotonic()
             away.away = False
+            link.turn(LinkState.OPEN)
             wait_for(
                 lambda: not any(exporter.samples("ackscope_delivery_waiting_findings").values()),
                 "everything delivered",
                 _SETTLED_WITHIN,
             )
-            caught_up = time.monotonic() - returned
+            delivered = time.monotonic() - returned
+            wait_for(
+                lambda: exporter.sample("ackscope_landing_upload_lag_seconds") < _CAUGHT_UP,
+                "everything uploaded",
+                _SETTLED_WITHIN,
+            )
+            uploaded = time.monotonic() - returned
             wait_for(lambda: lives.gone <= _names(pager.alerts(), "resolved"), "resolved alerts", _SETTLED_WITHIN)
             exporter.stop()
+            polls = bucket_rows(storage, f"{_LANDING}/poll_samples")
         finally:
             lives.stop()
             services.stop()
-        landed = _landed(folder / "landing")
+            link.close()
+    landed = Counter(row["family"] for row in polls if row["success"])
     return {
         "broker": lab.broker,
         "seed": seed,
@@ -268,7 +300,10 @@ def measure(args: argparse.Namespace) -> Document:
             "away": judged(lives.gone, set(lives.alive), away.events(), ("start", "missed")),
         },
         "messages_after": len(away.arrived),
-        "caught_up_seconds": caught_up,
+        "delivered_seconds": delivered,
+        "upload_lag_seconds": lag,
+        "spooled_bytes": spooled,
+        "uploaded_seconds": uploaded,
         "polled": dict(exporter.polled),
         "landed": {family: landed[family] for family in exporter.polled},
     }
@@ -281,7 +316,7 @@ def _write(config: Path, node: LabNode, listen: str, hooks: dict[str, Hook], ale
     document = {
         "listen": listen,
         "clusters": {"bench": {"management": {"url": node.management}}},
-        "landing": {"directory": str(folder / "landing")},
+        "landing": {"directory": _LANDING, "spool": str(folder / "spool")},
         "diagnosis": _QUICK,
         "delivery": {
             "directory": str(folder / "delivery"),
@@ -332,18 +367,14 @@ def judged(ended: set[str], last: set[str], events: Counter[tuple[str, str]], ki
     return counts
 
 
-def _landed(folder: Path) -> Counter[str]:
-    """Count the successful polls of each family in the landing files."""
-    polls = ds.dataset(folder / "poll_samples", partitioning="hive").to_table(columns=["family", "success"])
-    return Counter(row["family"] for row in polls.to_pylist() if row["success"])
-
-
 def lines(document: Document) -> list[str]:
     """The tables."""
     found, counts = document["findings"], ("once", "repeated", "lost", "false")
     polled, landed = document["polled"], document["landed"]
     lost = {family: many - landed[family] for family, many in polled.items() if many > landed[family]}
-    caught_up, gap, longest = (document[name] for name in ("caught_up_seconds", "gap_seconds", "gap_longest"))
+    delivered, uploaded, gap, longest = (
+        document[name] for name in ("delivered_seconds", "uploaded_seconds", "gap_seconds", "gap_longest")
+    )
     broker = f"RabbitMQ {document['broker']}, {document['minutes']:g} minutes, seed {document['seed']}"
     return [
         f"{broker}: {found['ended']} findings began and ended, {found['last']} last",
@@ -353,18 +384,20 @@ def lines(document: Document) -> list[str]:
             [(name, *(str(each[kind]) for kind in counts)) for name, each in document["receivers"].items()],
         ),
         "",
-        f"after its return: {document['messages_after']} messages to the receiver that was away, in {caught_up:.1f} s",
+        f"to the receiver that was away: {document['messages_after']} messages, {delivered:.1f} s after its return",
         f"restarts: {document['restarts']}; exit codes: {document['exit_codes']}",
         f"from SIGTERM until ready again: median {gap:.1f} s, longest {longest:.1f} s",
         f"from SIGTERM until it has ended: median {document['stop_seconds']:.1f} s",
-        f"polls counted before the stops: {sum(polled.values())}; in landing files: {sum(landed.values())}",
-        f"families with fewer polls in the files: {lost or 'none'}",
+        f"waiting for the bucket: {document['spooled_bytes'] / MB:.1f} MB, {document['upload_lag_seconds']:.0f} s old",
+        f"in the bucket: {uploaded:.1f} s after its return",
+        f"polls counted before the stops: {sum(polled.values())}; in the bucket: {sum(landed.values())}",
+        f"families with fewer polls in the bucket: {lost or 'none'}",
     ]
 
 
 BENCH = Bench(
     name="restarts",
-    shows="Notifications and landing rows while the exporter is restarted and a receiver is away.",
+    shows="notifications and landing rows while the exporter is restarted, and a receiver and the bucket are away",
     measure=measure,
     lines=lines,
     add_arguments=add_arguments,
