@@ -40,6 +40,9 @@ from diagnosis.window import Series, Timestamped
 
 NAME = "requeue-loop"
 
+_BATCH_LEAST, _BATCH_SECONDS = 5, 2.0
+"""Least messages that consumers hold, and least seconds for which they hold each, if they return whole batches."""
+
 _ACKED_SHARE = 0.8
 """Share of the messages delivered for the first time that must be acknowledged, so that nothing circulates."""
 
@@ -226,6 +229,7 @@ def _finding(
             "mixed": mixed,
             "returned": None,
             "polled": only_polled(rounds),
+            **_batch_facts(rounds),
             "mean": redelivered / max(1, acked + (queue.messages or 0)),
             "warning_after_seconds": limits.requeue_mixed_for if mixed else limits.requeue_for,
             "band_of": usual,
@@ -241,6 +245,18 @@ def _finding(
         certainty=Certainty.EARLY if early else Certainty.LIKELY,
         seen_seconds=seconds,
     )
+
+
+def _batch_facts(rounds: Series[Queue]) -> dict[str, Fact]:
+    """Return how many messages consumers hold and for how long, if they return whole batches; None where not.
+
+    They acknowledge nothing and hold each message for seconds: a loop of single messages returns each at once.
+    """
+    held = max(seen.value.messages_unacked or 0 for seen in rounds)
+    redelivered = delta(rounds, "redeliver")
+    seconds = held * span(rounds) / redelivered if redelivered else 0.0
+    batches = held >= _BATCH_LEAST and seconds >= _BATCH_SECONDS and not delta(rounds, "ack")
+    return {"batch": held if batches else None, "batch_seconds": seconds if batches else None}
 
 
 def _evidence(

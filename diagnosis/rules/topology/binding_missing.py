@@ -1,6 +1,8 @@
 """binding-missing (G02): a binding was removed, and its exchange has routed messages to nobody since.
 
 The bindings are compared with those of ten minutes ago. A removed binding alone is not reported: queues come and go.
+The exchange must drop more messages than before. Only the exchange that clients publish to counts messages. One that
+gets them through bindings from another exchange has no counters, so its loss shows where the messages came in.
 Source: https://www.rabbitmq.com/docs/publishers#unroutable
 """
 
@@ -31,6 +33,8 @@ from diagnosis.window import Series, Timestamped
 NAME = "binding-missing"
 
 _ALTERNATE = "alternate-exchange"
+_ROSE = 1.5
+"""Least ratio of the messages dropped per second since a binding was removed to those before."""
 _NAMED_BY_BROKER = "amq.gen-"
 """Prefix of the queues that a client declares without a name; nobody can declare such a name again."""
 
@@ -51,25 +55,49 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         return
     readings: Series[tuple[Exchange, ...]] = view.window.readings("exchanges")
     with_alternate = {policy.name for policy in view.policies if _ALTERNATE in policy.definition}
+    lost_by = _lost_by(view, removed)
     for exchange in view.exchanges:
-        bindings = removed.get(exchange.key)
+        bindings = lost_by.get(exchange.key)
         if not bindings or _ALTERNATE in exchange.arguments or exchange.policy in with_alternate:
             continue
-        if exchange.key in per_view(view, exchanges_with_absences):
-            # Its queue comes and goes with its consumer, and the binding with it.
+        absent = per_view(view, exchanges_with_absences)
+        # A queue that comes and goes with its consumer takes its binding along.
+        bindings = [each for each in bindings if (each.value.vhost, each.value.source) not in absent]
+        if not bindings or exchange.key in absent:
             continue
         since = max(each.at.mono for each in bindings)
         history = [(seen.at, each) for seen in readings for each in seen.value if each.key == exchange.key]
         after = [pair for pair in history if pair[0].mono >= since] or history[-1:]
-        earlier = [pair for pair in history if pair[0].mono < since][-1:]
-        span = [*earlier, *after]
+        before = [pair for pair in history if pair[0].mono < since]
+        span = [*before[-1:], *after]
         if len(span) >= 2:
             received = _gained(span, "publish_in")
             dropped = received - _gained(span, "publish_out")
-            if dropped >= view.thresholds.topology.binding_lost and _drops_now(history):
+            rose = _drop_rate(span) >= _ROSE * _drop_rate(before)
+            if dropped >= view.thresholds.topology.binding_lost and rose and _drops_now(history):
                 yield _finding(
                     view, exchange, bindings, UnroutedMessages(received, dropped, span[-1][0].since(span[0][0]))
                 )
+
+
+def _lost_by(
+    view: View, removed: dict[tuple[str, str], list[Timestamped[Binding]]]
+) -> dict[tuple[str, str], list[Timestamped[Binding]]]:
+    """Exchange -> removed bindings of it and of the exchanges to which its messages go on."""
+    found = {key: list(bindings) for key, bindings in removed.items()}
+    sources: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for binding in view.bindings or ():
+        if binding.destination_type == "exchange":
+            sources.setdefault((binding.vhost, binding.destination), []).append((binding.vhost, binding.source))
+    for key, bindings in removed.items():
+        reached, waiting = {key}, [key]
+        while waiting:
+            above = [each for each in sources.get(waiting.pop(), ()) if each not in reached]
+            reached.update(above)
+            waiting += above
+        for each in reached - {key}:
+            found.setdefault(each, []).extend(bindings)
+    return found
 
 
 def _removed(view: View) -> dict[tuple[str, str], list[Timestamped[Binding]]]:
@@ -92,6 +120,12 @@ def _removed(view: View) -> dict[tuple[str, str], list[Timestamped[Binding]]]:
 
 def _gained(span: list[tuple[Instant, Exchange]], counter: str) -> int:
     return count(span[-1][1].stats, counter) - count(span[0][1].stats, counter)
+
+
+def _drop_rate(span: list[tuple[Instant, Exchange]]) -> float:
+    """Return messages per second that were routed to nobody; 0 with fewer than two readings."""
+    seconds = span[-1][0].since(span[0][0]) if span else 0.0
+    return max(0, _gained(span, "publish_in") - _gained(span, "publish_out")) / seconds if seconds else 0.0
 
 
 def _drops_now(history: list[tuple[Instant, Exchange]]) -> bool:
@@ -122,6 +156,10 @@ def _finding(
             "exchange": exchange.name,
             "exchange_type": exchange.type,
             "removed": [_binding_facts(binding) for binding in removed],
+            "passes_to": first.source if first.source != exchange.name else None,
+            "source_type": next(
+                (each.type for each in view.exchanges if each.key == (first.vhost, first.source)), None
+            ),
             "destination_exists": (first.vhost, first.destination) in queues or first.destination_type == "exchange",
             "for_one_client": first.destination_type == "queue" and first.destination.startswith(_NAMED_BY_BROKER),
             "received": unrouted.received,
@@ -139,7 +177,10 @@ def _finding(
             ),
         ),
         involved=Involved(
-            exchanges=(ExchangeRef(exchange.vhost, exchange.name),),
+            exchanges=tuple(
+                ExchangeRef(exchange.vhost, name)
+                for name in dict.fromkeys((exchange.name, *(binding.source for binding in removed)))
+            ),
             queues=tuple(
                 QueueRef(binding.vhost, binding.destination)
                 for binding in removed
@@ -158,6 +199,7 @@ def _left_with_client(view: View, binding: Binding) -> bool:
 
 def _binding_facts(binding: Binding) -> dict[str, Fact]:
     return {
+        "source": binding.source,
         "destination_type": binding.destination_type,
         "destination": binding.destination,
         "routing_key": binding.routing_key,

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from ackscope.findings import Certainty
@@ -238,3 +240,24 @@ def test_consumers_that_each_return_a_part_are_information():
 def test_other_redeliveries_are_not_ascribed_to_consumers(fields, until):
     """Each differs in one thing only."""
     assert "requeue-loop" not in {rule for rule, _, _ in found(look(film(lambda t: two(t, **fields), until=until)))}
+
+
+@pytest.mark.parametrize(
+    ("held", "rate", "batch"),
+    [(40, 8.0, 40), (30, 10.0, 30), (40, 200.0, None), (4, 1.5, None), (1, 90.0, None)],
+    ids=["a batch", "another", "each at once", "a few", "one at a time"],
+)
+def test_a_batch_that_is_returned_whole_is_said(held, rate, batch):
+    """One message of it may be the reason. A loop of single messages returns each at once, whatever the prefetch."""
+
+    def frame(t):
+        made = loop(t, rate=rate, published=3.0)
+        (each,) = made["queues"]
+        return {**made, "queues": (replace(each, messages_unacked=held, messages_ready=int(3 * t)),)}
+
+    finding = only(look(film(frame, until=60)))
+
+    assert batch == finding.facts["batch"]
+    assert (batch is not None) == ("one by one" in " ".join(step.text for step in text(finding).steps))
+    if batch is not None:
+        assert f"holds up to {held} messages for about" in text(finding).cause

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -35,7 +36,9 @@ def test_a_removed_binding_is_reported_if_messages_reach_nobody():
     (finding,) = missed(unbound)
 
     assert ("warning", "exchange", "shop") == (finding.severity, finding.subject.kind, finding.subject.name)
-    assert [{"destination_type": "queue", "destination": "orders", "routing_key": "order"}] == finding.facts["removed"]
+    assert [
+        {"source": "shop", "destination_type": "queue", "destination": "orders", "routing_key": "order"}
+    ] == finding.facts["removed"]
     assert finding.facts["destination_exists"]
     command = text(finding).steps[0].command or ""
     assert """-d '{"routing_key": "order"}' http""" in command
@@ -135,3 +138,41 @@ def test_a_binding_that_left_with_a_queue_of_a_client_may_come_back(until, sever
 
     assert severity == finding.severity
     assert (severity == "info") == ("a warning after 60 s" in text(finding).summary)
+
+
+def chained(t, *, levels=1, dropped_before=0.0):
+    """Messages of one exchange go through others to a queue, until its binding is replaced by one of another key."""
+    names = ["ingress", *(f"domain.{number}" for number in range(levels))]
+    chain = tuple(
+        Binding(vhost="telco", source=above, destination=below, destination_type="exchange", routing_key="cdr.#")
+        for above, below in pairwise(names)
+    )
+    key = "cdr.*" if t < 30 else "cdr.v2.*"
+    last = Binding(vhost="telco", source=names[-1], destination="rating", destination_type="queue", routing_key=key)
+    routed = int(8 * min(t, 30) - dropped_before * min(t, 30))
+    counters = {"ingress": stats(publish_in=int(8 * t), publish_out=routed)}
+    return {
+        "bindings": Bindings(listed=(*chain, last)),
+        "exchanges": tuple(
+            Exchange(vhost="telco", name=name, type="topic", stats=counters.get(name, stats())) for name in names
+        ),
+        "queues": (queue("rating", vhost="telco"),),
+    }
+
+
+@pytest.mark.parametrize("levels", [1, 3])
+def test_a_binding_that_was_removed_behind_other_exchanges_is_named_where_messages_come_in(levels):
+    """Only that exchange counts them; the command binds the queue to the exchange that lost the binding."""
+    (finding,) = missed(lambda t: chained(t, levels=levels))
+    last = f"domain.{levels - 1}"
+
+    assert ("ingress", last) == (finding.subject.name, finding.facts["passes_to"])
+    assert "cdr.*" in text(finding).cause
+    assert f"exchange '{last}', to which it passes them, lost 1 binding" in text(finding).summary
+    assert f"/e/{last}/q/rating" in (text(finding).steps[0].command or "")
+
+
+@pytest.mark.parametrize("levels", [0, 1])
+def test_an_exchange_that_dropped_as_much_before_did_not_lose_it_by_the_binding(levels):
+    """Its events had no subscriber anyway."""
+    assert [] == missed(lambda t: chained(t, levels=levels, dropped_before=7.0))
