@@ -190,7 +190,7 @@ def test_what_a_client_took_before_it_ended_may_be_counted_nowhere(polls, every,
 
 
 def expiring(t, *, comes=8.0, goes=2.0, name="orders", every=None, backlog=3, consumers=1):
-    """A queue whose consumer is slower than its publisher; the rest leaves at once, or by a purge every so many seconds."""
+    """A queue with a slow consumer; the rest leaves at once, or by a purge every so many seconds."""
     published, acked = 100 + int(comes * t), int(goes * t)
     begin = 0.0 if every is None else every * int(t / every)
     gone = (comes - goes) * (t if every is None else begin)
