@@ -35,6 +35,7 @@ class QueueThresholds(Settings):
     cycle_for: Seconds = 60.0
     cycle_rate: float = Field(default=0.2, gt=0.0)
     cycle_acked: float = Field(default=0.1, gt=0.0, lt=1.0)
+    cycle_rounds: int = Field(default=20, ge=2)
     hot_share: float = Field(default=0.6, gt=0.0, lt=1.0)
     hot_rate: float = Field(default=1000.0, gt=0.0)
     hot_for: Seconds = 180.0

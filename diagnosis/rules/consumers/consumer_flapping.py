@@ -17,7 +17,7 @@ A stream redelivers nothing. There a reader that stores no offset is sent the sa
 """
 
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from math import inf
 
 from ackscope.clock import Instant
@@ -50,7 +50,9 @@ from diagnosis.rules.consumers._shared.redelivery_rounds import (
 )
 from diagnosis.rules.consumers._shared.replaced_sessions import ReplacedSession, replaced_session
 from diagnosis.rules.consumers._shared.stream_restarts import (
+    ReadAgain,
     StreamRestarts,
+    read_again,
     reread_facts,
     skipped_messages,
     stream_restarts,
@@ -125,7 +127,12 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     for queue in view.queues:
         rounds = () if queue.key in reported else _returned_by_ended(view, queue)
         if rounds:
+            reported.add(queue.key)
             yield _returns(view, consumer_turnover(view, queue), rounds)
+    for queue in view.queues:
+        over = None if queue.key in reported else read_again(view, queue)
+        if over is not None:
+            yield _reads_over(view, consumer_turnover(view, queue), over)
 
 
 def _fruitless(view: View, queue: Queue) -> Series[Queue]:
@@ -294,6 +301,31 @@ def _rereads(view: View, seen: ConsumerTurnover, again: StreamRestarts) -> Findi
     )
 
 
+def _reads_over(view: View, seen: ConsumerTurnover, over: ReadAgain) -> Finding:
+    """Return the finding about a reader that is sent a whole stream again and again, which may be on purpose."""
+    queue = seen.queue
+    history = view.history(queue)
+    return Finding(
+        rule=NAME,
+        severity=Severity.INFO,
+        subject=queue_subject(queue),
+        since=history[0].at.iso(),
+        facts=_facts(view, seen, [over.client]) | {"over": asdict(over), "reread": None},
+        evidence=(
+            Evidence(key="offset", value=over.offset, source=source("/api/consumers", "arguments")),
+            Evidence(
+                key="sent",
+                value=over.delivered,
+                unit=Unit.MESSAGES,
+                source=source("/api/queues", "message_stats.deliver", "message_stats.publish", "messages"),
+            ),
+        ),
+        involved=_involved(view, queue, seen.consumers),
+        certainty=Certainty.LIKELY,
+        seen_seconds=span(history),
+    )
+
+
 def _latest_clients(view: View, seen: ConsumerTurnover) -> list[str]:
     loops = (each for each in churn_loops(view) if each.whole and each.alone)
     loop = next((each for each in loops if each.connection.vhost == seen.queue.vhost), None)
@@ -328,6 +360,7 @@ def _facts(view: View, seen: ConsumerTurnover, clients: list[str]) -> dict[str, 
         "rounds": None,
         "channel_loop": returning_facts(returning_loop(view, queue)),
         "session": None,
+        "over": None,
         "reread": reread_facts(stream_restarts(view, queue)),
         "messages": queue.messages,
         "polled": not seen.consumers and only_polled(view.history(queue)),

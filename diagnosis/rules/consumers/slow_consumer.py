@@ -45,7 +45,13 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             subject = queue_subject(found.queue)
             yield Suppressed(rule=NAME, subject=subject, reason="usual_backlog", facts=found.usual)
         else:
-            facts = {"compared": found.compared, "round_trip_needed": by_network is None, "lag": None, "mqtt": False}
+            facts = {
+                "compared": found.compared,
+                "change": found.change,
+                "round_trip_needed": by_network is None,
+                "lag": None,
+                "mqtt": False,
+            }
             yield saturation_finding(NAME, found, facts)
 
 

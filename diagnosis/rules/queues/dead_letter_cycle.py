@@ -1,23 +1,25 @@
 """dead-letter-cycle (C07): messages go from a queue to its dead-letter queue and back, endlessly.
 
 A retry through a delay queue is a cycle by design: most messages leave it by an ack. It is a fault if almost nothing is
-acknowledged and the same messages are rejected again. The broker ends a cycle only if it contains no reject. A delay
-queue on the path that is at its length limit does not delay: what exceeds the limit comes back at once.
+acknowledged and the same messages are rejected again, or if ever more messages wait for their next try, over more
+rounds than a retry that ends has. The broker ends a cycle only if it contains no reject. A delay queue on the path that
+is at its length limit does not delay: what exceeds the limit comes back at once.
 Source: https://www.rabbitmq.com/docs/dlx#effects
 """
 
 from collections.abc import Iterator
 
-from ackscope.findings import Evidence, Fact, Finding, QueueRef, Severity, Unit, source
+from ackscope.findings import Evidence, Fact, Facts, Finding, QueueRef, Severity, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
 from diagnosis.routes import Place, dead_letters_to
+from diagnosis.rules.queues._shared.endless_retries import EndlessRetries, endless_retries
 from diagnosis.rules.queues._shared.message_balance import MessageBalance, balance, latest_run
 from diagnosis.rules.queues._shared.queue import certainty, involved_queue, queue_subject
 from diagnosis.rules.queues._shared.waits import cut_short
 from diagnosis.series import count, delta, span
-from diagnosis.window import Series
+from diagnosis.window import HORIZON, Series
 
 NAME = "dead-letter-cycle"
 
@@ -33,15 +35,34 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             continue
         acked = view.limits(queue).queues.cycle_acked
         rejecting = _rejecting_run(view, queue, max(acked, _ACKED_IF_FULL))
-        if rejecting is None:
+        if rejecting is None and not _rejects_some(view, queue):
             continue
         if routes is None:
             routes = {each.key: dead_letters_to(view, each) or frozenset() for each in view.queues}
         path = cycle_path(queue.key, routes)
         if path and _full(view, path, 0.0, 0.0) is None:
             rejecting = _rejecting_run(view, queue, acked)
-        if path and rejecting is not None:
-            yield _finding(view, queue, path, *rejecting)
+        if path:
+            found = [_finding(view, queue, path, *rejecting)] if rejecting is not None else []
+            if not found or found[0].severity is Severity.INFO:
+                found = [*_growing(view, queue, path), *found]
+            yield from found[:1]
+
+
+def _rejects_some(view: View, queue: Queue) -> bool:
+    whole = balance(view.history(queue))
+    return whole is not None and whole.rejected >= view.limits(queue).queues.cycle_rounds
+
+
+def _growing(view: View, queue: Queue, path: tuple[Place, ...]) -> Iterator[Finding]:
+    """Yield the finding about retries that become more, once a retry that ends would not."""
+    limits = view.limits(queue).queues
+    found = endless_retries(view, queue, path)
+    if found is None or found.rounds < limits.cycle_rounds / 2 or found.seconds < view.thresholds.early:
+        return
+    whole = balance(found.run)
+    if whole is not None:
+        yield _finding(view, queue, path, found.run, whole, found)
 
 
 def cycle_path(start: Place, routes: dict[Place, frozenset[Place]]) -> tuple[Place, ...]:
@@ -90,9 +111,19 @@ def _full(view: View, path: tuple[Place, ...], least: float, rate: float) -> dic
     return None
 
 
-def _finding(view: View, queue: Queue, path: tuple[Place, ...], run: Series[Queue], whole: MessageBalance) -> Finding:
+def _finding(
+    view: View,
+    queue: Queue,
+    path: tuple[Place, ...],
+    run: Series[Queue],
+    whole: MessageBalance,
+    endless: EndlessRetries | None = None,
+) -> Finding:
     limits, seconds = view.limits(queue).queues, span(run)
-    severity = Severity.WARNING if seconds >= limits.cycle_for else Severity.INFO
+    after = limits.cycle_for
+    if endless is not None:
+        after = max(after, limits.cycle_rounds * endless.round_seconds)
+    severity = Severity.WARNING if seconds >= after else Severity.INFO
     last_queue = view.queue(*path[-1]) or queue
     counters = source("/api/queues", "message_stats.deliver", "message_stats.ack", "messages_unacknowledged")
     # A dead letter that came back may count as redelivered, and so does what a consumer requeued.
@@ -116,9 +147,10 @@ def _finding(view: View, queue: Queue, path: tuple[Place, ...], run: Series[Queu
             "over_seconds": seconds,
             "delivered_total": count(queue.stats, "deliver"),
             "acked_total": count(queue.stats, "ack"),
-            "warning_after_seconds": limits.cycle_for,
+            "endless": None if endless is None else _endless_facts(endless),
+            "warning_after_seconds": after if after < HORIZON else None,
         },
-        certainty=certainty(severity, seconds, limits.cycle_for),
+        certainty=certainty(severity, seconds, after),
         seen_seconds=seconds,
         evidence=(
             Evidence(key="rejected", value=whole.rejected, unit=Unit.MESSAGES, source=counters),
@@ -135,8 +167,26 @@ def _finding(view: View, queue: Queue, path: tuple[Place, ...], run: Series[Queu
                 key="path",
                 source=source("/api/queues", "arguments", "effective_policy_definition") + source("/api/bindings"),
             ),
+            *([] if endless is None else [_waiting(endless)]),
             *([Evidence(key="full", source=source("/api/queues", "messages_ready", "arguments"))] if full else []),
             Evidence(key="totals", source=source("/api/queues", "message_stats.deliver", "message_stats.ack")),
         ),
         involved=involved_queue(queue, view.links(queue), [QueueRef(*each) for each in path[1:]]),
+    )
+
+
+def _endless_facts(found: EndlessRetries) -> Facts:
+    return {
+        "delays": list(found.delays),
+        "waiting": found.waiting,
+        "waited_before": found.first,
+        "growth_rate": (found.waiting - found.first) / found.seconds,
+        "rounds": int(found.rounds),
+        "round_seconds": found.round_seconds,
+    }
+
+
+def _waiting(found: EndlessRetries) -> Evidence:
+    return Evidence(
+        key="waiting", value=found.waiting, unit=Unit.MESSAGES, source=source("/api/queues", "messages", "arguments")
     )

@@ -2,7 +2,8 @@
 
 This is the law beneath the rules that name a kind of loss. It reports what no finding about the same queue accounts
 for: the engine leaves it out if they explain as many messages (`diagnosis.laws`). The finding lists which causes the
-counters and settings allow, and which they exclude.
+counters and settings allow, and which they exclude. A queue with consumers and without such settings that loses
+messages all the time loses them by an expiration that publishers set on each message: a purge takes all at once.
 """
 
 from collections.abc import Iterator
@@ -13,17 +14,23 @@ from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_names
 from diagnosis.ledger import Ledger, ledger, losing, may_have_lost, may_settle_unseen, most_uncounted
 from diagnosis.routes import dead_letters_to
+from diagnosis.rules.consumers._shared.arrivals import filling_clients
+from diagnosis.rules.consumers._shared.objects import client_names
 from diagnosis.rules.publishers._shared.overflow import has_length_limit, level, refuses_when_full
+from diagnosis.rules.queues._shared.message_balance import balance
 from diagnosis.rules.queues._shared.queue import (
     involved_queue,
     is_private,
     queue_subject,
     queue_with_policy,
 )
-from diagnosis.series import span
+from diagnosis.series import span, steps
 from diagnosis.window import Series
 
 NAME = "unexplained-loss"
+
+_TIMES, _AT_ONCE = 3, 0.5
+"""Steps of the time in which messages must have left, and share of all that may have left in one, if they expire."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -82,6 +89,34 @@ def _explanations(queue: Queue, found: Ledger) -> dict[str, bool]:
     }
 
 
+def _expires(view: View, queue: Queue, run: Series[Queue]) -> Fact:
+    """Return facts about messages that leave a consumed queue by their own expiration; None if that is not likely.
+
+    Returns:
+        `{"clients", "publishers", "publish_rate", "consume_rate", "waited_seconds"}`: `publishers` are those that are
+        proven to publish to the queue; `waited_seconds` is how long a message waits before it leaves, None if none was
+        ready.
+    """
+    left = [balance(pair) for pair in steps(run, view.limits(queue).interval)]
+    lost = [each.lost for each in left if each is not None and each.lost]
+    if queue.setting("message-ttl") is not None or has_length_limit(queue) or not queue.consumers:
+        return None
+    if len(lost) < _TIMES or max(lost) > _AT_ONCE * sum(lost):
+        return None
+    whole = balance(run)
+    if whole is None or not whole.published:
+        return None
+    rate, ready = whole.published / whole.seconds, sum(seen.value.messages_ready or 0 for seen in run) / len(run)
+    filling = filling_clients(view, queue)
+    return {
+        "clients": client_names(view.links(queue)),
+        "publishers": sorted({name for each in filling for name in each.names}),
+        "publish_rate": rate,
+        "consume_rate": whole.consumed / whole.seconds,
+        "waited_seconds": ready / rate if ready else None,
+    }
+
+
 def _finding(view: View, queue: Queue, run: Series[Queue], found: Ledger) -> Finding:
     explanations = _explanations(queue, found)
     configured = any(explanations[name] for name in ("message_ttl", "length_limit", "refused"))
@@ -103,6 +138,7 @@ def _finding(view: View, queue: Queue, run: Series[Queue], found: Ledger) -> Fin
             "ready": queue.messages_ready or 0,
             "consumers": queue.consumers or 0,
             "over_seconds": span(run),
+            "expires": _expires(view, queue, run),
             "fits": fits,
             "excluded": excluded,
         },

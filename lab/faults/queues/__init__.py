@@ -47,6 +47,7 @@ FAULTS: tuple[FaultSpec, ...] = (
     dlx_missing.KEEPS_KEY,
     dlq_filling.SPEC,
     dead_letter_cycle.SPEC,
+    dead_letter_cycle.WITHOUT_END,
     dead_letters_held.SPEC,
     dead_letters_expire.SPEC,
     queue_overload.SPEC,

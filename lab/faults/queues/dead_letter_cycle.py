@@ -1,4 +1,4 @@
-"""dead-letter-cycle: a consumer rejects three messages, which return through a delay queue after 1 s, endlessly.
+"""dead-letter-cycle: what a consumer rejects returns through a delay queue after 1 s, endlessly; all or some of it.
 
 Source: https://www.rabbitmq.com/docs/dlx#effects
 """
@@ -17,6 +17,9 @@ DELAY = "fault.dead-letter-cycle.delay"
 MESSAGES = 3
 DELAY_MS = 1000
 _PROOF = 12
+SOME, SOME_DELAY = "fault.retries-without-end", "fault.retries-without-end.delay"
+_RATE, _OF, _SOME_PROOF = 10.0, 5, 400
+"""Messages a second, one of how many always fails, and rejects until the fault is in effect."""
 
 
 def inject(fault: Fault) -> None:
@@ -43,10 +46,48 @@ def inject(fault: Fault) -> None:
             announced = True
 
 
+def retry_some(fault: Fault) -> None:
+    """Publish ten messages a second; acknowledge all but every fifth, and reject that one each time it returns."""
+    back = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": SOME}
+    fault.make_queue(SOME_DELAY, {"x-message-ttl": DELAY_MS, **back})
+    fault.make_queue(SOME, {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": SOME_DELAY})
+    channel = writer(fault, SOME)
+    consumer = fault.connect("fault-retries-without-end").channel()
+    taken = rejected = 0
+
+    def take(inner: BlockingChannel, method: Any, properties: Any, _body: bytes) -> None:
+        nonlocal taken, rejected
+        again = "x-death" in (properties.headers or {})
+        taken += not again
+        if again or taken % _OF == 0:
+            rejected += 1
+            inner.basic_reject(method.delivery_tag, requeue=False)
+        else:
+            inner.basic_ack(method.delivery_tag)
+
+    consumer.basic_qos(prefetch_count=10)
+    consumer.basic_consume(SOME, take)
+    announced = False
+    for _ in fault.ticks(1 / _RATE):
+        publish(channel, SOME)
+        if not announced and rejected >= _SOME_PROOF:
+            fault.announce()
+            announced = True
+
+
 SPEC = FaultSpec(
     name="dead-letter-cycle",
     rule="dead-letter-cycle",
     summary="3 messages that a consumer rejects return from a delay queue every second, endlessly",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
+)
+
+WITHOUT_END = FaultSpec(
+    name="retries-without-end",
+    rule="dead-letter-cycle",
+    summary="one of five messages fails each time and returns after 1 s; the others are acknowledged",
+    subject=Subject(kind="queue", name=SOME),
+    inject=retry_some,
+    one_shot=False,
 )

@@ -12,6 +12,7 @@ from diagnosis.facts import consumer_facts, queue_facts
 from diagnosis.hold_time import HoldTime, RoundTrip, hold_time, may_hold, prefetch, round_trip
 from diagnosis.memo import per_view
 from diagnosis.rules.consumers._shared.objects import admits_only_one, client_names, involved_consumers, queue_subject
+from diagnosis.rules.consumers._shared.pace_change import Pace, pace_change
 from diagnosis.rules.consumers._shared.sessions import SETTLED_BY, counted_history, may_take, session_evidence
 from diagnosis.rules.consumers._shared.stalled_consumers import stalls
 from diagnosis.rules.consumers._shared.standstill import ready
@@ -36,6 +37,7 @@ class SaturatedQueue:
         usual: facts of the shared reason `usual_backlog`; None if the backlog is not usual.
         compared: `{"change", "band_of"}`: whether consumers acknowledge less than usual (`acked_less`) or more is
             published (`published_more`); None if neither is known.
+        change: what changed before it began to grow, see `pace_change`; None if that is not known.
         baselines: baseline bands as evidence.
     """
 
@@ -50,6 +52,7 @@ class SaturatedQueue:
     trip: RoundTrip | None
     usual: Facts | None
     compared: Facts | None
+    change: Facts | None
     baselines: tuple[Evidence, ...]
 
     @property
@@ -120,7 +123,8 @@ def _judge(view: View, queue: Queue, prefetch_total: int, history: Series[Queue]
         held = {link.channel.name: link.channel.messages_unacked or 0 for link in stuck if link.channel}
         work = replace(work, unacked=max(0.0, work.unacked - sum(held.values())))
         prefetch_total -= sum(prefetch(view, link) or 0 for link in stuck)
-    if work is None or span(growing) < limits.early or work.unacked < limits.consumers.slow_full * prefetch_total:
+    full = limits.consumers.slow_full * prefetch_total
+    if work is None or span(growing) < limits.early or work.unacked < full:
         return None
     delivered = delta(growing, "deliver")
     # Growth within a tenth of the publish rate is noise; mostly redeliveries are a loop, which has its own rule.
@@ -149,6 +153,9 @@ def _judge(view: View, queue: Queue, prefetch_total: int, history: Series[Queue]
         trip=round_trip(view, queue.node),
         usual=usual_backlog(view, queue, work.ack_rate),
         compared=_compared(view, queue, work),
+        change=None
+        if stuck
+        else _changed(queue, links, limits.consumers.slow_full * prefetch_total, work, history, growing),
         baselines=queue_baselines(view, queue, "acked", "published", "ready"),
     )
 
@@ -157,6 +164,22 @@ def _stuck(view: View, queue: Queue) -> tuple[ConsumerPath, ...]:
     """Return the consumers that acknowledge nothing while others work: what they hold says nothing about the pace."""
     partly = (stall for stall in stalls(view) if stall.queue.key == queue.key and not stall.whole_queue)
     return tuple(link for stall in partly for link in stall.stuck)
+
+
+def _changed(
+    queue: Queue,
+    links: tuple[ConsumerPath, ...],
+    most: float,
+    work: HoldTime,
+    history: Series[Queue],
+    growing: Series[Queue],
+) -> Facts | None:
+    """Return what changed before a queue began to grow; `most` is what its consumers hold at capacity."""
+    free = (seen.at for seen in reversed(history) if (seen.value.messages_unacked or 0) < most)
+    until = next(free, growing[0].at).iso()
+    before = tuple(seen for seen in history if seen.at.mono <= growing[0].at.mono)
+    pace = Pace(len(links), work.ack_rate, work.publish_rate, work.seconds)
+    return pace_change(pace, before, until, only_one=admits_only_one(queue, links) is not None)
 
 
 def _compared(view: View, queue: Queue, work: HoldTime) -> Facts | None:

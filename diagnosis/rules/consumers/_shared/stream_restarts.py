@@ -29,6 +29,9 @@ _UNSEEN = 10.0
 """Seconds at the end of a reader in which it was sent messages that no reading shows: a poll and a refresh."""
 _RECENT = 30.0
 
+_TIMES = 2.0
+"""A stream that was sent so many times over to each of its readers was read again by one of them."""
+
 _NEWEST = (None, "next")
 """Offsets of a subscription that begins with what is published after it; None is the default."""
 
@@ -61,6 +64,26 @@ class StreamRestarts:
     since: Instant
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadAgain:
+    """A client that is sent a stream again and again from the same place.
+
+    Attributes:
+        offset: what it asks for: `first`, an offset, or seconds since 1970.
+        times: how often the whole stream was sent to one reader.
+        delivered, published: messages in that time, to all readers.
+        messages: how many different ones there were, at most.
+    """
+
+    client: str
+    offset: str | int
+    times: float
+    delivered: int
+    messages: int
+    published: int
+    over_seconds: float
+
+
 def stream_restarts(view: View, queue: Queue) -> StreamRestarts | None:
     """Return the client that began a stream at the same place most often; None if none did so again."""
     if queue.type != "stream":
@@ -68,6 +91,39 @@ def stream_restarts(view: View, queue: Queue) -> StreamRestarts | None:
     groups = per_view(view, _by_start).get(queue.key, {})
     found = (_restarts(view, queue, *key, by_reading) for key, by_reading in sorted(groups.items(), key=str))
     return max((each for each in found if each is not None), key=lambda each: each.returns, default=None)
+
+
+def read_again(view: View, queue: Queue) -> ReadAgain | None:
+    """Return the client that is sent a stream again and again from the same place; None if none demonstrably is.
+
+    A subscription is sent each message once. So what is delivered beyond all messages that there are, for each reader
+    that was there at once, went to readers that began again. Who they were is known of the latest reader only.
+    """
+    if queue.type != "stream":
+        return None
+    history = _counted(view.history(queue))
+    published, delivered = delta(history, "publish"), delta(history, "deliver")
+    messages = (history[0].value.messages or 0) + published
+    at_once = max(seen.value.consumers or 0 for seen in history)
+    if messages < _LEAST or not at_once or delivered < _TIMES * at_once * messages:
+        return None
+    known = seen_connections(view)
+    readings: Series[tuple[Consumer, ...]] = view.window.readings("consumers")
+    here = [each for seen in readings for each in seen.value if (each.vhost, each.queue) == queue.key]
+    asked = [each for each in here if _asks_for_a_message(each)]
+    starts = {(client_name(known.get(each.connection_name or "")), each.stream_offset or 0) for each in asked}
+    client, offset = next(iter(starts), (None, 0))
+    if len(starts) != 1 or client is None:
+        return None
+    return ReadAgain(
+        client=client,
+        offset=offset,
+        times=delivered / messages / at_once,
+        delivered=delivered,
+        messages=messages,
+        published=published,
+        over_seconds=span(history),
+    )
 
 
 def skipped_messages(view: View, queue: Queue, readers: Sequence[Consumer]) -> int | None:

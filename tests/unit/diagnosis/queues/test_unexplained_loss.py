@@ -1,7 +1,7 @@
 import pytest
 
 from ackscope.amqp10 import AmqpLink, AmqpSession
-from tests.unit.diagnosis.pictures import PEER, connection, consumer, film, look, queue, stats, text
+from tests.unit.diagnosis.pictures import PEER, channel, connection, consumer, film, look, queue, stats, text
 from tests.unit.diagnosis.queues.films import binding, exchange, flowing, frame, of, one
 
 RULE = "unexplained-loss"
@@ -187,3 +187,64 @@ def test_what_a_client_took_before_it_ended_may_be_counted_nowhere(polls, every,
 
     assert reasons <= {"ended_clients"}
     assert held or reasons
+
+
+def expiring(t, *, comes=8.0, goes=2.0, name="orders", every=None, backlog=3, consumers=1):
+    """A queue with a slow consumer; the rest leaves at once, or by a purge every so many seconds."""
+    published, acked = 100 + int(comes * t), int(goes * t)
+    begin = 0.0 if every is None else every * int(t / every)
+    gone = (comes - goes) * (t if every is None else begin)
+    ready = backlog if every is None else max(0, int((comes - goes) * t - gone))
+    counters = stats(publish=published, ack=acked, deliver=acked + 1, deliver_get=acked + 1)
+    work, send = "10.0.0.7:50001 -> b", "10.0.0.8:50001 -> b"
+    return {
+        **frame(
+            queue(
+                name,
+                messages_ready=ready,
+                messages_unacked=1,
+                consumers=consumers,
+                stats=counters,
+            )
+        ),
+        "consumers": (consumer(name, channel_name=f"{work} (1)", connection_name=work),) if consumers else (),
+        "channels": (
+            channel(f"{work} (1)", stats=stats(deliver=acked + 1, ack=acked)),
+            channel(f"{send} (1)", consumer_count=0, stats=stats(publish=published)),
+        ),
+        "connections": (connection(work, client_name="mailer"), connection(send, client_name="shop")),
+    }
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{}, {"name": "报表", "comes": 300.0, "goes": 250.0, "backlog": 90}],
+    ids=["field", "other name and rates"],
+)
+def test_messages_that_leave_a_consumed_queue_all_the_time_expire_by_their_own_expiration(fields):
+    """The finding names the consumer, and the publisher, which set it."""
+    finding = one(RULE, look(film(lambda t: expiring(t, **fields), until=90)))
+    expires, shown = finding.facts["expires"], text(finding)
+
+    assert (["mailer"], ["shop"]) == (expires["clients"], expires["publishers"])
+    assert fields.get("backlog", 3) / fields.get("comes", 8.0) == pytest.approx(expires["waited_seconds"], rel=0.1)
+    assert "before 'mailer' got them, by an expiration that their publisher set" in shown.summary
+    assert "'shop' sets the property expiration" in shown.cause
+    assert "purges the queue" not in shown.cause
+    assert any("Ask the owner of 'shop'" in step.text for step in shown.steps)
+
+
+@pytest.mark.parametrize("fields", [{"every": 40.0}, {"every": 70.0}], ids=["purges now and then", "one purge"])
+def test_a_purge_is_no_expiration(fields):
+    """It takes all at once."""
+    found = look(film(lambda t: expiring(t, **fields), until=90)).findings
+
+    assert not [each for each in found if each.rule == RULE and each.facts["expires"]]
+
+
+@pytest.mark.parametrize("arguments", [{"x-message-ttl": 500_000}, {"x-max-length": 100_000}], ids=["TTL", "limit"])
+def test_settings_that_may_be_the_reason_are_named_first(arguments):
+    """The messages may have an expiration all the same."""
+    found = shot(arguments=arguments).findings
+
+    assert not [each for each in found if each.rule == RULE and each.facts["expires"]]
