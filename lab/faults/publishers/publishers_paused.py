@@ -69,4 +69,5 @@ SPEC = FaultSpec(
     client=_CLIENTS[0],
     inject=inject,
     alone=True,
+    also=("disk-alarm", "pub-blocked-by-alarm"),
 )
