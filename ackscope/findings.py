@@ -177,6 +177,8 @@ class Finding:
             none. The law of the ledger (`unexplained-loss`) does not report them again.
         last_seen: when the evidence was seen last, ISO 8601, UTC; the engine sets it. A finding stays for a short time
             after that, so that it does not flap.
+        over_since: when what it reports ended, ISO 8601, UTC; None while it goes on or may. As information, such a
+            finding stays for some minutes (`diagnosis/aftermath.py`).
         if_it_lasts: the severity that it gets if the evidence lasts; None if unknown, or if it will not rise. Only the
             diagnosis of a short observation sets it (`diagnosis/brief.py`).
         consequences: findings that this cause explains, ranked; without it they would be listed separately.
@@ -194,6 +196,7 @@ class Finding:
     seen_seconds: float | None = None
     accounted: int | None = None
     last_seen: str | None = None
+    over_since: str | None = None
     if_it_lasts: Severity | None = None
     consequences: tuple["Finding", ...] = ()
 
@@ -201,6 +204,11 @@ class Finding:
     def key(self) -> tuple[str, str, str, str]:
         """The identity of a finding: rule and subject."""
         return (self.rule, self.subject.kind, self.subject.vhost or "", self.subject.name)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is only kept as information about what has ended."""
+        return self.over_since is not None and self.severity is Severity.INFO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,6 +81,7 @@ class FindingReport:
     next_steps: tuple[str, ...]
     runbook: str
     last_seen: str | None = None
+    over_since: str | None = None
     consequences: tuple["FindingReport", ...] = ()
     steps: tuple[Step, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 from ackscope.amqp10 import AmqpSession
 from ackscope.clock import Instant
 from ackscope.counters import MessageStats
+from ackscope.past import ClusterPast
 from ackscope.second_source import MetricsReading, SettingsUnknown
 from ackscope.streams import StreamClients
 from ackscope.topology import (
@@ -69,6 +70,7 @@ class Overview:
         disk_reads, disk_writes: messages of classic queues since the broker started.
         rates: messages per second as computed by the broker, by the API's name of the counter.
         clock_offset: seconds by which the broker's clock is ahead of ours; 0 within 2 s.
+        past: what the broker sampled of its last ten minutes; None in readings between those of the samples.
     """
 
     cluster_name: str | None = None
@@ -91,6 +93,7 @@ class Overview:
     churn: Mapping[str, int] = field(default_factory=dict)
     rates: Mapping[str, float] = field(default_factory=dict)
     clock_offset: float | None = None
+    past: ClusterPast | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,6 +50,7 @@ class Rule:
         impact: the harm while the cause lasts; an info finding counts as a risk, whatever its rule.
         needs: snapshot families that the rule requires; without them the engine reports it as inconclusive.
         compares_counters: True if the rule needs two readings of queues from a broker that keeps counters.
+        stays: True if its findings stay as information for some minutes after their end (`diagnosis.aftermath`).
         evaluate: yields findings (one per subject, in any order), inconclusive results and suppressed results. The
             engine calls it only if all that the rule needs is there and fresh.
         explains: consequences of this cause. Chains are followed; if two rules explain each other, the more harmful
@@ -62,3 +63,4 @@ class Rule:
     compares_counters: bool
     evaluate: Callable[[View], Iterator[RuleResult]]
     explains: tuple[Explains, ...] = ()
+    stays: bool = False

@@ -8,6 +8,7 @@ from ackscope.clock import Instant
 from ackscope.findings import DiagnosisResult, Finding, Impact, Inconclusive, Severity, Suppressed, flat
 from ackscope.records import ProbeOutcome
 from ackscope.second_source import SettingsUnknown
+from diagnosis.aftermath import ended_losses
 from diagnosis.contract import Rule, View
 from diagnosis.grouping import group_by_cause
 from diagnosis.hysteresis import apply_hysteresis
@@ -73,9 +74,12 @@ def diagnose(
             if gap not in gaps:
                 gaps.append(gap)
     before = previous.findings if previous else ()
-    lasting = without_explained(apply_hysteresis(found, before, now.iso(), thresholds.hold))
+    lasting = apply_hysteresis(found, before, now.iso(), thresholds.hold)
+    judged = _BY_NAME.keys() - {gap.rule for gap in gaps}
+    lasting = without_explained([*lasting, *ended_losses(before, lasting, now.iso(), _BY_NAME, judged)])
     ranked = sorted(lasting, key=lambda each: _rank(view, each))
-    causes = group_by_cause(ranked, _BY_NAME, view)
+    causes = group_by_cause([each for each in ranked if not each.is_over], _BY_NAME, view)
+    causes += [each for each in ranked if each.is_over]
     verdict = DiagnosisResult(
         cluster=window.cluster,
         at=now.iso(),

@@ -26,7 +26,7 @@ def apply_hysteresis(findings: Sequence[Finding], before: Sequence[Finding], now
         now: ISO 8601, UTC.
         hold: seconds that a finding stays after its evidence was last seen.
     """
-    earlier = {finding.key: finding for finding in flat(before)}
+    earlier = {finding.key: finding for finding in flat(before) if not finding.is_over}
     seen = [_since_it_held(replace(finding, last_seen=now), earlier.get(finding.key), now) for finding in findings]
     lasting = [_lasting(finding, earlier.get(finding.key), hold) for finding in seen]
     here = {finding.key for finding in findings}
@@ -64,6 +64,9 @@ def _held(finding: Finding) -> float | None:
 def _lasting(finding: Finding, before: Finding | None, hold: float) -> Finding:
     if before is None:
         return finding
+    if _is_same_event(before, finding):
+        # Older readings are further apart, so its time and its figures were more exact before.
+        return replace(before, last_seen=finding.last_seen, consequences=())
     if _was_worse(before, finding) and before.last_seen and _seconds(before.last_seen, finding.last_seen or "") <= hold:
         # One milder reading must not lower the severity. The old finding ends `hold` seconds after it was last seen.
         return replace(before, consequences=())
@@ -71,6 +74,14 @@ def _lasting(finding: Finding, before: Finding | None, hold: float) -> Finding:
     if not before.since or not finding.since or before.since >= finding.since:
         return finding
     return replace(finding, since=before.since)
+
+
+def _is_same_event(before: Finding, finding: Finding) -> bool:
+    """Return whether both are about what happened at once, as often, and the later one is less exact about when."""
+    if before.over_since is None or finding.over_since is None or not before.since or not finding.since:
+        return False
+    as_often = before.facts.get("times") == finding.facts.get("times")
+    return as_often and finding.since <= before.since and before.over_since <= finding.over_since
 
 
 def _was_worse(before: Finding, finding: Finding) -> bool:

@@ -72,6 +72,10 @@ _UNITS: Mapping[Unit, Callable[[float], str]] = {
 }
 
 
+_OVER = "{{ over(since) }}"
+"""What is added to the summary of what has ended."""
+
+
 def render(finding: Finding, cluster: Cluster = Cluster()) -> FindingReport:
     """Render a finding and its consequences as text."""
     page, facts = pages()[finding.rule], _facts(finding, cluster)
@@ -81,12 +85,13 @@ def render(finding: Finding, cluster: Cluster = Cluster()) -> FindingReport:
         severity=finding.severity,
         subject=finding.subject,
         since=finding.since,
-        summary=_first(page.summary, facts),
+        summary=_summary(page, finding, facts),
         cause=_all(page.cause, facts),
         evidence=tuple(_evidence(page, each, facts) for each in finding.evidence),
         next_steps=tuple(str(step) for step in steps),
         runbook=runbook(finding.rule),
         last_seen=finding.last_seen,
+        over_since=finding.over_since,
         consequences=tuple(render(each, cluster) for each in finding.consequences),
         steps=steps,
         facts=finding.facts,
@@ -100,7 +105,12 @@ def render(finding: Finding, cluster: Cluster = Cluster()) -> FindingReport:
 
 def render_summary(finding: Finding) -> str:
     """Render only the summary of a finding, for places that show one line."""
-    return _first(pages()[finding.rule].summary, _facts(finding, Cluster()))
+    return _summary(pages()[finding.rule], finding, _facts(finding, Cluster()))
+
+
+def _summary(page: Page, finding: Finding, facts: Mapping[str, Any]) -> str:
+    text = _first(page.summary, facts)
+    return f"{text} {_text(_OVER, {'since': finding.over_since})}" if finding.is_over else text
 
 
 def render_inconclusive(each: Inconclusive) -> InconclusiveReport:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from ackscope.clock import Instant
-from ackscope.snapshot import FAMILIES, Connection, Part, Snapshot
+from ackscope.snapshot import FAMILIES, Connection, Overview, Part, Snapshot
 from diagnosis.endings import MOST, Ending, come_back, endings
 
 LIMIT = 16
@@ -131,13 +131,18 @@ def _further(trail: tuple[Snapshot, ...], snapshot: Snapshot) -> tuple[Snapshot,
     small = Snapshot(
         cluster=snapshot.cluster,
         taken=snapshot.taken,
-        overview=snapshot.overview,
+        overview=_without_past(snapshot.overview),
         nodes=snapshot.nodes,
         memory=snapshot.memory,
         links=snapshot.links,
         auth=snapshot.auth,
     )
     return (*remaining, small)
+
+
+def _without_past(part: Part[Overview]) -> Part[Overview]:
+    value = part.value
+    return part if value is None or value.past is None else replace(part, value=replace(value, past=None))
 
 
 def _thinned(snapshots: tuple[Snapshot, ...]) -> tuple[Snapshot, ...]:

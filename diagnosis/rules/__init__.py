@@ -15,6 +15,7 @@ def _rule(name: str, page: Page, explains: tuple[Explains, ...]) -> Rule:
         impact=page.impact,
         needs=page.needs,
         compares_counters=page.compares_counters,
+        stays=page.stays,
         evaluate=module.evaluate,
         explains=explains,
     )

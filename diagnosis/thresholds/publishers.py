@@ -33,6 +33,8 @@ class PublisherThresholds(Settings):
     closing_bytes: int = Field(default=1 << 20, ge=1)
     silent_queues: tuple[str, ...] = ()
     silent_for: Seconds = 300.0
+    pause_messages: int = Field(default=20, ge=1)
+    pause_publishers: int = Field(default=2, ge=1)
 
     @field_validator("unroutable_by_design", "silent_queues")
     @classmethod

@@ -12,7 +12,6 @@ Source: https://www.rabbitmq.com/docs/management#statistics-interval, https://ww
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any
 
 from ackscope.clock import Instant
 from ackscope.counters import MessageStats
@@ -22,6 +21,7 @@ from exporter.broker.client import ManagementClient
 from exporter.broker.clock_offset import ClockOffset
 from exporter.broker.endpoints.queues import QueueKey
 from exporter.broker.fetch import PAGE_SIZE, QUEUES_PATH
+from exporter.broker.samples import Samples, samples_of
 from exporter.broker.settings import ManagementSettings
 
 MOST_QUEUES = PAGE_SIZE
@@ -41,9 +41,6 @@ _APART = 2.5
 """Seconds between the last sample and the first reading: the counters of closer ones are the same."""
 _STARTED = 30.0
 """Seconds after the start of a node for which its samples are not used: its queues recover one after the other."""
-
-_Samples = dict[int, int]
-"""Milliseconds since 1970 by the broker's clock -> value."""
 
 _PastQueues = tuple[Instant, dict[QueueKey, Queue]]
 """A moment, and the queues at it."""
@@ -76,37 +73,24 @@ def past_snapshots(settings: ManagementSettings, first: Snapshot, seconds: float
     return _snapshots(first, found, offset.seconds or 0.0)
 
 
-def _samples(client: ManagementClient, age: int, step: int) -> dict[QueueKey, dict[str, _Samples]]:
+def _samples(client: ManagementClient, age: int, step: int) -> dict[QueueKey, dict[str, Samples]]:
     """Return the samples of each queue by field or counter."""
     parameters = {"lengths_age": age, "lengths_incr": step, "msg_rates_age": age, "msg_rates_incr": step}
     body = client.get(QUEUES_PATH, {"page": 1, "page_size": PAGE_SIZE, **parameters})
     items = body.get("items") if isinstance(body, dict) else None
-    found: dict[QueueKey, dict[str, _Samples]] = {}
+    found: dict[QueueKey, dict[str, Samples]] = {}
     for item in items if isinstance(items, list) else ():
         if isinstance(item, dict) and isinstance(item.get("vhost"), str) and isinstance(item.get("name"), str):
             stats = item.get("message_stats")
             sources = [(field, item, name) for field, name in _LENGTHS.items()]
             if isinstance(stats, dict):
                 sources += [(counter, stats, counter) for counter in _COUNTERS if counter in stats]
-            series = {field: _series(source.get(f"{name}_details")) for field, source, name in sources}
+            series = {field: samples_of(source.get(f"{name}_details")) for field, source, name in sources}
             found[item["vhost"], item["name"]] = series
     return found
 
 
-def _series(details: Any) -> _Samples:
-    samples = details.get("samples") if isinstance(details, dict) else None
-    return {
-        each["timestamp"]: each["sample"]
-        for each in (samples if isinstance(samples, list) else ())
-        if isinstance(each, dict) and _is_count(each.get("timestamp")) and _is_count(each.get("sample"))
-    }
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
-
-
-def _snapshots(first: Snapshot, found: list[dict[QueueKey, dict[str, _Samples]]], ahead: float) -> tuple[Snapshot, ...]:
+def _snapshots(first: Snapshot, found: list[dict[QueueKey, dict[str, Samples]]], ahead: float) -> tuple[Snapshot, ...]:
     at = first.queues.at
     # A queue without samples is new, or is not sampled.
     known = set.intersection(*({key for key, series in each.items() if _is_sampled(series)} for each in found))
@@ -148,11 +132,11 @@ def _is_used(queue: Queue) -> bool:
     return bool(queue.messages) or any(queue.stats.all_counters())
 
 
-def _is_sampled(series: Mapping[str, _Samples]) -> bool:
+def _is_sampled(series: Mapping[str, Samples]) -> bool:
     return all(series[name] for name in _LENGTHS)
 
 
-def _at(queue: Queue, series: Mapping[str, _Samples], stamp: int) -> Queue:
+def _at(queue: Queue, series: Mapping[str, Samples], stamp: int) -> Queue:
     """Return a queue at a sample, with the settings of now; figures that are not sampled are unknown."""
     counters = {name: values[stamp] for name, values in series.items() if name not in _LENGTHS and stamp in values}
     return replace(

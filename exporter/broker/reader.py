@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 from ackscope.clock import Clock, Instant
 from ackscope.errors import BrokerError
 from ackscope.failures import FailurePhrase
+from ackscope.past import ClusterPast
 from ackscope.snapshot import Node, Overview
 from exporter.broker.amqp_sessions import AmqpSessions
 from exporter.broker.client import ManagementClient
 from exporter.broker.clock_offset import ClockOffset
+from exporter.broker.cluster_history import PastReader
 from exporter.broker.cost_model import RttEstimator
 from exporter.broker.credentials import Credentials, credentials_from
 from exporter.broker.endpoints.queues import QueueKey
@@ -102,6 +104,7 @@ class BrokerReader:
         self._clients = {name: ManagementClient(settings, what, shared, rtt, connections, offset) for name in FAMILIES}
         self.queues = QueueReader(self._clients["queues"], clock)
         self._health = HealthPoller()
+        self._past = PastReader()
         self.check_max_age = 0.0
         self._version: Version | None = None
         self._overview: Overview | None = None
@@ -215,7 +218,8 @@ class BrokerReader:
             value, gaps = POLLED[family].decode(self.payload(family), self._version)
             value = self._clock_offset.in_our_time(family, value)
             if isinstance(value, Overview):
-                self._overview = value = replace(value, clock_offset=self._clock_offset.seconds)
+                past = self._read_past(value, began)
+                self._overview = value = replace(value, clock_offset=self._clock_offset.seconds, past=past)
                 self._version = version_of(value.rabbitmq_version) or self._version
             if family == "nodes":
                 self._nodes, self._node_records = tuple(node.name for node in value if node.running), value
@@ -241,6 +245,12 @@ class BrokerReader:
                 self._metrics_attempted.set()
         done = self._clock.now()
         return FamilyReading(value=value, gaps=dict(gaps), at=self._known_at(family, done), seconds=done.since(began))
+
+    def _read_past(self, overview: Overview, now: Instant) -> ClusterPast | None:
+        if overview.statistics is False or overview.node is None:
+            # It has no samples, or the user may not see nodes.
+            return None
+        return self._past.read(self._clients["overview"], now.mono, self._clock_offset.seconds or 0.0)
 
     def _known_at(self, family: str, done: Instant) -> Instant:
         """Return the time of a reading; if nothing had to be requested, that of the list which says so."""

@@ -161,7 +161,7 @@ class IncidentRecord:
     def observe(self, result: DiagnosisResult, triage: Mapping[FindingKey, Triage], now: Instant) -> bool:
         """Record the diagnosis of one cluster; whether something changed for the receiver."""
         before, cluster = dict(self._incidents), result.cluster
-        present = {IncidentKey(cluster, *it.key): it for it in result.findings}
+        present = {IncidentKey(cluster, *it.key): it for it in result.findings if not it.is_over}
         why = {key: reason for key, it in present.items() if (reason := self._withheld(key, it, triage, now))}
         causes = {
             IncidentKey(cluster, *each.key): IncidentKey(cluster, *cause.key)

@@ -67,7 +67,7 @@ class Findings:
         A finding stays open while its rule is inconclusive. Findings of the first verdict get the event `found`.
         """
         before = self._open
-        found = {finding.key: finding for finding in verdict.findings}
+        found = {finding.key: finding for finding in verdict.findings if not finding.is_over}
         rows = []
         for key, finding in found.items():
             old = None if before is None else before.get(key)

@@ -7,6 +7,7 @@ messages are redelivered. Links to the same address fail for the same reason, so
 A wrong password does not correct itself: it is a warning as soon as messages wait for the link. A federation link gives
 the error of its login. A shovel does not (seen on 3.10.8 and 4.3.6), so refused logins tell it: they begin with its
 failure, and are as many as its retries. The timestamp of a link does not tell since when it fails: each retry sets it.
+A queue from which it took messages before tells: nobody has taken any since, and the broker keeps samples of that.
 Source: https://www.rabbitmq.com/docs/shovel#monitoring, https://www.rabbitmq.com/docs/federation#links
 """
 
@@ -23,8 +24,8 @@ from diagnosis.memo import per_view
 from diagnosis.rules.cluster._shared.link_flow import SHOVEL, link_queues
 from diagnosis.rules.cluster._shared.link_logins import refused_retries
 from diagnosis.rules.queues._shared.queue import MAX_NAMED
-from diagnosis.series import span, stretch
-from diagnosis.window import Series
+from diagnosis.series import delta, span, stretch
+from diagnosis.window import Series, Timestamped
 
 NAME = "link-down"
 
@@ -152,6 +153,20 @@ def _waiting(view: View, sources: Iterable[tuple[str, str]]) -> list[Queue]:
     return [queue for queue in queues if queue.consumers == 0 and queue.messages_ready]
 
 
+def _unserved(view: View, waiting: Iterable[Queue]) -> Series[Queue]:
+    """Return the readings since nobody takes messages from a queue of the links, of the one where that is longest.
+
+    Only a queue from which messages were taken before counts: any other one may have waited before there was a link.
+    """
+    runs = (stretch(view.history(queue), _both_unserved) for queue in waiting if queue.stats.deliver_get)
+    return max(runs, key=span, default=())
+
+
+def _both_unserved(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
+    idle = delta((older, newer), "deliver_get") == 0
+    return idle and all(seen.value.consumers == 0 and bool(seen.value.messages_ready) for seen in (older, newer))
+
+
 def _finding(view: View, links: Sequence[Link], failing: Series[tuple[Link, ...]]) -> Finding:
     limit, seconds = view.thresholds.cluster.link_for, span(failing)
     # A shovel that has ended no longer shows its queue.
@@ -161,7 +176,10 @@ def _finding(view: View, links: Sequence[Link], failing: Series[tuple[Link, ...]
     first, waiting = links[0], _waiting(view, sources)
     reason = _reason(view, links)
     login = _login(view, links, reason, failing)
-    lasting = seconds >= limit or (login == "said" and bool(waiting))
+    unserved = _unserved(view, waiting)
+    held_seconds = max(seconds, span(unserved))
+    begins = [seen.at.iso() for seen in failing[:1]] + [seen.at.iso() for seen in unserved[:1]]
+    lasting = held_seconds >= limit or (login == "said" and bool(waiting))
     if first.kind == "federation":
         state, configured = source("/api/federation-links", "status", "error"), source("/api/federation-links", "uri")
     else:
@@ -191,7 +209,7 @@ def _finding(view: View, links: Sequence[Link], failing: Series[tuple[Link, ...]
         rule=NAME,
         severity=Severity.WARNING if lasting else Severity.INFO,
         subject=Subject(kind="link", name=_remote(first), vhost=first.vhost, node=first.node),
-        since=failing[0].at.iso() if failing else None,
+        since=min(begins, default=None),
         facts={
             "kind": first.kind,
             "name": first.name,
@@ -205,6 +223,8 @@ def _finding(view: View, links: Sequence[Link], failing: Series[tuple[Link, ...]
             "login": login,
             "link_count": len(links),
             "waiting": sum(queue.messages_ready or 0 for queue in waiting),
+            "held_seconds": held_seconds,
+            "unserved_seconds": span(unserved),
             "waits_in": [queue_facts(queue) for queue in waiting[:MAX_NAMED]],
             "serves": sorted(link.local for link in links if link.local),
             "warning_after_seconds": limit,

@@ -69,9 +69,15 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             continue
         if queue.key in reported:
             continue
-        unlimited = (each for each in view.links(queue) if each.consumer.ack_required and prefetch(view, each) == 0)
+        unlimited = (each for each in view.links(queue) if each.consumer.ack_required and _is_unlimited(view, each))
         risks[queue.vhost] += [(queue, link) for link in unlimited if view.moved(queue, "deliver")]
     yield from (_risk(vhost, found) for vhost, found in sorted(risks.items()) if found)
+
+
+def _is_unlimited(view: View, link: ConsumerPath) -> bool:
+    """Return whether a consumer has no limit of its own, and shares none with the others of its channel."""
+    shared = link.channel is not None and bool(link.channel.global_prefetch_count)
+    return prefetch(view, link) == 0 and not shared
 
 
 def _hoards(view: View, queue: Queue) -> Iterator[Hoard]:

@@ -178,6 +178,7 @@ def _finding(view: View, queue: Queue, found_each: tuple[Purge, ...]) -> Finding
         severity=Severity.WARNING,
         subject=queue_subject(queue),
         since=first[0].at.iso(),
+        over_since=pair[1].at.iso(),
         accounted=purged_in_all,
         facts={
             "queue": queue_facts(queue),

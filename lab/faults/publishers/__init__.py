@@ -20,6 +20,7 @@ from lab.faults.publishers import (
     pub_unroutable_dropped,
     pub_unroutable_returned,
     pub_unroutable_unlisted,
+    publishers_paused,
     queue_away,
     unroutable_by_intent,
 )
@@ -44,5 +45,6 @@ FAULTS: tuple[FaultSpec, ...] = (
     pub_access_refused.SPEC,
     pub_credit_flow.SPEC,
     pub_sync_confirm.SPEC,
+    publishers_paused.SPEC,
     *amqp10.SPECS,
 )

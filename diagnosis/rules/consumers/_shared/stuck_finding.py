@@ -139,6 +139,7 @@ def _evidence(stall: Stall, unacked: int) -> Iterator[Evidence]:
             facts={
                 "held_by": consumer_facts(link),
                 "prefetch": prefetch,
+                "shared": 0 if link.channel is None else link.channel.global_prefetch_count or 0,
                 "idle_since": None if idle is None else iso(idle),
             },
         )

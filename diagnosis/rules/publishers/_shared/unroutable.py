@@ -28,6 +28,7 @@ from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.cluster._shared.link_flow import SHOVEL
 from diagnosis.rules.publishers._shared.away_finding import away_finding
 from diagnosis.rules.publishers._shared.away_queues import away_losses, exchanges_to, queues_away
+from diagnosis.rules.publishers._shared.direct_replies import answers_arrive, may_be_direct_replies
 from diagnosis.rules.publishers._shared.lossy_exchanges import (
     DELAYED,
     RETURNED,
@@ -65,15 +66,6 @@ _SAME_TIME = 45.0
 """Seconds between the last reading of a queue and the first of a loss that it caused: exchanges are read every 15 s."""
 _LONG_SEEN = 60.0
 """Least seconds of observation for a topic exchange: its subscribers may wait for rare keys."""
-
-
-_COUNTS_DIRECT_REPLIES = (4, 2)
-"""Version before which an answer to direct reply-to counts as dropped although its client gets it. Source:
-rabbitmq-server issue 6124; seen on 3.10.8, and not on 4.3.6.
-"""
-
-_ANSWERED = 0.5
-"""Least share of the answers that must be seen as packets: clients that came just now were read once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,8 +163,13 @@ def evaluate_unroutable(view: View, rule: str, counter: str, worst: Severity) ->
             reason = _harmless(view, lossy.exchange)
             if reason:
                 yield Suppressed(rule=rule, subject=exchange_subject(lossy.exchange), reason=reason)
-            else:
-                yield _finding(view, rule, counter, worst, _loss(view, counter, group, lossy))
+                continue
+            loss = _loss(view, counter, group, lossy)
+            if _may_be_direct_replies(view, loss) and answers_arrive(view, lossy, loss.publishers):
+                subject = exchange_subject(lossy.exchange)
+                yield Suppressed(rule=rule, subject=subject, reason="direct_replies", facts={"rate": lossy.rate})
+                continue
+            yield _finding(view, rule, counter, worst, loss)
 
 
 def _harmless(view: View, exchange: Exchange) -> str | None:
@@ -273,28 +270,10 @@ def _also_consume(view: View, loss: Loss) -> bool:
 
 
 def _may_be_direct_replies(view: View, loss: Loss) -> bool:
-    """Return whether the broker may count answers as dropped that it delivered: direct reply-to has no other counter.
-
-    All whose messages it may be consume on the same connection, so they may be servers. And clients that consume from
-    no queue are sent as many packets: those of their answers, or confirms.
-    """
+    """Return whether the messages may be answers over direct reply-to, and nothing shows another way."""
     if loss.lossy.exchange.name or loss.returned or loss.shovels or any(_fed_until_gone(view, loss.lossy)):
         return False
-    if view.version is None or view.version >= _COUNTS_DIRECT_REPLIES:
-        return False
-    serving = {view.connection_of(each.channel_name or "") for each in view.every_consumer}
-    if not loss.publishers or not all(each.channel.connection_name in serving for each in loss.publishers):
-        return False
-    vhost = loss.lossy.exchange.vhost
-    others = (each.name for each in view.connections if each.vhost == vhost and each.name not in serving)
-    return sum(_packets_sent(view, name) for name in others) >= _ANSWERED * loss.lossy.rate
-
-
-def _packets_sent(view: View, connection: str) -> float:
-    """Return how many packets a second the broker sent to a connection, where it was read twice."""
-    history = view.connection_history(connection)
-    seconds = span(history)
-    return ((history[-1].value.send_cnt or 0) - (history[0].value.send_cnt or 0)) / seconds if seconds else 0.0
+    return may_be_direct_replies(view, loss.lossy, loss.publishers)
 
 
 def _alternate_facts(view: View, loss: Loss) -> dict[str, Fact]:

@@ -1,9 +1,10 @@
 import pytest
 
 from ackscope.findings import QueueRef
+from ackscope.snapshot import Part
 from ackscope.topology import Link
 from tests.unit.diagnosis.cluster.scenes import ONE, finding_of, reported
-from tests.unit.diagnosis.pictures import connection, consumer, film, look, queue, stats, text
+from tests.unit.diagnosis.pictures import connection, consumer, film, look, moment, queue, stats, text
 
 RULE = "link-down"
 
@@ -123,3 +124,41 @@ def test_a_loop_in_another_vhost_is_not_its_consequence():
     verdict = look(film(lambda t: restarting(t, vhost="apart"), until=85))
 
     assert "requeue-loop" not in [each.rule for each in finding_of(verdict, RULE).consequences]
+
+
+def kept(t, *, broke=-300.0, served=200, taken=0.0, reason="econnrefused"):
+    """A look from second 0 on at a link that fails, and what the broker sampled of its queue before."""
+    rising = int(300 + 2 * t)
+    gone = served + int(taken * t) + (int(2 * (broke - t)) if t < broke else 0)
+    counters = stats(publish=served + rising, deliver_get=gone or None)
+    waiting = queue("ship", messages_ready=rising, consumers=0 if t >= broke else None, stats=counters)
+    past = {} if t >= 0 else {"links": Part(), "connections": Part(), "consumers": Part()}
+    return {"queues": (waiting,), "links": (shovel(reason=reason, source_queue="ship"),), **past}
+
+
+@pytest.mark.parametrize(
+    ("fields", "severity"),
+    [
+        ({}, "warning"),
+        ({"broke": -70.0}, "warning"),
+        ({"broke": -20.0}, "info"),
+        ({"served": 0}, "info"),
+        ({"taken": 1.0}, "info"),
+    ],
+    ids=["minutes ago", "a minute ago", "just now", "never served", "served by polls"],
+)
+def test_one_look_knows_since_when_a_link_takes_nothing_from_its_queue(fields, severity):
+    """By the samples of the broker; a queue that waited before there was a link proves nothing."""
+    finding = finding_of(look(film(lambda t: kept(t, **fields), start=-400, until=5)), RULE)
+
+    assert severity == finding.severity
+    expected = 5.0 - fields.get("broke", -300.0) if severity == "warning" else finding.facts["held_seconds"]
+    assert expected == pytest.approx(finding.facts["held_seconds"], abs=70)
+
+
+def test_the_beginning_is_that_of_the_standstill():
+    """It was before the look."""
+    finding = finding_of(look(film(kept, start=-400, until=5)), RULE)
+
+    assert finding.since < moment(-200).iso()
+    assert "none taken for" in text(finding).summary

@@ -51,6 +51,26 @@ def test_a_consumer_that_holds_everything_is_found():
     assert any("X-Reason: holds the whole queue" in (step.command or "") for step in text(finding).steps)
 
 
+@pytest.mark.parametrize(("shared", "listed"), [(0, True), (12, False), (None, True)])
+def test_consumers_that_share_the_prefetch_of_their_channel_have_a_limit(shared, listed):
+    """With basic.qos and global=true the limit is that of the channel, also if it consumes from two queues."""
+
+    def frame(t):
+        done = int(7 * t)
+        counters = stats(publish=done + 5, deliver=done + 5, ack=done)
+        names = ("docs.scan", "docs.ocr")
+        return {
+            "queues": tuple(queue(name, messages_unacked=5, stats=counters) for name in names),
+            "consumers": tuple(consumer(name, tag=name, prefetch_count=0) for name in names),
+            "channels": (channel(messages_unacked=10, global_prefetch_count=shared, consumer_count=2, stats=counters),),
+            "connections": (connection(),),
+        }
+
+    window = film(lambda t: {**frame(t)}, until=15)
+
+    assert listed == ("prefetch-hoarder" in [each.rule for each in look(window).findings])
+
+
 def test_a_hoarder_that_the_broker_prefers_must_not_just_be_restarted():
     """With the highest x-priority it would get everything again."""
 

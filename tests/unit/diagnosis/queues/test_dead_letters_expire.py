@@ -1,5 +1,6 @@
 import pytest
 
+from diagnosis.text import _text
 from tests.unit.diagnosis.pictures import film, look, queue, stats
 from tests.unit.diagnosis.queues.films import flowing, frame, of, one
 
@@ -53,3 +54,18 @@ def test_a_retention_of_an_hour_or_more_is_information():
 def test_these_queues_lose_no_dead_letters_to_a_ttl(fields):
     """Or another rule is about them."""
     assert [] == of(RULE, shot(**fields))
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        ("{{ at_least(60, 60) }}", "all 60"),
+        ("{{ at_least(44, 1060) }}", "at least 44 of 1,060"),
+        ("{{ more_than(-4) }} before", "4 fewer than before"),
+        ("{{ more_than(1200) }} before", "1,200 more than before"),
+        ("{{ more_than(0) }} before", "as many as before"),
+    ],
+)
+def test_numbers_are_compared_in_words_that_fit_them(template, expected):
+    """Never "-4 more", never "60 or more of 60"."""
+    assert expected == _text(template, {})

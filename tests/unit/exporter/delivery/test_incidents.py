@@ -58,6 +58,15 @@ def test_a_finding_starts_lasts_and_ends():
     assert [] == receiver.record.all()
 
 
+def test_a_loss_that_is_over_is_resolved():
+    """Diagnosis keeps it as information, which is no message and no alert."""
+    receiver = Receiver()
+    over = queue("a", severity=Severity.INFO, over_since="2026-01-01T00:00:00Z")
+    found = [receiver.see(*seen) for seen in ([queue("a")], [over], [over], [], [queue("a")])]
+
+    assert [[("start", "a")], [("resolve", "a")], [], [], [("start", "a")]] == found
+
+
 def test_a_change_of_severity_is_an_update_and_other_evidence_is_not():
     """A new rule among the consequences is one too."""
     receiver = Receiver()

@@ -104,3 +104,12 @@ def test_a_subject_without_vhost_has_a_key_all_the_same():
     (row,) = rows(Findings().take(Verdicts((OTHER,)).of("shop"), NOW))
 
     assert ("", "node", "rabbit@one") == (row["vhost"], row["kind"], row["name"])
+
+
+def test_a_loss_that_is_over_has_ended():
+    """Diagnosis keeps it as information for some minutes; the history knows its end."""
+    over = finding(severity=Severity.INFO, over_since="2026-01-01T00:00:00Z")
+
+    assert [("ended", "no-consumer", "warning", None)] == events(
+        Findings(), Verdicts((NO_CONSUMER,)), Verdicts((over,))
+    )
