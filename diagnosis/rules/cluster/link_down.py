@@ -23,6 +23,7 @@ from diagnosis.facts import queue_facts
 from diagnosis.memo import per_view
 from diagnosis.rules.cluster._shared.link_flow import SHOVEL, link_queues
 from diagnosis.rules.cluster._shared.link_logins import refused_retries
+from diagnosis.rules.consumers._shared.discarded import time_to_live
 from diagnosis.rules.queues._shared.queue import MAX_NAMED
 from diagnosis.series import delta, span, stretch
 from diagnosis.window import Series, Timestamped
@@ -153,6 +154,11 @@ def _waiting(view: View, sources: Iterable[tuple[str, str]]) -> list[Queue]:
     return [queue for queue in queues if queue.consumers == 0 and queue.messages_ready]
 
 
+def _lost_after(queue: Queue) -> float | None:
+    """Return after how many seconds a message in a queue expires and is lost; None if it is kept."""
+    return None if queue.setting("dead-letter-exchange") is not None else time_to_live(queue)
+
+
 def _unserved(view: View, waiting: Iterable[Queue]) -> Series[Queue]:
     """Return the readings since nobody takes messages from a queue of the links, of the one where that is longest.
 
@@ -205,9 +211,11 @@ def _finding(view: View, links: Sequence[Link], failing: Series[tuple[Link, ...]
     addresses = [each for each in (first.source, first.destination) if each]
     if addresses:
         evidence.append(Evidence(key="addresses", source=configured, facts={"addresses": addresses}))
+    lost_after = min((ttl for queue in waiting if (ttl := _lost_after(queue)) is not None), default=None)
+    loses = lost_after is not None and max(held_seconds, span(unserved)) > lost_after
     return Finding(
         rule=NAME,
-        severity=Severity.WARNING if lasting else Severity.INFO,
+        severity=Severity.INFO if not lasting else Severity.CRITICAL if loses else Severity.WARNING,
         subject=Subject(kind="link", name=_remote(first), vhost=first.vhost, node=first.node),
         since=min(begins, default=None),
         facts={
@@ -225,6 +233,8 @@ def _finding(view: View, links: Sequence[Link], failing: Series[tuple[Link, ...]
             "waiting": sum(queue.messages_ready or 0 for queue in waiting),
             "held_seconds": held_seconds,
             "unserved_seconds": span(unserved),
+            "lost_after_seconds": lost_after,
+            "loses": loses,
             "waits_in": [queue_facts(queue) for queue in waiting[:MAX_NAMED]],
             "serves": sorted(link.local for link in links if link.local),
             "warning_after_seconds": limit,

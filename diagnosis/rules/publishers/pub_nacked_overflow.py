@@ -212,6 +212,15 @@ HELD_UP = Relation(_held_up, INVOLVED_QUEUES.of_other)
 """The cause is a full queue; the consequence is about a queue whose consumers it refuses."""
 
 
+def _refused_into(_view: View, finding: Finding) -> Iterator[Hashable]:
+    names = finding.facts["dead_lettered_to"]
+    yield from ((finding.subject.vhost, name) for name in (names if isinstance(names, list) else ()))
+
+
+REFUSED_INTO = Relation(_refused_into, INVOLVED_QUEUES.of_other)
+"""The cause is a full queue; the consequence is about a queue that gets what it refuses."""
+
+
 def _evidence(full: FullQueue) -> Iterator[Evidence]:
     yield Evidence(
         key="ready",

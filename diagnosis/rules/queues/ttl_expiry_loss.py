@@ -30,7 +30,7 @@ from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.hold_time import hold_time
 from diagnosis.ledger import ledger, losing
-from diagnosis.purpose import CONSUMED, had_consumer, was_consumed
+from diagnosis.purpose import CONSUMED, federated_to, had_consumer, was_consumed
 from diagnosis.routes import Place, dead_letters_to, is_delay
 from diagnosis.rules.consumers._shared.comings import recent_clients
 from diagnosis.rules.consumers._shared.discarded import Discarded, discarded, time_to_live
@@ -237,6 +237,7 @@ def _setting_facts(queue: Queue, *, idle: bool = False) -> dict[str, Fact]:
         "consumers": queue.consumers or 0,
         "ttl_seconds": time_to_live(queue),
         "ttl_is_argument": "x-message-ttl" in queue.arguments,
+        "federated_to": federated_to(queue),
         "consumers_idle": idle,
         # A time in seconds may have been written where milliseconds are expected.
         "longer_ttl_milliseconds": None if milliseconds is None else milliseconds * (1000 if idle else 10),

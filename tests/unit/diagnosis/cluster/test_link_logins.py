@@ -1,5 +1,7 @@
 """Links whose login is refused: what the finding says, and what hangs under it."""
 
+from dataclasses import replace
+
 import pytest
 
 from ackscope.findings import QueueRef
@@ -250,3 +252,50 @@ def test_no_application_is_asked_to_consume_from_the_queue_of_a_link(arguments):
         assert internal == ("federation_status" in steps)
         assert internal == ("application that consumes" not in steps)
         assert "purge_queue" not in steps
+
+
+@pytest.mark.parametrize(
+    ("arguments", "severity"),
+    [
+        (INTERNAL | {"x-message-ttl": 6000}, "critical"),
+        (INTERNAL | {"x-message-ttl": 3_600_000}, "warning"),
+        (INTERNAL, "warning"),
+    ],
+    ids=["lost after 6 s", "not yet", "kept"],
+)
+def test_messages_that_expire_while_they_wait_for_the_link_are_its_loss(arguments, severity):
+    """The upstream's definition limits their life. The expired messages are a consequence, not a second finding."""
+
+    def frame(t):
+        made = scene(t, began=20.0, arguments=arguments)
+        (waiting,) = made["queues"]
+        if arguments.get("x-message-ttl") == 6000:
+            waiting = replace(
+                waiting, messages_ready=min(30, waiting.messages_ready), messages=min(30, waiting.messages)
+            )
+        return {**made, "queues": (waiting,)}
+
+    verdict = look(film(frame, until=110))
+    finding = finding_of(verdict, RULE)
+
+    assert severity == finding.severity
+    assert (severity == "critical") == ("What has waited there for 6 s expires and is lost" in text(finding).summary)
+    assert "ttl-expiry-loss" not in [each.rule for each in verdict.findings]
+    assert (severity == "critical") == ("ttl-expiry-loss" in [each.rule for each in finding.consequences])
+
+
+def test_the_upstream_alone_says_who_should_have_read_what_expires():
+    """The link is of another cluster. No application consumes from this queue."""
+
+    def frame(t):
+        made = scene(t, began=20.0, arguments=INTERNAL | {"x-message-ttl": 6000}, cluster="other")
+        (waiting,) = made["queues"]
+        kept = replace(waiting, messages_ready=min(30, waiting.messages_ready), messages=min(30, waiting.messages))
+        return {**made, "queues": (kept,), "links": ()}
+
+    finding = finding_of(look(film(frame, until=110)), "ttl-expiry-loss")
+    steps = " ".join(step.text for step in text(finding).steps)
+
+    assert "federation link does not run" in steps
+    assert "Start the application" not in steps
+    assert "message-ttl in the definition of the upstream" in steps
