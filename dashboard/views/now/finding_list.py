@@ -19,7 +19,7 @@ _FILTERS = (("severity", "severities"), ("kind", "kinds"), ("in_vhost", "vhosts"
 _FILTER_FROM = 5
 _HEADER = (
     '<div class="finding-header" aria-hidden="true">'
-    "<span>Severity</span><span>What</span><span>Who</span><span>Since</span><span>Growth</span><span>Joined</span></div>"
+    "<span>Severity</span><span>What</span><span>Who</span><span>Since</span><span>Growth</span><span>Explains</span></div>"
 )
 # Rows that are drawn at every refresh; all further ones are behind a toggle.
 _FIRST_ROWS = 60

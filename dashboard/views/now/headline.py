@@ -129,7 +129,7 @@ def _for_whom(loud: Sequence[FindingReport], now: float) -> str:
     if begins:
         began, first = min(begins, key=lambda it: it[0])
         moment = readable.clock(began, now, layout.current_zone())
-        parts.append(f"since {moment}, {readable.duration(now - began)} ago (first: {first.rule})")
+        parts.append(f"since {moment}, {readable.duration(now - began)} ago, when {first.rule} began")
     return " ".join(f"{part[0].upper()}{part[1:]}." for part in parts if part)
 
 
