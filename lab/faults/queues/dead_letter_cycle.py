@@ -53,13 +53,13 @@ def retry_some(fault: Fault) -> None:
     fault.make_queue(SOME, {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": SOME_DELAY})
     channel = writer(fault, SOME)
     consumer = fault.connect("fault-retries-without-end").channel()
-    taken = rejected = 0
+    delivered = rejected = 0
 
     def take(inner: BlockingChannel, method: Any, properties: Any, _body: bytes) -> None:
-        nonlocal taken, rejected
+        nonlocal delivered, rejected
         again = "x-death" in (properties.headers or {})
-        taken += not again
-        if again or taken % _OF == 0:
+        delivered += not again
+        if again or delivered % _OF == 0:
             rejected += 1
             inner.basic_reject(method.delivery_tag, requeue=False)
         else:
