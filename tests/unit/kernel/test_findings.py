@@ -59,7 +59,7 @@ def test_the_json_of_a_finding_is_the_contract() -> None:
 
     assert [
         "rule", "severity", "subject", "since", "summary", "cause", "evidence", "next_steps", "runbook",
-        "last_seen", "consequences", "steps", "facts", "involved", "impact", "certainty", "seen_seconds",
+        "last_seen", "over_since", "consequences", "steps", "facts", "involved", "impact", "certainty", "seen_seconds",
         "if_it_lasts", "triage",
     ] == list(document)  # fmt: skip
     assert {"kind": "queue", "vhost": "/", "name": "orders", "node": None} == document["subject"]
