@@ -7,6 +7,9 @@ before their TTL.
 
 The counters of a busy queue prove a small share of loss only after minutes, because each is up to 5 s old. A queue that
 stays just below its limit while more is published than consumed drops the rest: likely at once, critical when proven.
+
+Bursts may fill a queue between two readings, so that none shows it full. If it has consumers and no TTL, and loses
+messages again and again in steps in which as much came as fills it, its limit is the likely reason.
 """
 
 from collections.abc import Iterator
@@ -37,13 +40,25 @@ from diagnosis.rules.queues._shared.queue import (
 )
 from diagnosis.rules.queues._shared.waits import cut_short
 from diagnosis.rules.queues.queue_purged import purged_from
-from diagnosis.series import delta, span, stretch
+from diagnosis.series import delta, span, steps, stretch
 from diagnosis.window import Series
 
 NAME = "maxlen-drop-head"
 
 _AT_LIMIT, _READINGS, _STAYS = 0.97, 4, 20.0
 """Median level, readings and seconds from which on a queue stays at its limit; else it would rise or fall meanwhile."""
+_BURSTS, _MOST, _LOW = 3, 0.8, 0.25
+"""Least number of steps in which bursts fill a queue, because a purge takes all at once; their least share of the loss;
+and the highest median level of the readings: messages that wait below the limit for longer leave for another reason.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class FillingBurst:
+    """The most that came to a queue between two readings in which it lost messages; bytes are None if unknown."""
+
+    messages: int
+    size: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +70,7 @@ class DroppingQueue:
         found: their balance.
         ended: whether it is not full any more.
         proven: whether the counters prove the number of lost messages.
+        burst: what fills it between two readings; None if readings show it full.
         seconds: for how long.
     """
 
@@ -65,6 +81,7 @@ class DroppingQueue:
     proven: bool
     seconds: float
     severity: Severity
+    burst: FillingBurst | None = None
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -104,7 +121,7 @@ def _of(view: View, queue: Queue) -> DroppingQueue | None:
     proven, ended = found is not None, not _full(limits.full_share, queue)
     found = found or _stays_full(view, queue)
     if found is None:
-        return None
+        return _in_bursts(view, queue)
     seconds = span(found[0]) if ended or not proven else lasts(*found)
     severity = _severity(view, queue, found[0], seconds, ended=ended)
     if not proven and severity is Severity.CRITICAL:
@@ -141,6 +158,7 @@ def _early(view: View, queue: Queue) -> Finding | None:
             "critical_after_seconds": view.limits(queue).queues.maxlen_for,
             "delay": delay,
             "targets": [name for _, name in targets],
+            **_burst_facts(queue, None),
         },
         certainty=Certainty.CERTAIN,
         seen_seconds=span(run),
@@ -197,6 +215,47 @@ def _stays_full(view: View, queue: Queue) -> tuple[Series[Queue], MessageBalance
     return (run, whole) if whole is not None and enough else None
 
 
+def _in_bursts(view: View, queue: Queue) -> DroppingQueue | None:
+    """Return a queue that loses messages again and again, and may be full between two readings; else None."""
+    found = losing_run(view, queue) if queue.consumers and queue.setting("message-ttl") is None else None
+    if found is None:
+        return None
+    run, whole = found
+    if median(level(seen.value) for seen in run) > _LOW:
+        return None
+    pairs = steps(run, view.limits(queue).interval)
+    lost = [(each, some.lost) for each in pairs if (some := balance(each)) and some.lost]
+    filled = [(burst, many) for each, many in lost if _fills(queue, burst := _burst(each))]
+    if len(filled) < _BURSTS or sum(many for _, many in filled) < _MOST * sum(many for _, many in lost):
+        return None
+    long = span(run) >= view.limits(queue).queues.maxlen_for and not _keeps_newest_only(queue)
+    return DroppingQueue(
+        queue=queue,
+        run=run,
+        found=whole,
+        ended=False,
+        proven=True,
+        seconds=span(run),
+        severity=Severity.WARNING if long else Severity.INFO,
+        burst=max((each for each, _ in filled), key=lambda each: (each.size or 0, each.messages)),
+    )
+
+
+def _burst(pair: Series[Queue]) -> FillingBurst:
+    """Return what a queue held or got in a step; readings of it tell the size of its messages where they show some."""
+    shown = [seen.value for seen in pair if seen.value.message_bytes and seen.value.messages]
+    size = max(((each.message_bytes or 0) / (each.messages or 1) for each in shown), default=None)
+    messages = (pair[0].value.messages_ready or 0) + delta(pair, "publish")
+    return FillingBurst(messages, None if size is None else round(messages * size))
+
+
+def _fills(queue: Queue, burst: FillingBurst) -> bool:
+    length, size = queue.setting("max-length"), queue.setting("max-length-bytes")
+    if isinstance(length, int) and burst.messages >= length:
+        return True
+    return isinstance(size, int) and (burst.size is None or burst.size >= size)
+
+
 def _severity(view: View, queue: Queue, run: Series[Queue], seconds: float, *, ended: bool) -> Severity:
     """Return the severity; no consumer, a limit of 1 or a configured drop-head may mean that it loses by design."""
     share = view.limits(queue).queues.full_share
@@ -215,7 +274,7 @@ def _keeps_newest_only(queue: Queue) -> bool:
 def _finding(view: View, dropping: DroppingQueue) -> Finding:
     queue, found, seconds = dropping.queue, dropping.found, dropping.seconds
     limit = view.limits(queue).queues.maxlen_for
-    unsure = dropping.ended or not dropping.proven
+    unsure = dropping.ended or not dropping.proven or dropping.burst is not None
     return Finding(
         rule=NAME,
         severity=dropping.severity,
@@ -232,6 +291,7 @@ def _finding(view: View, dropping: DroppingQueue) -> Finding:
             "critical_after_seconds": limit,
             "delay": None,
             "targets": [],
+            **_burst_facts(queue, dropping.burst),
         },
         accounted=found.lost,
         certainty=Certainty.LIKELY if unsure else certainty(dropping.severity, seconds, limit),
@@ -242,6 +302,21 @@ def _finding(view: View, dropping: DroppingQueue) -> Finding:
         ),
         involved=involved_queue(queue, view.links(queue)),
     )
+
+
+def _burst_facts(queue: Queue, burst: FillingBurst | None) -> dict[str, Fact]:
+    """Return the burst, and the limits that would hold twice as much; all None without a burst or with fixed limits."""
+    if burst is None:
+        return {"burst_messages": None, "burst_bytes": None, "raised_limits": None}
+    sizes = {"max-length": burst.messages, "max-length-bytes": burst.size}
+    own = {name: limit for name in sizes if isinstance(limit := queue.setting(name), int)}
+    fixed = any(f"x-{name}" in queue.arguments for name in own)
+    raised: dict[str, Fact] = {name: 2 * max(limit, sizes[name] or 0) for name, limit in own.items()}
+    return {
+        "burst_messages": burst.messages,
+        "burst_bytes": burst.size,
+        "raised_limits": None if fixed else raised,
+    }
 
 
 def _ready_evidence() -> Evidence:

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from ackscope.findings import Certainty
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.pictures import film, look, queue, stats, text
 from tests.unit.diagnosis.queues.films import flowing, frame, of, one
@@ -276,3 +277,56 @@ def test_a_full_delay_queue_hands_its_messages_on_too_early(fields):
 def test_a_delay_queue_that_may_delay_is_left_alone(fields):
     """Messages that wait for their TTL fill the queue to a level, too."""
     assert [] == of(RULE, look(film(lambda t: delaying(t, **fields), until=60)))
+
+
+def bursting(t, *, many=24, every=6, kept=10, **fields):
+    """Every few seconds many messages come at once; those beyond the limit are dropped, and consumers take the rest."""
+    bursts = int(t // every) + 1
+    counters = stats(publish=many * bursts, deliver=kept * bursts, deliver_get=kept * bursts, ack=kept * bursts)
+    defaults = {"messages_ready": 0, "messages_unacked": 0, "messages": 0, "consumers": 1}
+    return queue(stats=counters, **{**defaults, **fields})
+
+
+BYTES = {"policy": "cap", "effective_policy": {"max-length-bytes": 200_000}}
+NUMBER = {"policy": "cap", "effective_policy": {"max-length": 10}}
+
+
+@pytest.mark.parametrize(
+    "limit", [NUMBER, BYTES, {"arguments": {"x-max-length": 10}}], ids=["number", "bytes", "argument"]
+)
+def test_bursts_that_fill_it_between_two_readings_lose_messages(limit):
+    """No reading shows a message. It is likely, not proven: an expiration of the messages looks the same."""
+    for until, severity in ((50, "info"), (100, "warning")):
+        finding = one(RULE, look(film(lambda t: frame(bursting(t, **limit)), until=until)))
+        words = text(finding)
+
+        assert (severity, Certainty.LIKELY) == (finding.severity, finding.certainty)
+        assert "loses messages in bursts" in words.summary
+        assert ("Raise the limit" in words.steps[0].text) == ("policy" in limit)
+    assert "unexplained-loss" not in [
+        each.rule for each in look(film(lambda t: frame(bursting(t, **limit)), until=100)).findings
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"many": 9, "kept": 9},
+        {"kept": 24},
+        {"many": 8, "kept": 4},
+        {"effective_policy": {"max-length": 10, "message-ttl": 1000}},
+        {"effective_policy": {"max-length": 10, "overflow": "reject-publish"}},
+        {"consumers": 0},
+    ],
+    ids=["fits", "all consumed", "less than the limit is lost", "it may expire", "it refuses", "nobody consumes"],
+)
+def test_what_a_limit_does_not_explain_is_not_laid_at_its_door(change):
+    """Bursts below the limit, or another reason that the settings allow."""
+    assert [] == of(RULE, look(film(lambda t: frame(bursting(t, **{**NUMBER, **change})), until=100)))
+
+
+def test_messages_whose_size_is_seen_must_fill_it():
+    """Two hundred kilobytes are far more than 24 small messages."""
+    seen = {"messages": 2, "messages_ready": 2, "message_bytes": 600, "message_bytes_ready": 600}
+
+    assert [] == of(RULE, look(film(lambda t: frame(bursting(t, **BYTES, **seen)), until=100)))
