@@ -159,7 +159,6 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         ],
         "passes_to": names.exchange,
         "source_type": "topic",
-        "raised_limits": {"max-length": 20},
         "removed": [{"destination_type": "queue", "destination": names.classic, "routing_key": "it's new"}],
         "hoarder": {"connection": names.connection},
         "owner": {"connection": names.connection},
