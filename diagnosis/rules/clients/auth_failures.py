@@ -16,7 +16,7 @@ from diagnosis.purpose import federated_to
 from diagnosis.relations import ANYWHERE
 from diagnosis.rules.clients._shared.logins import AMQP, RefusedLogins, refused_logins
 from diagnosis.rules.queues._shared.queue import MAX_NAMED
-from diagnosis.series import stretch
+from diagnosis.series import span, stretch
 
 NAME = "auth-failures"
 
@@ -87,7 +87,8 @@ def _left(view: View, queue: Queue, logins: RefusedLogins) -> bool:
     history = view.history(queue)
     run = stretch(history, lambda older, newer: older.value.consumers == newer.value.consumers == 0)
     before = history[: len(history) - len(run)]
-    return bool(before and before[-1].value.consumers) and run[0].at.mono >= logins.since.mono - _BEFORE
+    lasts = span(run) >= view.thresholds.early
+    return bool(lasts and before and before[-1].value.consumers) and run[0].at.mono >= logins.since.mono - _BEFORE
 
 
 def _unlisted(view: View, finding: Finding) -> Iterable[Hashable]:
