@@ -124,8 +124,9 @@ class Scene:
     source: "Source" = "all"
 
     def findings(self) -> list[FindingDocument]:
-        """Return the current findings; none if the exporter does not answer."""
-        return list(self._diagnosis().get("findings", ()))
+        """Return the current findings without losses that are over; none if the exporter does not answer."""
+        found = self._diagnosis().get("findings", ())
+        return [each for each in found if each["severity"] != "info" or each.get("over_since") is None]
 
     def unsure(self) -> list[FindingDocument]:
         """Return what rules cannot tell now, and why; nothing if the exporter does not answer."""

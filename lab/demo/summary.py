@@ -33,10 +33,11 @@ class Watched:
         return new
 
     def ended(self, document: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return the findings that an earlier response had and this one does not have."""
+        """Return the findings that an earlier response had and this one does not have, or has as a loss that is over."""
         if not document.get("clusters"):
             return []
-        present = {_key(each) for cluster in document["clusters"] for each in _flat(cluster["findings"])}
+        found = [each for cluster in document["clusters"] for each in _flat(cluster["findings"])]
+        present = {_key(each) for each in found if each["severity"] != "info" or each.get("over_since") is None}
         gone, self._present = self._present - present, present
         return [self.findings[key] for key in sorted(gone) if key in self.findings]
 

@@ -30,3 +30,16 @@ def test_a_finding_ends_once_and_may_come_back():
         ended.append(sorted(finding["rule"] for finding in watched.ended(document)))
 
     assert [[], [], [], ["memory-alarm", "stuck-consumer"], [], [], ["stuck-consumer"]] == ended
+
+
+def test_a_loss_that_is_over_has_ended():
+    """It stays in the document as information; the demo announces its end once."""
+    watched = Watched()
+    lost, over = _document("warning"), _document("info")
+    over["clusters"][0]["findings"][0]["over_since"] = "2026-11-28T22:20:25Z"
+    ended = []
+    for document in (lost, over, over, {"clusters": [{"findings": []}]}):
+        watched.see(document)
+        ended.append(len(watched.ended(document)))
+
+    assert [0, 1, 0, 0] == ended
