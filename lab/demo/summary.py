@@ -33,7 +33,7 @@ class Watched:
         return new
 
     def ended(self, document: dict[str, Any]) -> list[dict[str, Any]]:
-        """Return the findings that an earlier response had and this one does not have, or has as a loss that is over."""
+        """Return the findings of earlier responses that this one does not have, or has as a loss that is over."""
         if not document.get("clusters"):
             return []
         found = [each for cluster in document["clusters"] for each in _flat(cluster["findings"])]
