@@ -25,6 +25,7 @@ from diagnosis.rules.consumers._shared.open_channels import (
 )
 from diagnosis.rules.consumers._shared.sessions import session_evidence, settled_during, settles_uncounted
 from diagnosis.rules.consumers._shared.unattributed_consumers import unattributed
+from diagnosis.rules.topology._shared.policies import shadowed_dead_lettering
 from diagnosis.series import delta, last, span
 from diagnosis.unattributed import counted, gained, names, of_type, suspect_evidence, suspect_facts, with_suspects
 from diagnosis.window import Series
@@ -46,7 +47,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if each.ttl is None or each.returned is None:
             yield _finding(view, each)
     known = {each.queue.key for each in seen}
-    yield from (_since_opened(it) for it in rejected_since_opened(view) if it.queue.key not in known)
+    yield from (_since_opened(view, it) for it in rejected_since_opened(view) if it.queue.key not in known)
 
 
 def _uncounted(view: View) -> dict[str, list[Queue]]:
@@ -98,6 +99,7 @@ def _of_total(view: View, queue: Queue, gone: Deleted) -> Finding:
         since=gone.series[0].at.iso(),
         facts={
             "queue": queue_facts(queue),
+            "shadowed": shadowed_dead_lettering(view, queue),
             "lost": gone.least,
             "error": 0,
             "delivered": max(delivered, gone.least),
@@ -192,6 +194,7 @@ def _finding(view: View, each: Discarded) -> Finding:
         since=run[0].at.iso(),
         facts={
             "queue": queue_facts(queue),
+            "shadowed": shadowed_dead_lettering(view, queue),
             "lost": lost,
             "error": found.discarded_error,
             "delivered": found.delivered,
@@ -214,7 +217,7 @@ def _finding(view: View, each: Discarded) -> Finding:
     )
 
 
-def _since_opened(found: RejectedSinceOpened) -> Finding:
+def _since_opened(view: View, found: RejectedSinceOpened) -> Finding:
     """Return the finding about messages that were rejected since the channels were opened."""
     queue, links = found.queue, tuple(it.link for it in found.rejecters)
     return Finding(
@@ -223,6 +226,7 @@ def _since_opened(found: RejectedSinceOpened) -> Finding:
         subject=queue_subject(queue),
         facts={
             "queue": queue_facts(queue),
+            "shadowed": shadowed_dead_lettering(view, queue),
             "lost": found.lost,
             "error": found.error,
             "delivered": found.delivered,

@@ -7,8 +7,10 @@ Source: https://www.rabbitmq.com/docs/policies
 
 import re
 
+from ackscope.findings import Fact
 from ackscope.snapshot import Queue
 from ackscope.topology import Policy
+from diagnosis.contract import View
 
 _QUEUES = {"queues", "all"}
 _BY_TYPE = {"classic_queues": "classic", "quorum_queues": "quorum", "streams": "stream"}
@@ -46,3 +48,21 @@ def matches(policy: Policy, queue: Queue) -> bool:
     except re.error:
         # The broker's regular expressions are those of Erlang: one that Python cannot read is taken to match nothing.
         return False
+
+
+def shadowed_dead_lettering(view: View, queue: Queue) -> Fact:
+    """Return the policy that would dead-letter the messages of a queue if another one were not in force; None without.
+
+    Returns:
+        `{"name", "in_force", "keys"}`: `keys` are the definition of the policy in force with those of the other one
+        added.
+    """
+    if queue.setting("dead-letter-exchange") is not None:
+        return None
+    own = [each for each in view.policies if not each.operator and matches(each, queue)]
+    in_force = next((each for each in own if each.name == queue.policy), None)
+    shadowed = [each for each in own if each is not in_force and "dead-letter-exchange" in each.definition]
+    if in_force is None or not shadowed:
+        return None
+    first = max(shadowed, key=lambda each: (each.priority or 0, each.name))
+    return {"name": first.name, "in_force": in_force.name, "keys": {**first.definition, **in_force.definition}}

@@ -1,6 +1,7 @@
 import pytest
 
 from ackscope.findings import flat
+from ackscope.topology import Policy
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.consumers.results import found, only
 from tests.unit.diagnosis.pictures import channel, connection, consumer, film, look, queue, stats, text
@@ -200,3 +201,43 @@ def test_what_a_cancelled_consumer_holds_of_a_new_queue_is_not_lost():
 
     for until in range(10, 61, 5):
         assert [] == of_rule(look(film(frame, until=until)))
+
+
+KEEPS, LAZY = {"dead-letter-exchange": "payments.dlx"}, {"queue-mode": "lazy"}
+
+
+def with_policies(*policies, in_force="lazy", definition=LAZY):
+    """A queue that loses what is rejected, with these policies in its virtual host."""
+    frame = rejecting(policy=in_force, effective_policy=definition)
+    return lambda t: {**frame(t), "policies": policies}
+
+
+def policy(name, definition, priority, pattern="^ord", **fields):
+    """A policy for queues."""
+    return Policy(
+        vhost="/", name=name, pattern=pattern, apply_to="queues", priority=priority, definition=definition, **fields
+    )
+
+
+def test_a_policy_that_would_keep_rejected_messages_is_named_if_another_one_is_in_force():
+    """Only one policy applies to a queue. The first step joins both for this queue."""
+    frame = with_policies(policy("dlx", KEEPS, 0), policy("lazy", LAZY, 5))
+    words = text(only(look(film(frame, until=60))))
+
+    assert "Policy 'dlx' would dead-letter them" in words.cause
+    assert "policy 'lazy' is in force" in words.cause
+    assert '{"dead-letter-exchange": "payments.dlx", "queue-mode": "lazy"}' in (words.steps[0].command or "")
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        (policy("lazy", LAZY, 5),),
+        (policy("lazy", LAZY, 5), policy("dlx", KEEPS, 0, pattern="^mail")),
+        (policy("lazy", LAZY, 5), policy("ttl", {"message-ttl": 9}, 0)),
+    ],
+    ids=["the only one", "for other queues", "another setting"],
+)
+def test_other_policies_have_nothing_to_do_with_it(others):
+    """None of them would keep what is rejected."""
+    assert only(look(film(with_policies(*others), until=60))).facts["shadowed"] is None
