@@ -1,13 +1,15 @@
 """queue-expired: the broker deleted an unused queue (setting expires) together with the messages that were in it.
 
 The broker does not report why a queue is gone. That it had this setting and no consumer until then makes expiry likely;
-a person who deletes the queue looks the same.
+a person who deletes the queue looks the same. A delay queue that lives longer than its messages, as frameworks declare
+one for each delay, is empty when it expires: its messages have been dead-lettered before.
 Source: https://www.rabbitmq.com/docs/ttl#queue-ttl
 """
 
 from collections.abc import Iterator
 
-from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, Unit, source
+from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, Suppressed, Unit, source
+from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts, queue_ref
 from diagnosis.purpose import was_consumed
@@ -31,8 +33,23 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         again = presence[-1][1] is not None
         # The counters of a queue that is listed also begin again when its node starts.
         found = [each for each in deletions_of(presence, 1) if each.lost and not (again and node_started(view, each))]
-        if is_by_expiry(view, found):
+        if not is_by_expiry(view, found):
+            continue
+        queue = found[-1].before.value
+        if _is_emptied_before(queue):
+            yield Suppressed(rule=NAME, subject=queue_subject(queue), reason="emptied_before")
+        else:
             yield _finding(view, found, again=again)
+
+
+def _is_emptied_before(queue: Queue) -> bool:
+    """Return whether the messages of an unconsumed queue are dead-lettered before the queue expires.
+
+    The queue expires some time after it was declared or used last, as a client does for each message that it delays.
+    """
+    ttl, expires = queue.setting("message-ttl"), queue.setting("expires")
+    delays = isinstance(queue.setting("dead-letter-exchange"), str) and not was_consumed(queue)
+    return delays and isinstance(ttl, int) and isinstance(expires, int) and ttl < expires
 
 
 def _finding(view: View, deletions: list[Deletion], *, again: bool) -> Finding:

@@ -15,6 +15,7 @@ from diagnosis.facts import queue_names
 from diagnosis.ledger import Ledger, ledger, losing, may_have_lost, may_settle_unseen, most_uncounted
 from diagnosis.routes import dead_letters_to
 from diagnosis.rules.consumers._shared.arrivals import filling_clients
+from diagnosis.rules.consumers._shared.comings import comings, recent_clients
 from diagnosis.rules.consumers._shared.objects import client_names
 from diagnosis.rules.publishers._shared.overflow import has_length_limit, level, refuses_when_full
 from diagnosis.rules.queues._shared.message_balance import balance
@@ -101,6 +102,9 @@ def _expires(view: View, queue: Queue, run: Series[Queue]) -> Fact:
     lost = [each.lost for each in left if each is not None and each.lost]
     if queue.setting("message-ttl") is not None or has_length_limit(queue) or not queue.consumers:
         return None
+    if _comes_and_goes(view, queue, run):
+        # An application may purge its queue at each start.
+        return None
     if len(lost) < _TIMES or max(lost) > _AT_ONCE * sum(lost):
         return None
     whole = balance(run)
@@ -115,6 +119,17 @@ def _expires(view: View, queue: Queue, run: Series[Queue]) -> Fact:
         "consume_rate": whole.consumed / whole.seconds,
         "waited_seconds": ready / rate if ready else None,
     }
+
+
+def _comes_and_goes(view: View, queue: Queue, run: Series[Queue]) -> bool:
+    """Return whether consumers of a queue ended and others came, within the readings or as the list of them tells."""
+    tags = {
+        (each.channel_name, each.tag)
+        for seen in view.window.readings("consumers")
+        for each in seen.value
+        if (each.vhost, each.queue) == queue.key
+    }
+    return comings(run) > 0 or len(tags) > (queue.consumers or 0)
 
 
 def _finding(view: View, queue: Queue, run: Series[Queue], found: Ledger) -> Finding:
@@ -139,6 +154,8 @@ def _finding(view: View, queue: Queue, run: Series[Queue], found: Ledger) -> Fin
             "consumers": queue.consumers or 0,
             "over_seconds": span(run),
             "expires": _expires(view, queue, run),
+            "comes_and_goes": _comes_and_goes(view, queue, run),
+            "clients": recent_clients(view, queue),
             "fits": fits,
             "excluded": excluded,
         },

@@ -47,6 +47,26 @@ def test_other_deletions_are_not_reported(fields):
     assert [] == of(RULE, shot(40, **fields))
 
 
+DELAY = {
+    "x-dead-letter-exchange": "",
+    "x-dead-letter-routing-key": "default",
+    "x-message-ttl": 6_000,
+    "x-expires": 12_000,
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "reported"),
+    [({}, False), ({"x-message-ttl": 13_000}, True), ({"x-dead-letter-exchange": None}, True)],
+    ids=["a delay queue", "its messages live longer", "nothing takes what expires"],
+)
+def test_a_delay_queue_whose_messages_left_before_is_empty_when_it_expires(change, reported):
+    """Frameworks declare such a queue for each delay, and it lives twice as long as its messages."""
+    arguments = {key: value for key, value in {**DELAY, **change}.items() if value is not None}
+
+    assert reported == bool(of(RULE, shot(40, messages=6, arguments=arguments)))
+
+
 def retried(t, *, life=10, every=20, expires=8_000, node=3600.0, **fields):
     """A wait queue that a worker declares every 20 s, with six messages each time; it is gone after 10 s."""
     age = t % every

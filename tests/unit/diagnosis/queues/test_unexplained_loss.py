@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from ackscope.amqp10 import AmqpLink, AmqpSession
@@ -240,6 +242,21 @@ def test_a_purge_is_no_expiration(fields):
     found = look(film(lambda t: expiring(t, **fields), until=90)).findings
 
     assert not [each for each in found if each.rule == RULE and each.facts["expires"]]
+
+
+def test_a_consumer_that_restarts_may_purge_its_queue_at_each_start():
+    """Its messages may expire as well, so both are said."""
+
+    def frame_at(t):
+        made = expiring(t)
+        (one_of,) = made["consumers"]
+        return {**made, "consumers": (replace(one_of, tag=f"ctag{int(t // 15)}"),)}
+
+    finding = one(RULE, look(film(frame_at, until=90)))
+
+    assert (None, ["mailer"]) == (finding.facts["expires"], finding.facts["clients"])
+    assert "purges its queue at each start" in text(finding).cause
+    assert "code of 'mailer'" in text(finding).steps[0].text
 
 
 @pytest.mark.parametrize("arguments", [{"x-message-ttl": 500_000}, {"x-max-length": 100_000}], ids=["TTL", "limit"])
