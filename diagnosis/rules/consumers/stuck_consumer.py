@@ -16,7 +16,7 @@ from diagnosis.rules.consumers._shared.stalled_consumers import stalls
 from diagnosis.rules.consumers._shared.stream_readers import readers_not_listed
 from diagnosis.rules.consumers._shared.stuck_finding import stuck_findings
 from diagnosis.rules.consumers._shared.unattributed_consumers import judgement, settles
-from diagnosis.rules.consumers._shared.unlisted_consumers import CLIENT_FAMILIES, are_unlisted, unlisted_stalls
+from diagnosis.rules.consumers._shared.unlisted_consumers import CLIENT_FAMILIES, unlisted_stalls
 
 NAME = "stuck-consumer"
 
@@ -26,7 +26,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     lacking = tuple(unread(NAME, view, CLIENT_FAMILIES))
     if lacking:
         yield from lacking
-        if are_unlisted(view):
+        if view.lists_no_clients:
             yield from stuck_findings(view, NAME, unlisted_stalls(view))
         return
     yield from unreported(view, NAME, lambda queue: judgement(view, queue) is None and not settles(view, queue))

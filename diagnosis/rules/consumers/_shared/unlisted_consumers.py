@@ -36,14 +36,6 @@ _MANY = 20
 """Messages held by consumers that never acknowledged any from which on they are no first batch."""
 
 
-def are_unlisted(view: View) -> bool:
-    """Return whether the broker lists no clients at all, and its Prometheus endpoints have the figures of its queues."""
-    metrics, overview = view.metrics, view.overview
-    if metrics is None or "queues" not in metrics.families:
-        return False
-    return metrics.alone or (overview is not None and overview.statistics is False)
-
-
 def countable(view: View) -> Iterator[Queue]:
     """Yield the queues with consumers that hold messages which counters of the queue account for."""
     if view.alarms:

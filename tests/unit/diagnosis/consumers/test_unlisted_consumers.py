@@ -28,6 +28,7 @@ def seen(of, *, until=150, version="4.3.6", reading=JOINED, native=lambda _: Nat
 
 
 def of_rule(result, rule="stuck-consumer"):
+    """Return the findings of a rule, causes and consequences."""
     return [each for each in flat(result.findings) if each.rule == rule]
 
 
