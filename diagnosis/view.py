@@ -139,7 +139,7 @@ class View(LatestReadings):
 
     @property
     def lists_no_clients(self) -> bool:
-        """Whether the broker keeps no statistics, so that it lists no clients, and its endpoints have figures of queues."""
+        """Whether the broker lists no clients, for lack of statistics, and its Prometheus endpoints have its queues."""
         if self.metrics is None or "queues" not in self.metrics.families:
             return False
         return self.metrics.alone or (self.overview is not None and self.overview.statistics is False)

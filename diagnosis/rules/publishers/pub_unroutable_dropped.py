@@ -16,7 +16,7 @@ NAME = "pub-unroutable-dropped"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Yield one finding for each exchange whose messages are dropped; one for the cluster if channels are not listed."""
+    """Yield one finding for each exchange that drops messages; one for the cluster if channels are not listed."""
     lacking = tuple(unread(NAME, view, ("channels",)))
     if lacking:
         yield from lacking

@@ -1,8 +1,9 @@
-"""Queues whose consumers the broker does not list, because it keeps no statistics: judged by figures of the queue alone.
+"""Queues whose consumers the broker does not list, because it keeps no statistics: judged by their figures alone.
 
 Neither prefetch nor channels are known. What shows that consumers hold all they may is that messages wait and none is
-delivered. Consumers of AMQP 1.0 and MQTT count in no queue, so a queue is judged only if its counters account for what is
-held, and if either no AMQP 1.0 client took messages of this type of queue or as many messages came as the queue gained.
+delivered. Consumers of AMQP 1.0 and MQTT count in no queue, so a queue is judged only if its counters account for what
+is held. It is stuck only if no AMQP 1.0 client took messages of this type of queue, or if as many messages came as the
+queue gained. It is slow if messages wait all the time and each is held for longer than a network takes.
 """
 
 from collections.abc import Iterator
@@ -10,7 +11,14 @@ from collections.abc import Iterator
 from ackscope.second_source import NativeTotals
 from ackscope.snapshot import Queue
 from diagnosis.contract import View
+from diagnosis.hold_time import hold_time
 from diagnosis.purpose import MQTT_SESSIONS
+from diagnosis.rules.consumers._shared.consumer_capacity import (
+    SaturatedQueue,
+    growing_readings,
+    outpaced,
+    saturated,
+)
 from diagnosis.rules.consumers._shared.stalled_consumers import Stall, statistics_refreshed
 from diagnosis.rules.consumers._shared.standstill import (
     handling_time,
@@ -54,6 +62,21 @@ def unlisted_stalls(view: View) -> Iterator[Stall]:
         stall = None if view.moved(queue, "ack") else _stall(view, queue)
         if stall is not None:
             yield stall
+
+
+def unlisted_saturation(view: View) -> Iterator[SaturatedQueue]:
+    """Yield the queues that grow although their consumers acknowledge, as far as their figures alone show it."""
+    for queue in countable(view):
+        if not ready(queue) or not view.moved(queue, "ack"):
+            continue
+        limits, history = view.limits(queue), view.history(queue)
+        growing = growing_readings(limits, history)
+        work = hold_time(growing)
+        if work is None or span(growing) < limits.early or not all(ready(seen.value) for seen in growing[1:]):
+            continue
+        # Below this, the network may take the time: the prefetch is too small.
+        if work.hold > limits.consumers.prefetch_unknown and outpaced(limits, work, growing):
+            yield saturated(view, queue, history, growing, work)
 
 
 def only_counted_clients(view: View, tail: Series[Queue]) -> bool:

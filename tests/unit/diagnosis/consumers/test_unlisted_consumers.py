@@ -190,3 +190,50 @@ def test_a_single_message_for_each_may_be_a_long_job():
 
     assert [] == of_rule(seen(film, until=110))
     assert ["warning"] == [each.severity.value for each in of_rule(seen(film))]
+
+
+def lagging(t, *, came=12.0, acked=4.0, held=8, **fields):
+    """Return a queue that grows while its consumers acknowledge."""
+    done = int(100 + acked * t)
+    return flow(published=int(150 + came * t), acked=done, held=held, **fields)
+
+
+@pytest.mark.parametrize(("came", "acked", "held", "consumers"), [(12.0, 4.0, 8, 2), (300.0, 200.0, 900, 1)])
+def test_a_queue_whose_consumers_are_too_slow(came, acked, held, consumers):
+    """With the time for one message, by consumer; nobody is called stuck."""
+    result = seen(
+        lambda t: lagging(t, came=came, acked=acked, held=held, consumers=consumers, type="quorum"), until=180
+    )
+    ((finding,), stopped) = of_rule(result, "slow-consumer"), of_rule(result)
+    report = text(finding)
+
+    assert ("warning", []) == (finding.severity.value, stopped)
+    assert pytest.approx(consumers / acked, rel=0.05) == finding.facts["seconds_per_message"]
+    assert "does not list its clients" in report.cause
+    assert any("list_channels" in (step.command or "") for step in report.steps)
+
+
+def steady(t):
+    """What arrives is acknowledged, behind a backlog."""
+    return flow(published=900 + 10 * t, acked=500 + 10 * t, held=20)
+
+
+def burst(t):
+    """Arrives at once, and shrinks."""
+    return (
+        flow(published=500 + 5 * t + 400 * (t >= 60), acked=480 + 7 * t, held=10)
+        if t
+        else flow(published=500, acked=480, held=10)
+    )
+
+
+def small_prefetch(t):
+    """Each message is held for a few milliseconds only."""
+    return lagging(t, came=300.0, acked=250.0, held=1)
+
+
+@pytest.mark.parametrize("film", [steady, burst, small_prefetch])
+def test_what_looks_slow_is_not_accused(film):
+    """At any moment."""
+    for until in range(60, 181, 30):
+        assert [] == of_rule(seen(film, until=until), "slow-consumer")
