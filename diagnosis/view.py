@@ -137,6 +137,13 @@ class View(LatestReadings):
         """Connections of applications; those of the probes are left out."""
         return tuple(connection for connection in self.every_connection if not is_own(connection))
 
+    @property
+    def lists_no_clients(self) -> bool:
+        """Whether the broker lists no clients, for lack of statistics, and its Prometheus endpoints have its queues."""
+        if self.metrics is None or "queues" not in self.metrics.families:
+            return False
+        return self.metrics.alone or (self.overview is not None and self.overview.statistics is False)
+
     def history(self, queue: Queue) -> Series[Queue]:
         """Return a queue at each distinct reading since it (or its counters) last restarted, oldest first."""
         known = self._histories.get(queue.key)

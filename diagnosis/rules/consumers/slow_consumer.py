@@ -10,15 +10,22 @@ from dataclasses import replace
 from ackscope.findings import Evidence, Finding, Suppressed, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
+from diagnosis.preconditions import unread
 from diagnosis.rules.consumers._shared.backlog_finding import backlog_finding
 from diagnosis.rules.consumers._shared.by_totals import returns, sole_history
-from diagnosis.rules.consumers._shared.consumer_capacity import network_bound, saturated_queues, saturation_finding
+from diagnosis.rules.consumers._shared.consumer_capacity import (
+    SaturatedQueue,
+    network_bound,
+    saturated_queues,
+    saturation_finding,
+)
 from diagnosis.rules.consumers._shared.mqtt import mqtt_not_counted, slow_finding, slow_sessions
 from diagnosis.rules.consumers._shared.objects import queue_subject
 from diagnosis.rules.consumers._shared.sessions import arrivals, unreported
 from diagnosis.rules.consumers._shared.standstill import held, ready
 from diagnosis.rules.consumers._shared.stream_readers import lagging_finding, readers_not_listed, worst_readers
 from diagnosis.rules.consumers._shared.unattributed_consumers import Judgement, Standing, judgement
+from diagnosis.rules.consumers._shared.unlisted_consumers import CLIENT_FAMILIES, unlisted_saturation
 from diagnosis.series import last, span
 from diagnosis.unattributed import names, suspect_evidence, suspect_facts, with_suspects
 
@@ -27,6 +34,12 @@ NAME = "slow-consumer"
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that grows while its consumers work at capacity."""
+    lacking = tuple(unread(NAME, view, CLIENT_FAMILIES))
+    if lacking:
+        yield from lacking
+        if view.lists_no_clients:
+            yield from (_of_saturated(found, round_trip_needed=False) for found in unlisted_saturation(view))
+        return
     yield from unreported(view, NAME, lambda queue: _may_be_slow(view, queue))
     yield from readers_not_listed(view, NAME)
     yield from mqtt_not_counted(view, NAME)
@@ -39,20 +52,21 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield _of_unattributed(view, judged)
     for found in saturated_queues(view):
         by_network = network_bound(view, found)
-        if by_network:
-            continue
-        if found.usual is not None:
-            subject = queue_subject(found.queue)
-            yield Suppressed(rule=NAME, subject=subject, reason="usual_backlog", facts=found.usual)
-        else:
-            facts = {
-                "compared": found.compared,
-                "change": found.change,
-                "round_trip_needed": by_network is None,
-                "lag": None,
-                "mqtt": False,
-            }
-            yield saturation_finding(NAME, found, facts)
+        if not by_network:
+            yield _of_saturated(found, round_trip_needed=by_network is None)
+
+
+def _of_saturated(found: SaturatedQueue, *, round_trip_needed: bool) -> RuleResult:
+    if found.usual is not None:
+        return Suppressed(rule=NAME, subject=queue_subject(found.queue), reason="usual_backlog", facts=found.usual)
+    facts = {
+        "compared": found.compared,
+        "change": found.change,
+        "round_trip_needed": round_trip_needed,
+        "lag": None,
+        "mqtt": False,
+    }
+    return saturation_finding(NAME, found, facts)
 
 
 def _may_be_slow(view: View, queue: Queue) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from ackscope.findings import Suppressed
 from diagnosis.contract import RuleResult, View
+from diagnosis.preconditions import unread
 from diagnosis.rules.cluster._shared.link_flow import stalled_links
 from diagnosis.rules.consumers._shared.objects import queue_subject
 from diagnosis.rules.consumers._shared.sessions import unreported
@@ -15,12 +16,19 @@ from diagnosis.rules.consumers._shared.stalled_consumers import stalls
 from diagnosis.rules.consumers._shared.stream_readers import readers_not_listed
 from diagnosis.rules.consumers._shared.stuck_finding import stuck_findings
 from diagnosis.rules.consumers._shared.unattributed_consumers import judgement, settles
+from diagnosis.rules.consumers._shared.unlisted_consumers import CLIENT_FAMILIES, unlisted_stalls
 
 NAME = "stuck-consumer"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Report every queue that is stuck as a whole or in part."""
+    """Report every queue that is stuck as a whole or in part; only as a whole where the broker lists no clients."""
+    lacking = tuple(unread(NAME, view, CLIENT_FAMILIES))
+    if lacking:
+        yield from lacking
+        if view.lists_no_clients:
+            yield from stuck_findings(view, NAME, unlisted_stalls(view))
+        return
     yield from unreported(view, NAME, lambda queue: judgement(view, queue) is None and not settles(view, queue))
     yield from readers_not_listed(view, NAME)
     links = {stall.queue.key: source for source, stall in stalled_links(view)}

@@ -7,12 +7,20 @@ from collections.abc import Iterator
 
 from ackscope.findings import Severity
 from diagnosis.contract import RuleResult, View
+from diagnosis.preconditions import unread
 from diagnosis.rules.publishers._shared.lossy_exchanges import DROPPED
 from diagnosis.rules.publishers._shared.unroutable import evaluate_unroutable
+from diagnosis.rules.publishers._shared.unroutable_total import unroutable_total
 
 NAME = "pub-unroutable-dropped"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Yield one finding for each exchange whose messages are dropped."""
+    """Yield one finding for each exchange that drops messages; one for the cluster if channels are not listed."""
+    lacking = tuple(unread(NAME, view, ("channels",)))
+    if lacking:
+        yield from lacking
+        if view.lists_no_clients:
+            yield from unroutable_total(view, NAME)
+        return
     yield from evaluate_unroutable(view, NAME, DROPPED, worst=Severity.CRITICAL)

@@ -146,6 +146,7 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         "exchange_type": "headers",
         "dead_end_type": "topic",
         "away": [names.classic],
+        "fed": [names.classic],
         "session": {"client_id": "it's a meter"},
         "fast_reply": False,
         "mqtt_bindings": [{"destination_type": "queue", "destination": names.classic, "correct_key": "it's.*"}],

@@ -60,6 +60,7 @@ def backlog_finding(
         "warning_after_seconds": limits.slow_for,
         "mqtt": False,
         "suspects": [],
+        "unlisted": False,
     }
     return Finding(
         rule=rule,

@@ -18,6 +18,7 @@ from diagnosis.rules.consumers._shared.stalled_consumers import stalls
 from diagnosis.rules.consumers._shared.standstill import ready
 from diagnosis.rules.publishers._shared.native_balance import balance, with_returns
 from diagnosis.series import delta, last, rising, span
+from diagnosis.thresholds import Thresholds
 from diagnosis.usual import band_facts, is_less, is_more, of_queue, queue_baselines, usual_backlog
 from diagnosis.window import Series
 
@@ -27,8 +28,9 @@ class SaturatedQueue:
     """A queue that grows while its consumers work at capacity.
 
     Attributes:
-        links: the active consumers that acknowledge.
-        prefetch_total: messages that they may hold in total.
+        links: the active consumers that acknowledge; empty if the broker does not list them.
+        consumers: how many they are.
+        prefetch_total: messages that they may hold in total; 0 if the broker does not list them.
         prefetch: the largest prefetch of them; 0 is no limit.
         work: what they held and acknowledged while the queue grew.
         growing: the readings during which the queue grew.
@@ -45,6 +47,7 @@ class SaturatedQueue:
     links: tuple[ConsumerPath, ...]
     prefetch_total: int
     prefetch: int
+    consumers: int
     work: HoldTime
     growing: Series[Queue]
     severity: Severity
@@ -115,37 +118,62 @@ def _ready_before(view: View) -> dict[tuple[str, str], int]:
 
 def _judge(view: View, queue: Queue, prefetch_total: int, history: Series[Queue]) -> SaturatedQueue | None:
     limits = view.limits(queue)
-    early = rising(history, limits.interval, ready)
-    late = rising(history, max(limits.interval, limits.consumers.slow_for / 4), ready)
-    growing = late if span(late) >= limits.consumers.slow_for else early
+    growing = growing_readings(limits, history)
     work, stuck = hold_time(growing), _stuck(view, queue)
     if work is not None and stuck:
         held = {link.channel.name: link.channel.messages_unacked or 0 for link in stuck if link.channel}
         work = replace(work, unacked=max(0.0, work.unacked - sum(held.values())))
         prefetch_total -= sum(prefetch(view, link) or 0 for link in stuck)
     full = limits.consumers.slow_full * prefetch_total
-    if work is None or span(growing) < limits.early or work.unacked < full:
+    if work is None or span(growing) < limits.early or work.unacked < full or not outpaced(limits, work, growing):
         return None
-    delivered = delta(growing, "deliver")
-    # Growth within a tenth of the publish rate is noise; mostly redeliveries are a loop, which has its own rule.
-    redelivered = delta(growing, "redeliver")
-    if work.publish_rate < 1.1 * work.ack_rate or redelivered > limits.consumers.requeue_share * delivered:
-        return None
-    waits = (queue.messages_ready or 0) / work.ack_rate >= limits.consumers.slow_wait
-    grown = span(growing)
-    if len(growing) == len(history):
-        # It never shrank since ackscope started watching, so the backlog tells for how long it has grown.
-        grown = max(grown, (queue.messages_ready or 0) / (work.publish_rate - work.ack_rate))
     links = tuple(
         link
         for link in view.links(queue)
         if link.consumer.active is not False and link.consumer.ack_required is not False and link not in stuck
     )
-    return SaturatedQueue(
-        queue=queue,
+    return replace(
+        saturated(view, queue, history, growing, work),
         links=links,
         prefetch_total=prefetch_total,
         prefetch=max(prefetch(view, link) or 0 for link in links),
+        consumers=len(links),
+        change=None if stuck else _changed(queue, links, full, work, history, growing),
+    )
+
+
+def growing_readings(limits: Thresholds, history: Series[Queue]) -> Series[Queue]:
+    """Return the readings during which a queue grew; over longer steps if that shows a longer time."""
+    early = rising(history, limits.interval, ready)
+    late = rising(history, max(limits.interval, limits.consumers.slow_for / 4), ready)
+    return late if span(late) >= limits.consumers.slow_for else early
+
+
+def outpaced(limits: Thresholds, work: HoldTime, growing: Series[Queue]) -> bool:
+    """Return whether more is published than is acknowledged, and deliveries are not mostly of returned messages.
+
+    Growth within a tenth of the publish rate is noise; mostly redeliveries are a loop, which has its own rule.
+    """
+    redelivered, delivered = delta(growing, "redeliver"), delta(growing, "deliver")
+    return work.publish_rate >= 1.1 * work.ack_rate and redelivered <= limits.consumers.requeue_share * delivered
+
+
+def saturated(
+    view: View, queue: Queue, history: Series[Queue], growing: Series[Queue], work: HoldTime
+) -> SaturatedQueue:
+    """Return what the figures of such a queue tell, without its consumers."""
+    limits = view.limits(queue)
+    waits = (queue.messages_ready or 0) / work.ack_rate >= limits.consumers.slow_wait
+    grown = span(growing)
+    if len(growing) == len(history):
+        # It never shrank since ackscope started watching, so the backlog tells for how long it has grown.
+        grown = max(grown, (queue.messages_ready or 0) / (work.publish_rate - work.ack_rate))
+    return SaturatedQueue(
+        queue=queue,
+        links=(),
+        prefetch_total=0,
+        prefetch=0,
+        consumers=queue.consumers or 1,
         work=work,
         growing=growing,
         severity=Severity.WARNING if grown >= limits.consumers.slow_for and waits else Severity.INFO,
@@ -153,9 +181,7 @@ def _judge(view: View, queue: Queue, prefetch_total: int, history: Series[Queue]
         trip=round_trip(view, queue.node),
         usual=usual_backlog(view, queue, work.ack_rate),
         compared=_compared(view, queue, work),
-        change=None
-        if stuck
-        else _changed(queue, links, limits.consumers.slow_full * prefetch_total, work, history, growing),
+        change=None,
         baselines=queue_baselines(view, queue, "acked", "published", "ready"),
     )
 
@@ -212,13 +238,15 @@ def saturation_finding(rule: str, found: SaturatedQueue, facts: Facts) -> Findin
         facts: what only this rule's page names.
     """
     queue, work = found.queue, found.work
+    priorities = queue.setting("max-priority") if queue.settings_known else None
     common: dict[str, Fact] = {
         "queue": queue_facts(queue),
-        "max_priority": queue.setting("max-priority") if isinstance(queue.setting("max-priority"), int) else None,
+        "max_priority": priorities if isinstance(priorities, int) else None,
+        "unlisted": not found.links,
         "clients": client_names(found.links),
-        "consumers": len(found.links),
-        "consumers_needed": ceil(len(found.links) * work.publish_rate / work.ack_rate),
-        "only_one": admits_only_one(queue, found.links),
+        "consumers": found.consumers,
+        "consumers_needed": ceil(found.consumers * work.publish_rate / work.ack_rate),
+        "only_one": admits_only_one(queue, found.links) if queue.settings_known else None,
         "prefetch": found.prefetch,
         "prefetch_total": found.prefetch_total,
         "ready": queue.messages_ready or 0,
@@ -226,7 +254,7 @@ def saturation_finding(rule: str, found: SaturatedQueue, facts: Facts) -> Findin
         "publish_rate": work.publish_rate,
         "ack_rate": work.ack_rate,
         "hold_seconds": work.hold,
-        "seconds_per_message": len(found.links) / work.ack_rate,
+        "seconds_per_message": found.consumers / work.ack_rate,
         "backlog_seconds": found.backlog_seconds,
         "round_trip_seconds": found.trip.seconds if found.trip else None,
         "warning_after_seconds": found.warning_after_seconds,

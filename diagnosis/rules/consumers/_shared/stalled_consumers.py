@@ -186,7 +186,7 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
         stalled = stretch(stalled, lambda older, newer: delta((older, newer), "deliver") == 0)
     seen, idle = span(stalled), _idle_since(view, links)
     published = delta(stalled, "publish")
-    if seen < limits.consumers.stuck_seen or (idle is None and not _statistics_refreshed(view, stalled)):
+    if seen < limits.consumers.stuck_seen or (idle is None and not statistics_refreshed(view, stalled)):
         return None
     most = most_held(history, stalled)
     if not full and ready and delta(last(stalled, limits.interval), "deliver") == 0:
@@ -485,7 +485,7 @@ def _idle_for(view: View, idle: float | None) -> float:
     return 0.0 if idle is None or not readings else max(0.0, readings[-1].at.wall - idle)
 
 
-def _statistics_refreshed(view: View, stalled: Series[Queue]) -> bool:
+def statistics_refreshed(view: View, stalled: Series[Queue]) -> bool:
     """Return whether the broker refreshes its statistics; if it does not, every consumer looks stalled."""
     totals = [seen.value for seen in view.window.readings("overview") if seen.at.mono >= stalled[0].at.mono]
     ready = {seen.value.messages_ready for seen in stalled}

@@ -19,6 +19,9 @@ from diagnosis.unattributed import suspect_evidence, suspect_facts, with_suspect
 _SKEW = 5.0
 """Seconds by which the beginning of a standstill and `idle_since` of its channel may differ."""
 
+_PROCESS = ("tag", "client", "peer", "channel", "connection", "link", "host", "port", "connection_channels")
+"""What is known of a consumer that is listed."""
+
 
 def stuck_findings(view: View, rule: str, stalls: Iterable[Stall]) -> Iterator[Finding]:
     """Yield the finding for each queue; it names the other queues that the same client has stopped."""
@@ -34,7 +37,7 @@ def stuck_findings(view: View, rule: str, stalls: Iterable[Stall]) -> Iterator[F
 
 
 def _finding(view: View, rule: str, stall: Stall, other_queues: list[str]) -> Finding:
-    queue, together = stall.queue, common_stop(view, stall.queue)
+    queue, together = stall.queue, common_stop(view, stall.queue) if stall.stuck else None
     # A stream keeps what its reader has not read, and what that does with its last chunk is not known.
     stopped = stall.whole_queue and stall.growing and not stall.one_at_a_time and stall.lag is None
     severity = Severity.CRITICAL if stopped else Severity.WARNING
@@ -50,7 +53,8 @@ def _finding(view: View, rule: str, stall: Stall, other_queues: list[str]) -> Fi
             "queue": queue_facts(queue),
             "whole_queue": stall.whole_queue,
             "consumers": stall.consumers,
-            "stuck_consumers": len(stall.stuck),
+            "stuck_consumers": len(stall.stuck) or stall.consumers,
+            "unlisted": not stall.stuck,
             "standbys": stall.standbys,
             "successors": list[Fact](client_names(successors(view, queue))) if stall.standbys else [],
             "ready": queue.messages_ready or 0,
@@ -71,11 +75,11 @@ def _finding(view: View, rule: str, stall: Stall, other_queues: list[str]) -> Fi
             "never_acked": stall.never_acked,
             "gathered": stall.gathered,
             "awaiting_replies": list[Fact](awaiting_replies(view, stall.stuck)) if stall.whole_queue else [],
-            "prefetch": max(stall.prefetches),
+            "prefetch": max(stall.prefetches, default=0),
             "other_queues": list[Fact](other_queues),
             "together": together.facts() if together is not None else None,
             "socket_unread": any(link.connection is not None and link.connection.send_pend for link in stall.stuck),
-            "stuck_consumer": process_facts(stall.stuck[0]),
+            "stuck_consumer": process_facts(stall.stuck[0]) if stall.stuck else dict.fromkeys(_PROCESS),
         },
         evidence=tuple(_evidence(stall, unacked)),
         involved=with_suspects(involved_consumers((queue,), stall.stuck), stall.suspects),
@@ -121,7 +125,7 @@ def _evidence(stall: Stall, unacked: int) -> Iterator[Evidence]:
             "/api/queues", "messages_ready", "messages" if stall.amqp10 or stall.mqtt else "message_stats.publish"
         ),
     )
-    if stall.suspects:
+    if stall.suspects or not stall.stuck:
         return
     for link, prefetch in list(zip(stall.stuck, stall.prefetches, strict=True))[:5]:
         idle = link.channel.idle_since if link.channel else None

@@ -29,6 +29,8 @@ NOT_EXAMINED: Facts = {
     "away": [],
     "also_away": [],
     "temporary": [],
+    "cluster_wide": False,
+    "fed": [],
 }
 """Facts of the page that come from the counters and bindings of an exchange, where these are not known."""
 
