@@ -19,6 +19,8 @@ from diagnosis.window import Series, Timestamped
 
 _PROBES = 1.25
 """Factor for what our own probes drop: their pace is a mean."""
+_SCRAPED = 16.0
+"""Seconds between two readings of the sum: from nodes with many queues it is read every 15 s."""
 _SIMILAR = 0.3
 """Share of the loss that a queue must have got before it began."""
 
@@ -27,7 +29,7 @@ def unroutable_total(view: View, rule: str) -> Iterator[Finding]:
     """Yield the finding about the cluster if it drops messages steadily."""
     limits = view.thresholds.publishers
     history = stretch(view.window.readings("overview"), lambda older, newer: _dropped(older) <= _dropped(newer))
-    lossy = rising(_beyond_probes(view, history), view.thresholds.interval, int)
+    lossy = rising(_beyond_probes(view, history), max(view.thresholds.interval, _SCRAPED), int)
     seconds = span(lossy)
     if not lossy or seconds < max(view.thresholds.early, limits.unroutable_steps * view.thresholds.interval):
         return
