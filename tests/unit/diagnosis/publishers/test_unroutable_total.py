@@ -59,6 +59,13 @@ def test_a_queue_that_gets_no_more_when_a_loss_begins(rate, begin):
     assert ["no_client_lists"] == gaps
 
 
+def test_what_was_lost_all_the_time_does_not_hide_it():
+    """Events without a subscriber are lost as before."""
+    ((finding,), _) = seen(lambda t: lost_from(60)(t) + 2 * t, queues=fed_until(60))
+
+    assert ("warning", ["invoices"]) == (finding.severity.value, finding.facts["fed"])
+
+
 def test_it_is_information_for_a_minute():
     """A deployment binds its queue again."""
     ((finding,), _) = seen(lost_from(60), queues=fed_until(60), until=100)
