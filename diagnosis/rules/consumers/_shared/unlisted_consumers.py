@@ -50,9 +50,9 @@ def countable(view: View) -> Iterator[Queue]:
         # A connection that also publishes is blocked, and cannot acknowledge.
         return
     for queue in view.queues:
-        unsettled = count(queue.stats, "deliver", "get") - count(queue.stats, "ack")
+        delivered = count(queue.stats, "deliver", "get") - count(queue.stats, "ack")
         known = queue.type in ("classic", "quorum") and not queue.name.startswith(MQTT_SESSIONS)
-        if known and queue.consumers and held(queue) and held(queue) <= unsettled + _SLACK:
+        if known and queue.consumers and held(queue) and held(queue) <= delivered + _SLACK:
             yield queue
 
 
@@ -87,7 +87,7 @@ def only_counted_clients(view: View, tail: Series[Queue]) -> bool:
     readings = counted(view)
     before = [seen for seen in readings if seen.at.mono <= tail[0].at.mono]
     kind = tail[-1].value.type or ""
-    return bool(before) and _deliveries(before[-1].value, kind) == _deliveries(readings[-1].value, kind)
+    return bool(before) and _delivered(before[-1].value, kind) == _delivered(readings[-1].value, kind)
 
 
 def _stall(view: View, queue: Queue) -> Stall | None:
@@ -153,7 +153,7 @@ def _size(queue: Queue) -> int:
     return ready(queue) + held(queue)
 
 
-def _deliveries(totals: NativeTotals, kind: str) -> int:
+def _delivered(totals: NativeTotals, kind: str) -> int:
     """Return what AMQP 1.0 clients were sent of the queues of a type; a type that is absent had none."""
     found = totals.types.get(kind)
     return 0 if found is None else found.delivered or 0
