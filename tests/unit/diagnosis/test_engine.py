@@ -151,7 +151,7 @@ def test_old_findings_are_not_repeated():
 @pytest.mark.parametrize("family", ["queues", "consumers", "channels", "overview"])
 def test_a_part_that_was_never_read_is_named(family):
     """The rules that need it are inconclusive, and one that judges a part without it; the others work."""
-    partly = {"consumers": {"requeue-loop"}}.get(family, set())
+    partly = {"consumers": {"requeue-loop", "stuck-consumer"}, "channels": {"stuck-consumer"}}.get(family, set())
     verdict = look(film(lambda t: {**troubled(t), family: Part(error="refused")}, until=60))
 
     blind = {gap.rule for gap in verdict.inconclusive if f"{family} never read (refused)" in text(gap).because}
