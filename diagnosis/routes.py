@@ -219,8 +219,8 @@ class _Routes:
         if self._view.bindings is None or not self._view.fresh("exchanges"):
             return ()
         bindings = self._bound_to.get(queue.key, ())
-        if not bindings and queue.key not in self._named_by_dead_letters:
-            # Nothing shows how its messages come.
+        if not bindings and not queue.stats.publish and queue.key not in self._named_by_dead_letters:
+            # Nothing shows how its messages come. What is published to a queue without a binding comes by its name.
             return ()
         keys = {queue.name}
         for binding in bindings:

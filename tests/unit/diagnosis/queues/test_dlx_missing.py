@@ -287,3 +287,30 @@ def test_a_queue_that_is_bound_with_another_key_may_be_the_one_that_is_meant(oth
     assert offered == ("/e/dead/q/tomb" in commands)
     assert "/e/dead/q/dead.dead" in commands
     assert "bound with other keys" in text(finding).cause
+
+
+@pytest.mark.parametrize(
+    ("name", "bound", "lost"),
+    [("q-77af", "q77af", True), ("报表", "report", True), ("q-77af", "q-77af", False), ("q-77af", None, True)],
+    ids=["another key", "another name", "its name", "no binding"],
+)
+def test_messages_of_a_queue_without_a_binding_have_its_name_as_key(name, bound, lost):
+    """They come through the default exchange. A backlog of a consumer that is too slow hides no missing route."""
+
+    def at(t):
+        work = flowing(
+            t,
+            name,
+            published=7.0,
+            acked=4.0,
+            rejected=1.0,
+            ready=int(2 * t),
+            arguments={"x-dead-letter-exchange": "dl"},
+        )
+        bindings = (binding("dl", "dead", bound),) if bound is not None else ()
+        return frame(work, queue("dead", consumers=0), exchanges=(exchange("dl", "direct"),), bindings=bindings)
+
+    found = of(RULE, look(film(at, until=70)))
+
+    assert lost == bool(found)
+    assert not lost or found[0][0] in {"warning", "critical"}
