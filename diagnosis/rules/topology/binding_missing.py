@@ -3,6 +3,10 @@
 The bindings are compared with those of ten minutes ago. A removed binding alone is not reported: queues come and go.
 The exchange must drop more messages than before. Only the exchange that clients publish to counts messages. One that
 gets them through bindings from another exchange has no counters, so its loss shows where the messages came in.
+
+Where other queues still get the messages, nothing is dropped. There a queue with a consumer whose inflow stopped when
+its binding went, while the exchange goes on, is cut off. One whose binding was replaced, or that nobody consumes, is
+not.
 Source: https://www.rabbitmq.com/docs/publishers#unroutable
 """
 
@@ -20,14 +24,18 @@ from ackscope.findings import (
     QueueRef,
     Severity,
     Subject,
+    Unit,
     source,
 )
+from ackscope.snapshot import Queue
 from ackscope.topology import Binding, Bindings, Exchange
 from diagnosis.contract import RuleResult, View
+from diagnosis.facts import queue_facts
 from diagnosis.memo import per_view
+from diagnosis.rules.consumers._shared.comings import recent_clients
 from diagnosis.rules.publishers._shared.away_queues import exchanges_with_absences
 from diagnosis.rules.queues._shared.queue import is_private
-from diagnosis.series import count
+from diagnosis.series import count, delta, span, stretch
 from diagnosis.window import Series, Timestamped
 
 NAME = "binding-missing"
@@ -35,6 +43,12 @@ NAME = "binding-missing"
 _ALTERNATE = "alternate-exchange"
 _ROSE = 1.5
 """Least ratio of the messages dropped per second since a binding was removed to those before."""
+_BEFORE, _AFTER = 45.0, 10.0
+"""Seconds before and after the first reading without a binding in which the inflow of its queue must have stopped:
+bindings are read every 30 s, and counters are some seconds old.
+"""
+_GOES_ON = 0.5
+"""Least share of the former inflow of a queue that its exchange must still receive."""
 _NAMED_BY_BROKER = "amq.gen-"
 """Prefix of the queues that a client declares without a name; nobody can declare such a name again."""
 
@@ -69,15 +83,106 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         history = [(seen.at, each) for seen in readings for each in seen.value if each.key == exchange.key]
         after = [pair for pair in history if pair[0].mono >= since] or history[-1:]
         before = [pair for pair in history if pair[0].mono < since]
-        span = [*before[-1:], *after]
-        if len(span) >= 2:
-            received = _gained(span, "publish_in")
-            dropped = received - _gained(span, "publish_out")
-            rose = _drop_rate(span) >= _ROSE * _drop_rate(before)
+        since_then = [*before[-1:], *after]
+        if len(since_then) >= 2:
+            received = _gained(since_then, "publish_in")
+            dropped = received - _gained(since_then, "publish_out")
+            rose = _drop_rate(since_then) >= _ROSE * _drop_rate(before)
             if dropped >= view.thresholds.topology.binding_lost and rose and _drops_now(history):
                 yield _finding(
-                    view, exchange, bindings, UnroutedMessages(received, dropped, span[-1][0].since(span[0][0]))
+                    view,
+                    exchange,
+                    bindings,
+                    UnroutedMessages(received, dropped, since_then[-1][0].since(since_then[0][0])),
                 )
+                continue
+        own = [each for each in removed.get(exchange.key, ()) if each in bindings]
+        yield from _cut_off(view, exchange, own, history)
+
+
+def _cut_off(
+    view: View, exchange: Exchange, removed: list[Timestamped[Binding]], history: list[tuple[Instant, Exchange]]
+) -> Iterator[Finding]:
+    """Yield the queues that get no messages since their binding was removed, while the exchange receives them."""
+    listed = [seen.value.listed for seen in view.window.readings("bindings") if seen.value.listed is not None]
+    added = frozenset(view.bindings or ()) - frozenset(listed[0]) if listed else frozenset()
+    for each in removed:
+        binding = each.value
+        replaced = any(
+            new.destination == binding.destination
+            or (new.source, new.routing_key) == (binding.source, binding.routing_key)
+            for new in added
+            if new.vhost == binding.vhost
+        )
+        queue = view.queue(binding.vhost, binding.destination) if binding.destination_type == "queue" else None
+        if queue is None or not queue.consumers or replaced:
+            continue
+        readings = view.history(queue)
+        quiet = stretch(readings, lambda older, newer: not delta((older, newer), "publish"))
+        rate, seconds = _rate_until(view, queue, quiet[0]), span(quiet)
+        if len(quiet) < 2 or not rate or not -_BEFORE <= quiet[0].at.since(each.at) <= _AFTER:
+            continue
+        meanwhile = [pair for pair in history if pair[0].mono >= quiet[0].at.mono]
+        over = meanwhile[-1][0].since(meanwhile[0][0]) if meanwhile else 0.0
+        if rate * seconds < view.thresholds.topology.binding_lost or not over:
+            continue
+        if _gained(meanwhile, "publish_in") >= _GOES_ON * rate * over:
+            yield _starved(view, exchange, each, queue, rate, quiet)
+
+
+def _rate_until(view: View, queue: Queue, end: Timestamped[Queue]) -> float:
+    """Return messages per second that were published to a queue until a reading; 0 if that is not known."""
+    readings = tuple(seen for seen in view.history(queue) if seen.at.mono <= end.at.mono)
+    if span(readings):
+        return delta(readings, "publish") / span(readings)
+    # A queue that was declared just before has counted from its beginning.
+    absent = [at for at, there in view.presence(queue.key) if there is None and at.mono < end.at.mono]
+    return count(end.value.stats, "publish") / end.at.since(absent[-1]) if absent else 0.0
+
+
+def _starved(
+    view: View, exchange: Exchange, removed: Timestamped[Binding], queue: Queue, rate: float, quiet: Series[Queue]
+) -> Finding:
+    binding, late = removed.value, view.thresholds.publishers.unroutable_after
+    early = span(quiet) < late
+    return Finding(
+        rule=NAME,
+        severity=Severity.INFO if early else Severity.WARNING,
+        subject=Subject(kind="queue", name=queue.name, vhost=queue.vhost, node=queue.node),
+        since=quiet[0].at.iso(),
+        facts={
+            "vhost": exchange.vhost,
+            "exchange": exchange.name,
+            "exchange_type": exchange.type,
+            "source_type": exchange.type,
+            "passes_to": None,
+            "removed": [_binding_facts(binding)],
+            "destination_exists": True,
+            "for_one_client": False,
+            "received": 0,
+            "dropped": 0,
+            "over_seconds": span(quiet),
+            "warning_after_seconds": late,
+            "starved": queue_facts(queue),
+            "rate_before": rate,
+            "clients": recent_clients(view, queue),
+        },
+        certainty=Certainty.EARLY if early else Certainty.LIKELY,
+        seen_seconds=span(quiet),
+        evidence=(
+            Evidence(key="removed", value=1, source=source("/api/bindings")),
+            Evidence(
+                key="inflow",
+                value=0,
+                unit=Unit.MESSAGES,
+                source=source("/api/queues", "message_stats.publish"),
+                facts={"rate_before": rate, "over_seconds": span(quiet)},
+            ),
+        ),
+        involved=Involved(
+            exchanges=(ExchangeRef(exchange.vhost, exchange.name),), queues=(QueueRef(queue.vhost, queue.name),)
+        ),
+    )
 
 
 def _lost_by(
@@ -155,6 +260,9 @@ def _finding(
             "vhost": exchange.vhost,
             "exchange": exchange.name,
             "exchange_type": exchange.type,
+            "starved": None,
+            "rate_before": None,
+            "clients": [],
             "removed": [_binding_facts(binding) for binding in removed],
             "passes_to": first.source if first.source != exchange.name else None,
             "source_type": next(

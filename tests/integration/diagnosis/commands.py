@@ -161,6 +161,7 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         "passes_to": names.exchange,
         "shadowed": {"name": "dlx", "in_force": "it's lazy", "keys": {"dead-letter-exchange": names.exchange}},
         "source_type": "topic",
+        "starved": None,
         "removed": [{"destination_type": "queue", "destination": names.classic, "routing_key": "it's new"}],
         "hoarder": {"connection": names.connection},
         "owner": {"connection": names.connection},

@@ -176,3 +176,52 @@ def test_a_binding_that_was_removed_behind_other_exchanges_is_named_where_messag
 def test_an_exchange_that_dropped_as_much_before_did_not_lose_it_by_the_binding(levels):
     """Its events had no subscriber anyway."""
     assert [] == missed(lambda t: chained(t, levels=levels, dropped_before=7.0))
+
+
+SIBLING = Binding(vhost="/", source="shipment", destination="audit.all", destination_type="queue", routing_key="#")
+CUT = Binding(vhost="/", source="shipment", destination="invoice.create", destination_type="queue", routing_key="done")
+
+
+def cut_off(t, *, at=40.0, rate=5.0, consumers=1, instead=(), pauses=False, declared=0.0):
+    """All messages go to two queues until the binding of one is removed; the other one gets them still."""
+    here, goes_on = int(rate * max(0.0, min(t, at) - declared)), int(rate * (min(t, at) if pauses else t))
+    total = stats(publish_in=goes_on, publish_out=goes_on + here)
+    there = (queue("invoice.create", consumers=consumers, stats=stats(publish=here)),) if t >= declared else ()
+    return {
+        "bindings": Bindings(listed=(SIBLING, *((CUT,) if t < at else instead))),
+        "exchanges": (Exchange(vhost="/", name="shipment", type="topic", stats=total),),
+        "queues": (*there, queue("audit.all", stats=stats(publish=goes_on)), queue("invoice.v2")),
+    }
+
+
+@pytest.mark.parametrize(("until", "severity"), [(80, "info"), (110, "warning")])
+@pytest.mark.parametrize("fields", [{}, {"rate": 0.5}, {"rate": 200.0}, {"declared": 20.0}])
+def test_a_queue_that_lost_its_binding_while_others_get_the_messages_is_cut_off(until, severity, fields):
+    """Nothing is dropped, so only its inflow shows it."""
+    (finding,) = missed(lambda t: cut_off(t, **fields), until=until)
+
+    assert (severity, "queue", "invoice.create") == (finding.severity, finding.subject.kind, finding.subject.name)
+    assert "gets no messages since its binding to exchange 'shipment' was removed" in text(finding).summary
+    assert "/e/shipment/q/invoice.create" in (text(finding).steps[0].command or "")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"consumers": 0},
+        {"pauses": True},
+        {"instead": (replace(CUT, routing_key="done.v2"),)},
+        {"instead": (replace(CUT, destination="invoice.v2"),)},
+        {"rate": 0.0},
+    ],
+    ids=[
+        "nobody consumes",
+        "publishers pause",
+        "bound with another key",
+        "another queue has its key",
+        "it got nothing",
+    ],
+)
+def test_a_binding_that_was_removed_for_a_reason_is_not_reported(fields):
+    """A queue that is given up, or replaced."""
+    assert [] == missed(lambda t: cut_off(t, **fields), until=110)
