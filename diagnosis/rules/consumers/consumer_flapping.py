@@ -116,7 +116,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         loop = next((each for each in reconnects if each.connection.vhost == queue.vhost), None)
         rounds = redelivery_rounds(view, view.history(queue), REFRESH_SECONDS)
         circulates = (
-            span(rounds) >= view.limits(queue).early and _was_read(view, queue, rounds[0].at) and _has_churn(view)
+            span(rounds) >= view.limits(queue).early and _was_read(view, queue, rounds[1].at) and _has_churn(view)
         )
         if circulates or (loop is not None and min(loop.delivered, loop.redelivered) >= MIN_PER_CYCLE):
             seen = consumer_turnover(view, queue)
@@ -217,7 +217,7 @@ def _returned_by_ended(view: View, queue: Queue) -> Series[Queue]:
         return ()
     limits = view.limits(queue)
     rounds = redelivered_partly(view, view.history(queue), limits.interval)
-    if span(rounds) < limits.consumers.requeue_mixed_for or not _was_read(view, queue, rounds[0].at):
+    if span(rounds) < limits.consumers.requeue_mixed_for or not _was_read(view, queue, rounds[1].at):
         return ()
     polled = 2 * delta(rounds, "get") >= delta(rounds, "redeliver") or queue.vhost in per_view(view, _polled)
     if polled or queue.key in circulations(view) or not _has_churn(view):
@@ -379,7 +379,13 @@ def _facts(view: View, seen: ConsumerTurnover, clients: list[str]) -> dict[str, 
 
 
 def _was_read(view: View, queue: Queue, since: Instant) -> bool:
-    """Return whether channels and consumers were read often enough since then to know a lasting consumer."""
+    """Return whether channels and consumers were read often enough since then to know a lasting consumer.
+
+    Args:
+        view: the view that is being judged.
+        queue: the queue that redelivers.
+        since: the first reading that shows redeliveries. At the one before, the consumer may not have been there yet.
+    """
     parts = (view.window.readings("channels"), view.window.readings("consumers"))
     enough = 2 if view.links(queue) else 1
     return all(sum(seen.at.mono >= since.mono for seen in readings) >= enough for readings in parts)
