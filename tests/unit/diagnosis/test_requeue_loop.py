@@ -3,10 +3,22 @@ from dataclasses import replace
 import pytest
 
 from ackscope.findings import Certainty
+from ackscope.snapshot import Overview, Part
 from diagnosis.text import Cluster, render
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.consumers.results import found, only
-from tests.unit.diagnosis.pictures import channel, connection, consumer, evidence, film, look, queue, stats, text
+from tests.unit.diagnosis.pictures import (
+    channel,
+    connection,
+    consumer,
+    evidence,
+    film,
+    look,
+    moment,
+    queue,
+    stats,
+    text,
+)
 
 
 def loop(t, *, published=0.0, acked=0.0, share=1.0, rate=90.0, start=0.0, end=1e9, **fields):
@@ -261,3 +273,24 @@ def test_a_batch_that_is_returned_whole_is_said(held, rate, batch):
     assert (batch is not None) == ("one by one" in " ".join(step.text for step in text(finding).steps))
     if batch is not None:
         assert f"holds up to {held} messages for about" in text(finding).cause
+
+
+def late_lists(t, *, lists_until, begins=12.0):
+    """A loop begins, and clients are read late: the lists are those of the time before, or of its first seconds."""
+    made, known = loop(t, start=begins), min(t, lists_until)
+    churn = {f"{kind}_{event}": int(t) for kind in ("connection", "channel") for event in ("created", "closed")}
+    clients = ("consumers", "channels", "connections")
+    return {
+        "overview": Overview(rabbitmq_version="3.10.8", statistics=True, rates_mode="basic", churn=churn),
+        "queues": made["queues"] if t >= begins - 2 else (),
+        **{each: Part(value=made[each] if known >= begins else (), at=moment(known), seconds=0.1) for each in clients},
+    }
+
+
+@pytest.mark.parametrize("lists_until", [10, 15, 20])
+@pytest.mark.parametrize("until", [25, 30, 35])
+def test_a_consumer_that_was_not_listed_yet_does_not_come_and_go(until, lists_until):
+    """On a busy machine the lists of clients are read less often than queues. One from before the loop proves nothing."""
+    verdict = look(film(lambda t: late_lists(t, lists_until=lists_until), until=until))
+
+    assert ["requeue-loop"] == [finding.rule for finding in verdict.findings]
