@@ -290,7 +290,8 @@ def late_lists(t, *, lists_until, begins=12.0):
 @pytest.mark.parametrize("lists_until", [10, 15, 20])
 @pytest.mark.parametrize("until", [25, 30, 35])
 def test_a_consumer_that_was_not_listed_yet_does_not_come_and_go(until, lists_until):
-    """On a busy machine the lists of clients are read less often than queues. One from before the loop proves nothing."""
+    """On a busy machine clients are read less often than queues. A list from before the loop proves nothing."""
     verdict = look(film(lambda t: late_lists(t, lists_until=lists_until), until=until))
+    loops = {"requeue-loop", "consumer-flapping"}
 
-    assert ["requeue-loop"] == [finding.rule for finding in verdict.findings]
+    assert ["requeue-loop"] == [finding.rule for finding in verdict.findings if finding.rule in loops]
