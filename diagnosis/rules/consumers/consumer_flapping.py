@@ -139,12 +139,22 @@ def _fruitless(view: View, queue: Queue) -> Series[Queue]:
     """Return the readings in which consumers came back at least twice, to the same messages, and acknowledged none."""
     if not queue.stats.redeliver or not (queue.messages_ready or queue.messages_unacked):
         return ()
-    if view.moved(queue, "ack") or queue.vhost in per_view(view, _polled) or _has_lasting_consumer(view, queue):
+    if view.moved(queue, "ack") or queue.vhost in per_view(view, _polled):
         return ()
     tail = stretch(view.history(queue), lambda older, newer: delta((older, newer), "ack") == 0)
     delivered, limits = delta(tail, "deliver"), view.limits(queue)
     same = delivered > 0 and delta(tail, "redeliver") > limits.consumers.requeue_share * delivered
-    return tail if same and span(tail) >= limits.early and comings_without_acks(tail) >= LASTING - 1 else ()
+    if not same or span(tail) < limits.early or comings_without_acks(tail) < LASTING - 1:
+        return ()
+    first = next(seen for seen in tail if delta((tail[0], seen), "redeliver"))
+    return () if _may_last(view, queue, first.at) else tail
+
+
+def _may_last(view: View, queue: Queue, since: Instant) -> bool:
+    """Return whether a consumer is in every reading since redeliveries were seen, or too few were read to know."""
+    listed = zip(view.window.readings("consumers"), consumers_by_reading(view, queue), strict=True)
+    ids = [{identity(each) for each in consumers} for seen, consumers in listed if seen.at.mono >= since.mono]
+    return len(ids) < 2 or bool(set.intersection(*ids))
 
 
 def _replacements(view: View, seen: ConsumerTurnover, session: ReplacedSession) -> Finding:
@@ -173,12 +183,6 @@ def _replacements(view: View, seen: ConsumerTurnover, session: ReplacedSession) 
         certainty=Certainty.LIKELY if late else Certainty.EARLY,
         seen_seconds=session.seconds,
     )
-
-
-def _has_lasting_consumer(view: View, queue: Queue) -> bool:
-    """Return whether one consumer is in every reading of consumers; a requeue loop has such a one."""
-    ids = [{identity(each) for each in consumers} for consumers in consumers_by_reading(view, queue)]
-    return len(ids) > 1 and bool(set.intersection(*ids))
 
 
 def _crashes(view: View, seen: ConsumerTurnover, fruitless: Series[Queue]) -> Finding:
@@ -381,10 +385,7 @@ def _facts(view: View, seen: ConsumerTurnover, clients: list[str]) -> dict[str, 
 def _was_read(view: View, queue: Queue, since: Instant) -> bool:
     """Return whether channels and consumers were read often enough since then to know a lasting consumer.
 
-    Args:
-        view: the view that is being judged.
-        queue: the queue that redelivers.
-        since: the first reading that shows redeliveries. At the one before, the consumer may not have been there yet.
+    `since` is the first reading with redeliveries: at the one before, the consumer may not have been there yet.
     """
     parts = (view.window.readings("channels"), view.window.readings("consumers"))
     enough = 2 if view.links(queue) else 1
