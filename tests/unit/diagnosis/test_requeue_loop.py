@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from ackscope.findings import Certainty
+from ackscope.findings import Certainty, flat
 from ackscope.snapshot import Overview, Part
 from diagnosis.text import Cluster, render
 from diagnosis.thresholds import Thresholds
@@ -295,3 +295,20 @@ def test_a_consumer_that_was_not_listed_yet_does_not_come_and_go(until, lists_un
     loops = {"requeue-loop", "consumer-flapping"}
 
     assert ["requeue-loop"] == [finding.rule for finding in verdict.findings if finding.rule in loops]
+
+
+@pytest.mark.parametrize(("until", "lists_until"), [(30, 10), (30, 20), (35, 15), (35, 20)])
+def test_readings_without_a_consumer_prove_no_crash_before_clients_were_listed_again(until, lists_until):
+    """A queue that was just declared may show no consumer in some readings, although one returns its messages."""
+
+    def frame(t):
+        made = late_lists(t, lists_until=lists_until)
+        shown = [
+            replace(each, consumers=1 - int(t / 5) % 2, messages_ready=3, messages_unacked=0) for each in made["queues"]
+        ]
+        return {**made, "queues": tuple(shown)}
+
+    found_rules = {finding.rule for finding in flat(look(film(frame, until=until)).findings)}
+
+    assert "requeue-loop" in found_rules
+    assert "consumer-flapping" not in found_rules
