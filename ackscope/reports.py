@@ -138,6 +138,11 @@ class SuppressedReport:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
+def is_over(finding: Mapping[str, Any]) -> bool:
+    """Whether a finding of the JSON documents is kept only as information about what has ended (`Finding.is_over`)."""
+    return finding["severity"] == Severity.INFO and finding.get("over_since") is not None
+
+
 def runbook(rule: str) -> str:
     """The path of a rule's catalogue page in this repository; the page is its runbook."""
     return f"diagnosis/catalogue/{rule}.md"

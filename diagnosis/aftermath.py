@@ -15,7 +15,7 @@ from diagnosis.laws import LAWS
 
 STAYS_SECONDS = 720.0
 """Seconds after its end for which a loss stays: as long as a window of ten minutes (its oldest reading may be a little
-older) shows that messages are missing, or the law would report them anew without their cause.
+older) shows that messages are missing, or the law would report them again without their cause.
 """
 
 

@@ -102,7 +102,7 @@ class Page(Shared):
         needs: families of a snapshot without which the rule cannot be judged.
         compares_counters: it compares message counters, so it needs two readings of queues from a broker that keeps
             counters.
-        stays: what it reports cannot be undone, so for ten minutes after its end it stays as information.
+        stays: what it reports cannot be undone, so for 12 min after its end it stays as information.
         explains: findings of these rules follow from a finding of this one.
         explained_by: the reverse, so that a new rule needs no edit of the pages of its causes.
         thresholds: what each number that the rule is the owner of means, by `group.name`.

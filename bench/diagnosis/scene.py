@@ -14,6 +14,7 @@ import orjson
 import requests
 
 from ackscope.errors import BrokerError
+from ackscope.reports import is_over
 from bench.diagnosis.peers import Peers, peers
 from bench.diagnosis.record import ClientNamed
 from bench.exporting import Exporter, end_process, exporting_cluster, wait_for
@@ -125,8 +126,7 @@ class Scene:
 
     def findings(self) -> list[FindingDocument]:
         """Return the current findings without losses that are over; none if the exporter does not answer."""
-        found = self._diagnosis().get("findings", ())
-        return [each for each in found if each["severity"] != "info" or each.get("over_since") is None]
+        return [each for each in self._diagnosis().get("findings", ()) if not is_over(each)]
 
     def unsure(self) -> list[FindingDocument]:
         """Return what rules cannot tell now, and why; nothing if the exporter does not answer."""

@@ -11,6 +11,7 @@ import pyarrow.dataset as ds
 
 from ackscope import manifest, tables
 from ackscope.findings import Severity
+from ackscope.reports import is_over
 
 
 @dataclass(slots=True)
@@ -37,7 +38,7 @@ class Watched:
         if not document.get("clusters"):
             return []
         found = [each for cluster in document["clusters"] for each in _flat(cluster["findings"])]
-        present = {_key(each) for each in found if each["severity"] != "info" or each.get("over_since") is None}
+        present = {_key(each) for each in found if not is_over(each)}
         gone, self._present = self._present - present, present
         return [self.findings[key] for key in sorted(gone) if key in self.findings]
 

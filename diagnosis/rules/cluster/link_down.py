@@ -212,7 +212,7 @@ def _finding(view: View, links: Sequence[Link], failing: Series[tuple[Link, ...]
     if addresses:
         evidence.append(Evidence(key="addresses", source=configured, facts={"addresses": addresses}))
     lost_after = min((ttl for queue in waiting if (ttl := _lost_after(queue)) is not None), default=None)
-    loses = lost_after is not None and max(held_seconds, span(unserved)) > lost_after
+    loses = lost_after is not None and held_seconds > lost_after
     return Finding(
         rule=NAME,
         severity=Severity.INFO if not lasting else Severity.CRITICAL if loses else Severity.WARNING,

@@ -23,7 +23,7 @@ from ackscope.findings import (
     source,
 )
 from ackscope.snapshot import Channel, Connection, Queue
-from diagnosis.contract import Relation, RuleResult, View
+from diagnosis.contract import Keys, Relation, RuleResult, View
 from diagnosis.facts import client_name, queue_facts, queue_ref
 from diagnosis.relations import INVOLVED_QUEUES
 from diagnosis.routes import dead_letters_from, dead_letters_to
@@ -203,21 +203,21 @@ def _finding(view: View, severity: Severity, full: FullQueue) -> Finding:
     )
 
 
-def _held_up(_view: View, finding: Finding) -> Iterator[Hashable]:
-    names = finding.facts["held_up"]
-    yield from ((finding.subject.vhost, name) for name in (names if isinstance(names, list) else ()))
+def _named_by(fact: str) -> Keys:
+    """Return the keys of the queues whose names are in a fact of a finding; none where it is None."""
+
+    def queues(_view: View, finding: Finding) -> Iterator[Hashable]:
+        names = finding.facts[fact]
+        yield from ((finding.subject.vhost, name) for name in (names if isinstance(names, list) else ()))
+
+    return queues
 
 
-HELD_UP = Relation(_held_up, INVOLVED_QUEUES.of_other)
+HELD_UP = Relation(_named_by("held_up"), INVOLVED_QUEUES.of_other)
 """The cause is a full queue; the consequence is about a queue whose consumers it refuses."""
 
 
-def _refused_into(_view: View, finding: Finding) -> Iterator[Hashable]:
-    names = finding.facts["dead_lettered_to"]
-    yield from ((finding.subject.vhost, name) for name in (names if isinstance(names, list) else ()))
-
-
-REFUSED_INTO = Relation(_refused_into, INVOLVED_QUEUES.of_other)
+REFUSED_INTO = Relation(_named_by("dead_lettered_to"), INVOLVED_QUEUES.of_other)
 """The cause is a full queue; the consequence is about a queue that gets what it refuses."""
 
 

@@ -17,6 +17,7 @@ from diagnosis.routes import dead_letters_to
 from diagnosis.rules.consumers._shared.arrivals import filling_clients
 from diagnosis.rules.consumers._shared.comings import comings, recent_clients
 from diagnosis.rules.consumers._shared.objects import client_names
+from diagnosis.rules.consumers._shared.turnover import consumers_by_reading, identity
 from diagnosis.rules.publishers._shared.overflow import has_length_limit, level, refuses_when_full
 from diagnosis.rules.queues._shared.message_balance import balance
 from diagnosis.rules.queues._shared.queue import (
@@ -102,9 +103,6 @@ def _expires(view: View, queue: Queue, run: Series[Queue]) -> Fact:
     lost = [each.lost for each in left if each is not None and each.lost]
     if queue.setting("message-ttl") is not None or has_length_limit(queue) or not queue.consumers:
         return None
-    if _comes_and_goes(view, queue, run):
-        # An application may purge its queue at each start.
-        return None
     if len(lost) < _TIMES or max(lost) > _AT_ONCE * sum(lost):
         return None
     whole = balance(run)
@@ -123,17 +121,12 @@ def _expires(view: View, queue: Queue, run: Series[Queue]) -> Fact:
 
 def _comes_and_goes(view: View, queue: Queue, run: Series[Queue]) -> bool:
     """Return whether consumers of a queue ended and others came, within the readings or as the list of them tells."""
-    tags = {
-        (each.channel_name, each.tag)
-        for seen in view.window.readings("consumers")
-        for each in seen.value
-        if (each.vhost, each.queue) == queue.key
-    }
-    return comings(run) > 0 or len(tags) > (queue.consumers or 0)
+    listed = {identity(each) for consumers in consumers_by_reading(view, queue) for each in consumers}
+    return comings(run) > 0 or len(listed) > (queue.consumers or 0)
 
 
 def _finding(view: View, queue: Queue, run: Series[Queue], found: Ledger) -> Finding:
-    explanations = _explanations(queue, found)
+    explanations, comes_and_goes = _explanations(queue, found), _comes_and_goes(view, queue, run)
     configured = any(explanations[name] for name in ("message_ttl", "length_limit", "refused"))
     fits: list[Fact] = [name for name, allowed in explanations.items() if allowed]
     excluded: list[Fact] = [name for name, allowed in explanations.items() if not allowed]
@@ -153,8 +146,9 @@ def _finding(view: View, queue: Queue, run: Series[Queue], found: Ledger) -> Fin
             "ready": queue.messages_ready or 0,
             "consumers": queue.consumers or 0,
             "over_seconds": span(run),
-            "expires": _expires(view, queue, run),
-            "comes_and_goes": _comes_and_goes(view, queue, run),
+            # An application may purge its queue at each start.
+            "expires": None if comes_and_goes else _expires(view, queue, run),
+            "comes_and_goes": comes_and_goes,
             "clients": recent_clients(view, queue),
             "fits": fits,
             "excluded": excluded,

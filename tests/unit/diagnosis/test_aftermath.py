@@ -32,15 +32,15 @@ def purged(t, *, name="orders", rate=20, takes=15, at=100):
 
 
 @pytest.mark.parametrize("fields", [{}, {"name": "a.b1", "rate": 400, "takes": 100}, {"rate": 20, "takes": 0}])
-def test_a_purge_is_told_for_ten_minutes_and_then_no_more(fields):
+def test_a_purge_is_reported_for_ten_minutes_and_then_no_more(fields):
     """As a warning while the readings show it, then as information; the law does not report it a second time."""
-    told = {second: [(each.rule, each.severity.value) for each in flat(found)] for second, found in
+    reported = {second: [(each.rule, each.severity.value) for each in flat(found)] for second, found in
             watch(lambda t: purged(t, **fields), 860)}  # fmt: skip
 
-    assert [("queue-purged", "warning")] == told[120]
-    assert {"queue-purged"} == {rule for second in range(110, 820, 5) for rule, _ in told[second]}
-    assert [("queue-purged", "info")] == told[700]
-    assert [] == told[860]
+    assert [("queue-purged", "warning")] == reported[120]
+    assert {"queue-purged"} == {rule for second in range(110, 820, 5) for rule, _ in reported[second]}
+    assert [("queue-purged", "info")] == reported[700]
+    assert [] == reported[860]
 
 
 def dropping(t, *, name="orders", until=100):
@@ -49,14 +49,14 @@ def dropping(t, *, name="orders", until=100):
     return frame(queue(name, messages_ready=10, arguments={"x-max-length": 10}, stats=stats(publish=published)))
 
 
-def test_messages_that_were_dropped_are_told_after_it_has_ended():
+def test_messages_that_were_dropped_are_reported_after_it_has_ended():
     """With the time at which it was over; alerts about it are resolved then."""
-    told = dict(watch(dropping, 1200))
-    (late,) = (each for each in flat(told[500]) if each.rule == "maxlen-drop-head")
+    reported = dict(watch(dropping, 1200))
+    (late,) = (each for each in flat(reported[500]) if each.rule == "maxlen-drop-head")
 
     assert ("info", True) == (late.severity.value, late.is_over)
     assert f"over since {late.over_since}" in render_summary(late)
-    assert [] == [each.rule for each in flat(told[1200]) if each.rule == "maxlen-drop-head"]
+    assert [] == [each.rule for each in flat(reported[1200]) if each.rule == "maxlen-drop-head"]
 
 
 def test_what_begins_again_is_a_new_finding():
@@ -66,9 +66,9 @@ def test_what_begins_again_is_a_new_finding():
         published = int(10 + 10 * (min(t, 100) + max(0.0, t - 1000)))
         return frame(queue(messages_ready=10, arguments={"x-max-length": 10}, stats=stats(publish=published)))
 
-    told = dict(watch(twice, 1100))
-    (first,) = (each for each in flat(told[90]) if each.rule == "maxlen-drop-head")
-    (again,) = (each for each in flat(told[1100]) if each.rule == "maxlen-drop-head")
+    reported = dict(watch(twice, 1100))
+    (first,) = (each for each in flat(reported[90]) if each.rule == "maxlen-drop-head")
+    (again,) = (each for each in flat(reported[1100]) if each.rule == "maxlen-drop-head")
 
     assert (False, None) == (again.is_over, again.over_since)
     assert first.since < again.since
@@ -82,10 +82,10 @@ def test_what_is_no_loss_ends_as_before():
         counters = stats(publish=int(10 + 10 * t), deliver=0 if t < 200 else int(10 + 10 * t))
         return frame(queue(messages_ready=ready, consumers=0 if t < 200 else 1, stats=counters))
 
-    told = dict(watch(served, 300))
+    reported = dict(watch(served, 300))
 
-    assert "no-consumer" in [each.rule for each in flat(told[195])]
-    assert "no-consumer" not in [each.rule for each in flat(told[300])]
+    assert "no-consumer" in [each.rule for each in flat(reported[195])]
+    assert "no-consumer" not in [each.rule for each in flat(reported[300])]
 
 
 def test_it_is_not_called_over_while_it_cannot_be_judged():

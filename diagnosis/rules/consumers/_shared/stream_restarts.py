@@ -20,6 +20,7 @@ from diagnosis.facts import client_name
 from diagnosis.ledger import SKEW_SECONDS
 from diagnosis.memo import per_view
 from diagnosis.rules.consumers._shared.comings import seen_connections
+from diagnosis.rules.consumers._shared.turnover import consumers_by_reading
 from diagnosis.series import count, delta, last, span, steps, stretch
 from diagnosis.window import Series
 
@@ -108,9 +109,8 @@ def read_again(view: View, queue: Queue) -> ReadAgain | None:
     if messages < _LEAST or not at_once or delivered < _TIMES * at_once * messages:
         return None
     known = seen_connections(view)
-    readings: Series[tuple[Consumer, ...]] = view.window.readings("consumers")
-    here = [each for seen in readings for each in seen.value if (each.vhost, each.queue) == queue.key]
-    asked = [each for each in here if _asks_for_a_message(each)]
+    readers = (each for consumers in consumers_by_reading(view, queue) for each in consumers)
+    asked = [each for each in readers if _asks_for_a_message(each)]
     starts = {(client_name(known.get(each.connection_name or "")), each.stream_offset or 0) for each in asked}
     client, offset = next(iter(starts), (None, 0))
     if len(starts) != 1 or client is None:
