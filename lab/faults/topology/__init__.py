@@ -17,6 +17,7 @@ from lab.faults.topology import (
     policy_not_applied,
     quorum_queue_without_dlx,
     removed_feature_used,
+    unreachable_queue,
     unreplicated_on_cluster,
 )
 
@@ -32,5 +33,6 @@ FAULTS: tuple[FaultSpec, ...] = (
     policy_not_applied.SPEC,
     quorum_queue_without_dlx.SPEC,
     removed_feature_used.SPEC,
+    unreachable_queue.SPEC,
     unreplicated_on_cluster.SPEC,
 )

@@ -12,6 +12,8 @@ from diagnosis.routes import dead_letters_to
 
 MAX_NAMED = 50
 """Maximum objects of one kind that a finding names, because a fault may concern thousands of queues."""
+NAMED_BY_BROKER = "amq.gen-"
+"""Prefix of the queues that a client declares without a name; nobody can declare such a name again."""
 
 
 def queue_subject(queue: Queue) -> Subject:
@@ -56,7 +58,7 @@ def certainty(severity: Severity, seconds: float, limit: float, known: Certainty
 
 def is_private(queue: Queue) -> bool:
     """Return whether a queue belongs to one client and is deleted with it, such as for replies."""
-    return queue.exclusive is True or queue.auto_delete is True or queue.name.startswith("amq.gen")
+    return queue.exclusive is True or queue.auto_delete is True or queue.name.startswith(NAMED_BY_BROKER)
 
 
 def is_lasting(queue: Queue) -> bool:
