@@ -20,6 +20,7 @@ def inject(fault: Fault) -> None:
             fault.make_queue(queue)
             channel.queue_bind(queue, EXCHANGE, "1")
     consumer = fault.connect("fault-hash-exchange-uneven-consumer").channel()
+    consumer.basic_qos(prefetch_count=10)
     for queue in _QUEUES:
         consumer.basic_consume(queue, lambda inner, method, *_: inner.basic_ack(method.delivery_tag))
     publisher = fault.connect("fault-hash-exchange-uneven").channel()

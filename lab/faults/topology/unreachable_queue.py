@@ -18,6 +18,7 @@ def inject(fault: Fault) -> None:
         queue = channel.queue_declare("", exclusive=True).method.queue
         if binds:
             channel.queue_bind(queue, EXCHANGE)
+        channel.basic_qos(prefetch_count=10)
         channel.basic_consume(queue, lambda inner, method, *_: inner.basic_ack(method.delivery_tag))
     publisher = fault.connect(f"{CLIENT}-publisher").channel()
     publisher.confirm_delivery()
