@@ -3,7 +3,20 @@ import pytest
 from ackscope.snapshot import Overview, Part
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.consumers.results import ever, found, only, urgent
-from tests.unit.diagnosis.pictures import ALARM, WALL, WORKED, channel, consumer, film, look, queue, stats, stuck, text
+from tests.unit.diagnosis.pictures import (
+    ALARM,
+    WALL,
+    WORKED,
+    channel,
+    connection,
+    consumer,
+    film,
+    look,
+    queue,
+    stats,
+    stuck,
+    text,
+)
 
 ONCE = Thresholds.as_if_lasting()
 
@@ -237,7 +250,8 @@ def held_by_two(t, *, acked=0, more=0.0, each=13, prefetch=15, name="review", re
 def test_messages_that_workers_hold_and_never_acknowledged_are_information(fields, severity):
     """No backlog shows it; long jobs look the same."""
     found_now = [
-        each.severity for each in look(film(lambda t: held_by_two(t, **fields), until=110)).findings
+        each.severity
+        for each in look(film(lambda t: held_by_two(t, **fields), until=110)).findings
         if each.rule == "stuck-consumer"
     ]
 

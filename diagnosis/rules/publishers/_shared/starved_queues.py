@@ -8,7 +8,7 @@ its publisher uses that one now, as in a planned move.
 What was usual decides what is too long: a pause must be several times as long as the longest before it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import sqrt
@@ -109,7 +109,8 @@ def fed_until(view: View, exchange: Exchange, lossy: Series[Exchange]) -> tuple[
     return tuple(
         each
         for each in quiet_queues(view)
-        if exchange.key in _sources(view, each.queue)
+        if each.queue.vhost == exchange.vhost
+        and _routes_by(view, exchange.name, each.queue)
         and _SHARE * rate <= each.rate <= rate / _SHARE
         and abs(each.quiet[0].at.since(began)) <= _apart(view, began)
     )
@@ -123,7 +124,7 @@ def waiting_behind(view: View, full: Queue, refused: Sequence[Channel]) -> tuple
     """
     if not refused or not all(_only_refused(view, each) for each in refused):
         return ()
-    exchanges, least = set(_sources(view, full)), view.limits(full).usual.silent_messages
+    exchanges, least = bound_exchanges(view, full), view.limits(full).usual.silent_messages
     return tuple(
         queue
         for queue in view.queues
@@ -132,7 +133,7 @@ def waiting_behind(view: View, full: Queue, refused: Sequence[Channel]) -> tuple
         and not queue.messages
         and queue.key != full.key
         and count(queue.stats, "publish") >= least
-        and (bound_exchanges(view, queue) & {name for _, name in exchanges} or not bound_exchanges(view, full))
+        and (bound_exchanges(view, queue) & exchanges or not exchanges)
         and not delta(view.history(queue), "publish")
         and span(view.history(queue)) >= view.thresholds.publishers.unroutable_after
     )
@@ -185,27 +186,32 @@ def _quiet(view: View, queue: Queue) -> QuietQueue | None:
 def _starved_queues(view: View) -> tuple[StarvedQueue, ...]:
     found = []
     for each in quiet_queues(view):
-        going_on = [
-            (key[1], rate) for key in _sources(view, each.queue) if (rate := _goes_on(view, key, each)) is not None
-        ]
+        rates = _rates(view, each, sorted(bound_exchanges(view, each.queue)) or ("",))
         # One that receives fewer than before may be the one that fed it.
-        if going_on and min(rate for _, rate in going_on) > 0:
+        if rates and min(rates.values()) > 0:
             found.append(
                 StarvedQueue(
                     found=each,
-                    exchanges=tuple(name for name, _ in going_on),
-                    still_rate=max(rate for _, rate in going_on),
+                    exchanges=tuple(rates),
+                    still_rate=max(rates.values()),
                     moved_to=tuple(_gained_by(view, each)),
                 )
             )
     return tuple(found)
 
 
-def _sources(view: View, queue: Queue) -> tuple[tuple[str, str], ...]:
-    """Return the exchanges that route messages to a queue: those that it is bound to, and the default one."""
+def _rates(view: View, quiet: QuietQueue, exchanges: Iterable[str]) -> dict[str, float]:
+    """Return what exchanges that may have fed a queue receive a second; 0 if that is less than before, or not clear."""
     if view.bindings is None:
-        return ()
-    return tuple((queue.vhost, name) for name in ("", *sorted(bound_exchanges(view, queue))))
+        return {}
+    found = {name: _goes_on(view, (quiet.queue.vhost, name), quiet) for name in exchanges}
+    return {name: rate for name, rate in found.items() if rate is not None}
+
+
+def _routes_by(view: View, exchange: str, queue: Queue) -> bool:
+    """Return whether an exchange routes to a queue; the default one does where nothing else is bound to it."""
+    bound = bound_exchanges(view, queue)
+    return view.bindings is not None and (exchange in bound if bound else not exchange)
 
 
 def _goes_on(view: View, exchange: tuple[str, str], quiet: QuietQueue) -> float | None:
