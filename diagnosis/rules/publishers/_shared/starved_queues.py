@@ -32,14 +32,18 @@ _PAUSES = 4.0
 """Least ratio of the time without a message to the longest pause before it."""
 _REFRESH = 6.0
 """Seconds by which a counter may be late, so that each pause may have been so much longer."""
-_STEADY = 3
-"""Least readings with new messages before the last one: fewer are a burst."""
-_BEFORE, _AFTER = 120.0, 90.0
-"""Seconds before and after the last message over which an exchange is compared: over a longer time its flow changes."""
-_DEVIATIONS, _LEAST_DISPERSION = 2.5, 0.2
-"""Standard deviations by which the flow of an exchange may differ, and how much it varies at least."""
+_BEFORE, _AFTER = 60.0, 90.0
+"""Seconds before and after the last message over which an exchange is compared: over a longer time its flow changes.
+Before, its readings may be further apart.
+"""
+_DEVIATIONS, _LEAST_DISPERSION, _UNKNOWN_DISPERSION = 2.5, 0.2, 1.0
+"""Standard deviations by which the flow of an exchange may differ, how much it varies at least, and where that is not
+known: as much as if messages came independently.
+"""
 _SHARE = 0.5
 """Share of the former inflow of a queue that another number must have, so that it is about those messages."""
+_LEAST_PART = 0.1
+"""Least share that a queue must have had of what an exchange received; a smaller one may be missing unnoticed."""
 _NEARLY_ALL = 0.9
 """Share of the publishes of a channel that are refused if it only repeats."""
 _MOST_QUEUES = 3
@@ -170,17 +174,26 @@ def _quiet(view: View, queue: Queue) -> QuietQueue | None:
     history = view.history(queue)
     quiet = stretch(history, lambda older, newer: delta((older, newer), "publish") == 0)
     before = history[: len(history) - len(quiet) + 1]
-    rises = [newer for older, newer in pairwise(before) if delta((older, newer), "publish") > 0]
     limits = view.limits(queue)
-    if len(quiet) < 2 or len(rises) < _STEADY or span(before) < limits.early:
+    if len(quiet) < 2 or span(before) < limits.early:
         return None
-    pause = max((later.at.since(one.at) for one, later in pairwise((before[0], *rises))), default=0.0)
+    pause = _longest_pause(before)
     rate, seconds = delta(before, "publish") / span(before), span(quiet)
     if seconds < max(limits.publishers.unroutable_after, _PAUSES * (pause + _REFRESH)):
         return None
     if rate * seconds < limits.usual.silent_messages:
         return None
     return QuietQueue(queue=queue, quiet=quiet, rate=rate, pause=pause)
+
+
+def _longest_pause(series: Series[Queue]) -> float:
+    """Return the seconds of the longest run of readings without a new message."""
+    longest, since = 0.0, series[0].at
+    for older, newer in pairwise(series):
+        if delta((older, newer), "publish"):
+            since = newer.at
+        longest = max(longest, newer.at.since(since))
+    return longest
 
 
 def _starved_queues(view: View) -> tuple[StarvedQueue, ...]:
@@ -220,24 +233,25 @@ def _goes_on(view: View, exchange: tuple[str, str], quiet: QuietQueue) -> float 
     None if it cannot have fed the queue, because it received fewer than the queue got.
     """
     history, stopped = exchange_histories(view).get(exchange, ()), quiet.quiet[0].at
-    before = _within(history, stopped.mono - _BEFORE, stopped.mono)
-    after = _within(history, stopped.mono, stopped.mono + _AFTER)
     if not history or not messages_in(history):
         return None
+    before = last(tuple(seen for seen in history if seen.at.mono <= stopped.mono), _BEFORE)
+    since = tuple(seen for seen in history if seen.at.mono >= stopped.mono)
+    after = tuple(seen for seen in since if seen.at.since(stopped) <= _AFTER)
+    after = after if span(after) else since[:2]
     if not span(before) or not span(after):
         return 0.0
-    then, now = _rate(before), _rate(after)
-    if then < _SHARE * quiet.rate:
+    then, least = _rate(before), _SHARE * quiet.rate
+    if then < least:
         return None
+    if quiet.rate < _LEAST_PART * then:
+        return 0.0
     varies = max(_LEAST_DISPERSION, _dispersion(before), _dispersion(after))
     unsure = _DEVIATIONS * sqrt(varies * then * (1 / span(before) + 1 / span(after)))
-    same = unsure <= _SHARE * quiet.rate and now >= then - unsure
+    # It must not have become less meanwhile, either.
+    same = unsure <= least and _rate(after) >= then - unsure and _rate(since) >= then - least
     latest = _rate(last(history, view.thresholds.interval))
-    return latest if same and latest >= _SHARE * quiet.rate else 0.0
-
-
-def _within(history: Series[Exchange], begin: float, end: float) -> Series[Exchange]:
-    return tuple(seen for seen in history if begin <= seen.at.mono <= end)
+    return latest if same and latest >= least else 0.0
 
 
 def _rate(series: Series[Exchange]) -> float:
@@ -245,9 +259,9 @@ def _rate(series: Series[Exchange]) -> float:
 
 
 def _dispersion(series: Series[Exchange]) -> float:
-    """Return variance by mean of the messages that an exchange received between its readings; 0 for fewer than two."""
+    """Return variance by mean of the messages that an exchange received between its readings."""
     if len(series) < 3 or not messages_in(series):
-        return 0.0
+        return _UNKNOWN_DISPERSION
     rate = _rate(series)
     found = sum((messages_in(pair) - rate * span(pair)) ** 2 / span(pair) for pair in pairwise(series))
     return found / rate / (len(series) - 2)
@@ -267,7 +281,7 @@ def _gained_by(view: View, quiet: QuietQueue) -> Iterator[str]:
 def _came(view: View, queue: Queue, stopped: Timestamped[Queue]) -> float:
     """Return how many messages per second more a queue gets since a moment than before."""
     history = view.history(queue)
-    before = tuple(seen for seen in history if -_BEFORE <= seen.at.since(stopped.at) <= 0)
+    before = last(tuple(seen for seen in history if seen.at.mono <= stopped.at.mono), _BEFORE)
     after = tuple(seen for seen in history if seen.at.mono >= stopped.at.mono)
     then = delta(before, "publish") / span(before) if span(before) else 0.0
     return delta(after, "publish") / span(after) - then if span(after) else 0.0
