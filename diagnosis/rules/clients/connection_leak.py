@@ -3,7 +3,8 @@
 Connections are counted per application (its name, user, virtual host and host). An application is reported if its count
 grows within half a minute of readings, or if it has many while the number of connections of the cluster keeps growing.
 A slow leak shows in the times at which its open connections were opened: one after another until now, while the cluster
-has as many more.
+has as many more. One look has too few readings for that; there none of the connections may have been closed between
+them, while others were opened.
 Source: https://www.rabbitmq.com/docs/connections#monitoring
 """
 
@@ -31,6 +32,8 @@ _MOST_OTHERS = 0.2
 """Share of the connections opened by which the cluster may have grown less, because others were closed."""
 _LONGEST_GAP = 4.0
 """How much longer than the average a time without a new connection may be; a start of many clients is over soon."""
+_START_SECONDS = 30.0
+"""Seconds in which many clients of an application may start one after another."""
 # A start of many clients raises the number once; a leak keeps raising it.
 _MAX_STEPS_OF_START = 2
 
@@ -72,7 +75,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         many = len(own) >= limits.connections_many and cluster_grows
         found = Growth(own=own, growth=growth, since=growing[0].at, many=many)
         quick = growth >= limits.connections_growth and span(growing) >= view.thresholds.early and steadily
-        slow = _opened_steadily(view, own, overviews)
+        slow = _opened_steadily(view, own, overviews) or _none_closed(view, key, own)
         if slow is not None:
             lasting = view.now.since(slow[1]) >= _GROWING_SECONDS
             yield _finding(view, replace(found, growth=slow[0], since=slow[1], many=many or lasting))
@@ -95,6 +98,29 @@ def _opened_steadily(view: View, own: list[Connection], overviews: Series[Overvi
     longest = max(later - earlier for earlier, later in pairwise(times))
     even = longest <= _LONGEST_GAP * (times[-1] - times[0]) / number
     return (number, begin.at) if even and grown >= (1 - _MOST_OTHERS) * number else None
+
+
+def _none_closed(view: View, key: Identity, own: list[Connection]) -> tuple[int, Instant] | None:
+    """Return how many connections were opened one after another until now, and since when, if the readings are few.
+
+    Connections that are closed after a while are missing in a later reading.
+    """
+    readings = [
+        Timestamped(seen.at, {each.name for each in seen.value if identity(each) == key})
+        for seen in view.window.readings("connections")
+    ]
+    opened = sorted(each.connected_at for each in own if each.connected_at is not None)
+    if not len(readings) >= 2 or span(readings) < view.thresholds.interval / 2 or len(opened) < len(own):
+        return None
+    if not all(older.value <= newer.value for older, newer in pairwise(readings)):
+        return None
+    times = [*opened, view.now.wall]
+    seconds = times[-1] - times[0]
+    longest = max(later - earlier for earlier, later in pairwise(times))
+    grew = len(readings[-1].value) - len(readings[0].value) > _MAX_STEPS_OF_START
+    if not grew or seconds < _START_SECONDS or longest > _LONGEST_GAP * seconds / len(opened):
+        return None
+    return len(opened) - 1, Instant(wall=opened[0], mono=view.now.mono - seconds)
 
 
 def _counts(connections: tuple[Connection, ...]) -> dict[Identity, int]:

@@ -33,6 +33,7 @@ from diagnosis.rules.clients._shared.limits import raised_limits
 from diagnosis.rules.clients._shared.logins import refused_connections
 from diagnosis.rules.clients._shared.loops import subject_key
 from diagnosis.rules.queues._shared.queue import MAX_NAMED
+from diagnosis.series import stretch
 
 NAME = "connection-limit-reached"
 
@@ -145,10 +146,13 @@ def _finding(view: View, use: LimitUse) -> Finding:
         harms = bool(use.loops) or use.unlisted is not None
     holders = sorted(_holders(view, limit).items(), key=lambda item: (-item[1], item[0]))
     idle = _without_channel(view, limit) if limit.name == CONNECTIONS else []
+    # 0 admits nobody, and is removed instead of raised.
+    other = max(limit.value * 2, 10) if limit.value else -1
     return Finding(
         rule=NAME,
         severity=Severity.CRITICAL if harms else Severity.WARNING,
         subject=_subject(limit),
+        since=_set_since(view, limit),
         facts={
             "scope": limit.scope,
             "of": limit.subject,
@@ -161,12 +165,19 @@ def _finding(view: View, use: LimitUse) -> Finding:
             "without_channel": len(idle),
             "without_channel_clients": sorted({client_name(each) or each.name for each in idle})[:MAX_NAMED],
             "clients": [{"client": loop.client, "cycle_rate": loop.rate} for loop in use.loops],
-            "raised_limits": raised_limits(view, limit, max(limit.value * 2, 10)),
+            "raised_limits": raised_limits(view, limit, other),
         },
         evidence=tuple(_evidence(view, use, has_holders=bool(holders))),
         involved=involved_connections([*_counted(view, limit), *(loop.connection for loop in use.loops)]),
         certainty=Certainty.CERTAIN,
     )
+
+
+def _set_since(view: View, limit: Limit) -> str | None:
+    """Return the first reading with a limit of this value; None if it has been set for longer than is known."""
+    readings = view.window.readings("limits")
+    alike = stretch(readings, lambda older, newer: limit in older.value and limit in newer.value)
+    return alike[0].at.iso() if 0 < len(alike) < len(readings) else None
 
 
 def _evidence(view: View, use: LimitUse, *, has_holders: bool) -> Iterator[Evidence]:
@@ -205,6 +216,20 @@ def _refuses_connections(view: View, finding: Finding) -> Iterable[Hashable]:
 
 REFUSES = Relation(_refuses_connections, ANYWHERE.of_other)
 """The limit refuses connections after their login; in which virtual host others were refused is unknown."""
+
+
+def _shut_out(_view: View, finding: Finding) -> Iterable[Hashable]:
+    refuses = finding.facts.get("limit_name") == CONNECTIONS and finding.severity is Severity.CRITICAL
+    return (finding.subject.vhost,) if refuses and finding.facts["scope"] == "vhost" else ()
+
+
+def _lost_its_consumer(_view: View, finding: Finding) -> Iterable[Hashable]:
+    lost = finding.facts.get("had_consumer") or finding.facts.get("was_consumed")
+    return (finding.subject.vhost,) if lost and finding.subject.kind == "queue" else ()
+
+
+SHUT_OUT = Relation(_shut_out, _lost_its_consumer)
+"""The cause is a virtual host that refuses connections; the consequence is about a queue whose consumer left."""
 
 
 def _loops_of(view: View, finding: Finding) -> Iterable[Hashable]:

@@ -22,6 +22,7 @@ from ackscope.topology import Link
 from diagnosis.contract import ConsumerPath, Relation, RuleResult, View
 from diagnosis.facts import client_name
 from diagnosis.relations import INVOLVED_QUEUES
+from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.cluster._shared.link_flow import is_here, link_sources, link_targets
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.rules.consumers._shared.pollers import (
@@ -41,6 +42,9 @@ _LASTING, _LASTING_SECONDS = 3, 20.0
 """Times that a queue must have been polled, and for how long: a person who looks at it does so once."""
 _REPORTED_FOR = 300.0
 """Seconds for which a poll is reported."""
+
+_TAKES_FOR = 60.0
+"""Seconds after which an application that takes messages for good beside others is a warning."""
 
 _Application = tuple[str, str]
 
@@ -79,6 +83,17 @@ def _applications(view: View, queue: Queue) -> dict[_Application, list[ConsumerP
     return found
 
 
+def _taking_for_good(groups: dict[_Application, list[ConsumerPath]]) -> list[ConsumerPath]:
+    """Return the consumers of applications that acknowledge automatically, while those of others do after their work.
+
+    Two codes take from one queue then, and not two instances of one. None if a shovel is among them.
+    """
+    modes = {who: {bool(path.consumer.ack_required) for path in paths} for who, paths in groups.items()}
+    if {False} not in modes.values() or {True} not in modes.values():
+        return []
+    return [path for who, paths in groups.items() if modes[who] == {False} for path in paths]
+
+
 def _shovels(view: View, place: tuple[str | None, str]) -> list[Link]:
     """Return the shovels that move messages from a queue to others of this cluster."""
     links = [each.link for each in link_sources(view) if each.queue.key == place]
@@ -89,6 +104,13 @@ def _targets_of_shovels(view: View, finding: Finding) -> Iterable[Hashable]:
     place = (finding.subject.vhost, finding.subject.name)
     return [target for link in _shovels(view, place) for target in link_targets(view, link)]
 
+
+def _automatic(_view: View, finding: Finding) -> Iterable[Hashable]:
+    return ((finding.subject.vhost, finding.subject.name),) if finding.facts["automatic"] else ()
+
+
+TAKEN_FOR_GOOD = Relation(_automatic, INVOLVED_QUEUES.of_other)
+"""The cause is that one of several applications acknowledges automatically; the consequence is about its queue."""
 
 TARGETS_OF_SHOVELS = Relation(_targets_of_shovels, INVOLVED_QUEUES.of_other)
 """The cause is a queue from which a shovel takes messages; the consequence is about the target of the shovel."""
@@ -102,6 +124,9 @@ def _finding(
     view: View, queue: Queue, groups: dict[_Application, list[ConsumerPath]], delivered: dict[_Application, int]
 ) -> Finding:
     total = sum(delivered.values())
+    taking = _taking_for_good(groups)
+    lasts = min((age_seconds(view, path.connection) for path in taking if path.connection), default=0.0)
+    late = bool(taking) and lasts >= _TAKES_FOR
     applications: list[Fact] = [
         {
             "user": user,
@@ -109,16 +134,21 @@ def _finding(
             "clients": client_names(groups[user, product]),
             "consumers": len(groups[user, product]),
             "share": number / total,
+            "delivered": number,
         }
         for (user, product), number in sorted(delivered.items(), key=lambda item: (-item[1], item[0]))
     ]
     return Finding(
         rule=NAME,
-        severity=Severity.INFO,
+        severity=Severity.WARNING if late else Severity.INFO,
         subject=queue_subject(queue),
         facts={
             "queue": {"name": queue.name, "vhost": queue.vhost},
             "applications": applications,
+            "automatic": client_names(taking),
+            "automatic_delivered": sum(_delivered(path) for path in taking),
+            "automatic_seconds": lasts if taking else None,
+            "warning_after_seconds": _TAKES_FOR,
             "shovel_moves": [
                 {
                     "name": link.name,
@@ -139,7 +169,8 @@ def _finding(
             ),
         ),
         involved=involved_consumers((queue,), [path for paths in groups.values() for path in paths]),
-        certainty=Certainty.LIKELY,
+        certainty=Certainty.EARLY if taking and not late else Certainty.LIKELY,
+        seen_seconds=lasts if taking else None,
     )
 
 
@@ -176,6 +207,10 @@ def _polled_finding(view: View, queue: Queue, found: PolledBeside, *, known: boo
             "queue": {"name": queue.name, "vhost": queue.vhost},
             "applications": [],
             "shovel_moves": [],
+            "automatic": [],
+            "automatic_delivered": 0,
+            "automatic_seconds": None,
+            "warning_after_seconds": _TAKES_FOR,
             "same_user": False,
             "polled": {
                 "client": client,

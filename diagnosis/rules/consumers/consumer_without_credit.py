@@ -11,7 +11,7 @@ from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, process_facts, queue_subject
 from diagnosis.rules.consumers._shared.sessions import arrivals, session_evidence, unreported
 from diagnosis.rules.consumers._shared.unattributed_consumers import Judgement, Standing, judgement
-from diagnosis.series import last, span, stretch
+from diagnosis.series import delta, last, span, stretch
 from diagnosis.unattributed import names, suspect_evidence, suspect_facts, with_suspects
 from diagnosis.window import Series, Timestamped
 
@@ -119,7 +119,7 @@ def _finding(view: View, queue: Queue, links: tuple[ConsumerPath, ...], waiting:
     during = last(waiting, seen)
     arrived = arrivals(during)
     sent = sum(own.delivery_count or 0 for link in links if link.session and (own := _link(link.session, link)))
-    lasted = seen if sent else max(seen, _piled_up(view, queue, links, during))
+    lasted = max(seen, _untouched(view, queue, links) if sent else _piled_up(view, queue, links, during))
     early = lasted < need
     severity = Severity.CRITICAL if arrived else Severity.WARNING
     return Finding(
@@ -141,6 +141,23 @@ def _finding(view: View, queue: Queue, links: tuple[ConsumerPath, ...], waiting:
         certainty=Certainty.EARLY if early else Certainty.LIKELY,
         seen_seconds=seen,
     )
+
+
+def _untouched(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> float:
+    """Return for how long nothing was held and as many messages were ready more as were published; 0 if not counted."""
+    history = tuple(seen for seen in view.history(queue) if seen.value.messages_ready is not None)
+    if not history or not history[-1].value.stats.publish:
+        return 0.0
+    end, slack = history[-1], view.limits(queue).queues.loss_skew
+
+    def stays(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
+        published = delta((older, end), "publish")
+        came = (end.value.messages_ready or 0) - (older.value.messages_ready or 0)
+        unsure = max(1.0, slack * published / max(slack, end.at.since(older.at)))
+        return not older.value.messages_unacked and _ready_stays(older, newer) and abs(came - published) <= unsure
+
+    ages = [age_seconds(view, link.connection) if link.connection else 0.0 for link in links]
+    return min(span(stretch(history, stays)), *ages)
 
 
 def _piled_up(view: View, queue: Queue, links: tuple[ConsumerPath, ...], during: Series[Queue]) -> float:

@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ackscope.findings import Certainty, Evidence, Facts, Finding, Involved, Severity, Suppressed, Unit, source
 from ackscope.snapshot import Channel, Connection, Queue
@@ -26,15 +27,16 @@ from diagnosis.purpose import (
 )
 from diagnosis.queue_families import name_pattern
 from diagnosis.relations import SAME_CONNECTION
-from diagnosis.routes import dead_letter_targets, dead_letters_from, is_delay
+from diagnosis.routes import bound_exchanges, dead_letter_targets, dead_letters_from, is_delay
 from diagnosis.rules.clients._shared.connections import has_channels
 from diagnosis.rules.consumers._shared.arrivals import filled_by_consumers, filling_clients, filling_shovels, passed_on
 from diagnosis.rules.consumers._shared.comings import was_cancelled
 from diagnosis.rules.consumers._shared.hash_exchanges import hash_exchange_of
-from diagnosis.rules.consumers._shared.objects import queue_subject
+from diagnosis.rules.consumers._shared.objects import client_names, queue_subject
 from diagnosis.rules.consumers._shared.pollers import is_polled_in_time
 from diagnosis.rules.consumers._shared.replaced import Replacement, replacement
 from diagnosis.rules.consumers._shared.similar_queues import similar_queue
+from diagnosis.rules.publishers._shared.starved_queues import never_fed
 from diagnosis.rules.queues._shared.message_balance import balance
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
 from diagnosis.series import count, delta, last, piled_up_seconds, span, stretch
@@ -46,6 +48,9 @@ NAME = "no-consumer"
 TAKE_COUNTERS = ("deliver_get", "deliver", "deliver_no_ack", "get", "get_no_ack", "get_empty", "ack")
 """Counters that rise when a client takes messages, or tries to."""
 
+
+_RISES_WITHIN = 60.0
+"""Seconds in which more messages must be ready so that a queue is said to grow: one that is full takes no more."""
 
 _LEFT_LEAST, _LEFT_SHARE = 10, 0.05
 """Messages, and share of all that were published, that are more than a remainder."""
@@ -156,6 +161,23 @@ def _without_consumer(view: View) -> dict[str | None, list[Channel]]:
 
 def _grows(series: Series[Queue]) -> bool:
     return delta(series, "publish") > 0 or _ready(series[-1]) > _ready(series[0])
+
+
+def _rises(series: Series[Queue]) -> bool:
+    recent = last(series, _RISES_WITHIN)
+    return _ready(recent[-1]) > _ready(recent[0])
+
+
+def _may_be_needed(view: View, queue: Queue) -> bool:
+    """Return whether its messages may be all that is left of something, or are sent to this queue on purpose.
+
+    It got dead letters, or messages left it although nobody took any; or only its name reaches it, and clients use it.
+    """
+    if dead_letters_received(queue) or left_unconsumed(view, queue) or queue.key in dead_letter_targets(view):
+        return True
+    if any(_ready(newer) < _ready(older) for older, newer in pairwise(stretch(view.history(queue), _unconsumed))):
+        return True
+    return bool(queue.stats.publish) and view.bindings is not None and not bound_exchanges(view, queue)
 
 
 def _unconsumed(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
@@ -316,6 +338,9 @@ def _finding(view: View, unread: _Unread, others: Sequence[_Unread] = ()) -> Fin
     through = passed_on(view, queue, publishers) if lacks_application else None
     filler = filled_by_consumers(publishers) if lacks_application and not _ever_consumed(view, queue) else None
     similar = similar_queue(view, queue) if downstream is None else None
+    # Whose consumers wait at a queue that nobody uses may listen to the wrong one.
+    found_other = similar is not None or downstream is not None or _ever_consumed(view, queue)
+    idle_elsewhere = () if found_other else never_fed(view, queue.vhost)
     warning_after = _warning_after(view, queue)
     early = severity is Severity.INFO and grows and seconds < warning_after
     piled_up = piled_up_seconds(unconsumed)
@@ -330,6 +355,11 @@ def _finding(view: View, unread: _Unread, others: Sequence[_Unread] = ()) -> Fin
             "ready": ready,
             "published": published,
             "grows": grows,
+            "rises": _rises(unconsumed),
+            "may_be_needed": _may_be_needed(view, queue),
+            "idle_elsewhere": [
+                {"queue": each.name, "clients": client_names(view.links(each))} for each in idle_elsewhere
+            ],
             "expires_after_seconds": ttl / 1000 if _expires_unread(queue) else None,
             "may_be_delay": queue.setting("dead-letter-exchange") is not None and not was_consumed(queue),
             "had_consumer": had_consumer(listings),

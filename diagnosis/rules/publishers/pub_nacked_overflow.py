@@ -44,6 +44,7 @@ from diagnosis.rules.publishers._shared.refused_by_queue import (
     publishers_without_confirms,
     queues_held_up,
 )
+from diagnosis.rules.publishers._shared.starved_queues import waiting_behind
 from diagnosis.series import delta, last, span
 from diagnosis.unattributed import suspect_facts, suspects
 from diagnosis.window import Series
@@ -70,6 +71,7 @@ class FullQueue:
         suspects: AMQP 1.0 connections that may publish to it, if the broker does not report their links.
         sources: queues that dead-letter into it; no counter shows what arrives from them, or is refused.
         held_up: queues with unacknowledged messages that the refused publishers consume from.
+        behind: idle queues whose messages may come after those that are refused.
         is_backpressure: whether its consumers acknowledge more than it refuses, and each refusal is a nack of a channel
             in confirm mode. A client that publishes again what is nacked loses nothing and is only slowed.
     """
@@ -86,6 +88,7 @@ class FullQueue:
     suspects: tuple[Connection, ...] = ()
     sources: tuple[Queue, ...] = ()
     held_up: tuple[Queue, ...] = ()
+    behind: tuple[Queue, ...] = ()
     is_backpressure: bool = False
 
 
@@ -105,7 +108,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             severity = Severity.WARNING
         elif full.uncounted or min(level(seen.value) for seen in recent[-2:]) >= 1.0:
             severity = Severity.INFO
-            full = replace(full, nacked=(), without_confirms=(), held_up=())
+            full = replace(full, nacked=(), without_confirms=(), held_up=(), behind=())
         else:
             continue
         if not view.fresh("channels"):
@@ -150,6 +153,7 @@ def _full(view: View, queue: Queue, recent: Series[Queue]) -> FullQueue:
         sources=sources,
         is_backpressure=explained and not others and not sources and delta(recent, "ack") > (number or 0),
         held_up=tuple(each for each in queues_held_up(view, nacked) if each.key != queue.key),
+        behind=waiting_behind(view, queue, [each.channel for each in nacked if not is_native(each.connection)]),
     )
 
 
@@ -187,6 +191,7 @@ def _finding(view: View, severity: Severity, full: FullQueue) -> Finding:
             "interval_seconds": seconds,
             "nacked_clients": sorted({each.client for each in full.nacked}),
             "held_up": [each.name for each in full.held_up],
+            "behind": [each.name for each in full.behind],
             "is_backpressure": full.is_backpressure,
             "channels_without_confirms": [channel.name for channel in full.without_confirms],
             "transactions": any(channel.transactional for channel in full.without_confirms),
@@ -219,6 +224,10 @@ HELD_UP = Relation(_named_by("held_up"), INVOLVED_QUEUES.of_other)
 
 REFUSED_INTO = Relation(_named_by("dead_lettered_to"), INVOLVED_QUEUES.of_other)
 """The cause is a full queue; the consequence is about a queue that gets what it refuses."""
+
+
+WAIT_BEHIND = Relation(_named_by("behind"), INVOLVED_QUEUES.of_other)
+"""The cause is a full queue; the consequence is about a queue whose messages wait behind what it refuses."""
 
 
 def _evidence(full: FullQueue) -> Iterator[Evidence]:

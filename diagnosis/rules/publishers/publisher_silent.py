@@ -3,6 +3,9 @@
 The owner can name such queues in `diagnosis.publishers.silent_queues`. Others are found from history: queues that
 usually get messages in nearly every minute of this hour of the week. The share of busy minutes distinguishes them from
 queues that are filled in batches, which an hourly sum would not.
+
+Without history, a queue that got messages steadily is reported as soon as what fed it goes on without it: then it is
+not the publisher that pauses.
 """
 
 import re
@@ -10,10 +13,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ackscope.baselines import HOUR_OF_WEEK, Band
-from ackscope.findings import Certainty, Evidence, Fact, Finding, Involved, Severity, Subject, Unit, source
+from ackscope.findings import (
+    Certainty,
+    Evidence,
+    ExchangeRef,
+    Fact,
+    Facts,
+    Finding,
+    Involved,
+    Severity,
+    Subject,
+    Suppressed,
+    Unit,
+    source,
+)
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import client_name, queue_facts, queue_ref
+from diagnosis.rules.publishers._shared.starved_queues import StarvedQueue, starved_queues
+from diagnosis.rules.queues._shared.queue import queue_subject
 from diagnosis.series import delta, span, stretch
 from diagnosis.usual import SOURCE, band_facts, of_queue
 from diagnosis.window import Series
@@ -48,12 +66,25 @@ class SilentQueue:
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Yield one finding for each named or usually busy queue that got no message for a long time."""
+    """Yield one finding for each named or usually busy queue that got no message for a long time, or is starved."""
     patterns = [re.compile(pattern) for pattern in view.thresholds.publishers.silent_queues]
-    yield from _below_baseline(view, patterns)
-    if not patterns:
-        return
-    for queue in view.queues:
+    found = [*_below_baseline(view, patterns), *_named(view, patterns)]
+    yield from found
+    known = {(each.vhost, each.name) for finding in found for each in finding.involved.queues}
+    for starved in starved_queues(view):
+        queue = starved.found.queue
+        if queue.key in known:
+            continue
+        if starved.moved_to:
+            facts: Facts = {"moved_to": list(starved.moved_to), "rate_before": starved.found.rate}
+            yield Suppressed(rule=NAME, subject=queue_subject(queue), reason="moved", facts=facts)
+        else:
+            yield _starved_finding(view, starved)
+
+
+def _named(view: View, patterns: Sequence[re.Pattern[str]]) -> Iterator[Finding]:
+    """Yield one finding per queue that settings name and that is silent."""
+    for queue in view.queues if patterns else ():
         if not any(pattern.search(queue.name) for pattern in patterns) or not queue.stats.publish:
             # A queue that never got a message has no baseline.
             continue
@@ -118,6 +149,7 @@ def _baseline_finding(view: View, subject: Subject, vhost: str, group: Sequence[
             "band_of": band_facts(longest.rate, "published"),
             "by_weekday": longest.by_weekday,
             "warning_after_seconds": view.thresholds.publishers.silent_for,
+            "starved": None,
         },
         evidence=tuple(item for each in busiest[:3] for item in _baseline_evidence(each)),
         involved=Involved(queues=tuple(queue_ref(each.queue) for each in busiest)),
@@ -160,6 +192,7 @@ def _named_finding(view: View, queue: Queue, silent: Series[Queue]) -> Finding:
             "band_of": None,
             "by_weekday": None,
             "warning_after_seconds": expected_within,
+            "starved": None,
         },
         evidence=(
             Evidence(
@@ -177,6 +210,45 @@ def _named_finding(view: View, queue: Queue, silent: Series[Queue]) -> Finding:
             ),
         ),
         involved=Involved(queues=(queue_ref(queue),)),
+        seen_seconds=seconds,
+    )
+
+
+def _starved_finding(view: View, starved: StarvedQueue) -> Finding:
+    queue, seconds = starved.found.queue, starved.found.seconds
+    late = view.limits(queue).publishers.silent_for
+    return Finding(
+        rule=NAME,
+        severity=Severity.WARNING if seconds >= late else Severity.INFO,
+        subject=queue_subject(queue),
+        since=starved.found.quiet[0].at.iso(),
+        facts={
+            **_facts(view, queue.vhost, [queue], seconds),
+            "usual_rate": None,
+            "band_of": None,
+            "by_weekday": None,
+            "warning_after_seconds": late,
+            "starved": starved.facts(view),
+        },
+        evidence=(
+            Evidence(
+                key="inflow",
+                value=0,
+                unit=Unit.MESSAGES,
+                source=source("/api/queues", "message_stats.publish"),
+            ),
+            Evidence(
+                key="goes_on",
+                value=starved.still_rate,
+                unit=Unit.PER_SECOND,
+                source=source("/api/exchanges", "message_stats.publish_in"),
+            ),
+        ),
+        involved=Involved(
+            queues=(queue_ref(queue),),
+            exchanges=tuple(ExchangeRef(queue.vhost, name) for name in starved.exchanges),
+        ),
+        certainty=Certainty.LIKELY if seconds >= late else Certainty.EARLY,
         seen_seconds=seconds,
     )
 

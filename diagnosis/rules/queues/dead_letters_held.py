@@ -13,7 +13,7 @@ from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Unit
 from ackscope.snapshot import Queue
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import queue_facts, queue_ref
-from diagnosis.routes import last_exchanges, targets
+from diagnosis.routes import is_delay, last_exchanges, targets
 from diagnosis.rules.publishers._shared.overflow import (
     full_readings,
     held_dead_letters,
@@ -87,6 +87,10 @@ def _keeps(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
     return 0 < before <= after
 
 
+def _without_consumer(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
+    return older.value.consumers == newer.value.consumers == 0
+
+
 def _is_full(queue: Queue) -> bool:
     return refuses_when_full(queue) and level(queue) >= 1.0
 
@@ -133,9 +137,14 @@ def _finding(view: View, found: HeldLetters) -> Finding:
     key = queue.setting("dead-letter-routing-key")
     length = queue.setting("max-length")
     targets_: tuple[Queue, ...] = (found.target,) if found.target else ()
+    # What leaves a delay queue is regular work, and it stands still.
+    stopped = is_delay(view, queue) and grown > 0 and _none_arrives(view, queue, found.run)
+    late = seconds >= view.limits(queue).queues.dlx_for
+    alone = found.target.consumers == 0 if found.target else False
+    unattended = stretch(view.history(found.target), _without_consumer) if found.target and alone else ()
     finding = Finding(
         rule=NAME,
-        severity=Severity.CRITICAL if found.refused else Severity.WARNING,
+        severity=Severity.CRITICAL if found.refused or (stopped and late) else Severity.WARNING,
         subject=queue_subject(queue),
         since=found.run[0].at.iso(),
         facts={
@@ -163,6 +172,8 @@ def _finding(view: View, found: HeldLetters) -> Finding:
             "target_state": found.target.state if found.target else None,
             "target_ready": found.target.messages_ready if found.target else None,
             "target_consumers": found.target.consumers if found.target else None,
+            "target_unattended_seconds": span(unattended),
+            "stopped": stopped,
         },
         certainty=Certainty.LIKELY if found.reason in ("own_keys", "unknown") else Certainty.CERTAIN,
         seen_seconds=seconds,

@@ -17,6 +17,7 @@ from diagnosis.ledger import SKEW_SECONDS, levels, may_settle_unseen, settled_af
 from diagnosis.rules.nodes._shared.node_history import restarts
 from diagnosis.rules.publishers._shared.overflow import level, refuses_when_full
 from diagnosis.rules.queues._shared.queue import involved_queue, is_private, queue_subject
+from diagnosis.series import count
 from diagnosis.window import Series, Timestamped
 
 NAME = "restart-loss"
@@ -99,9 +100,12 @@ def _finding(queue: Queue, view: View, found: _Restart) -> Finding:
     before, after = found.before.value, found.after.value
     had = (before.messages_ready or 0) + (before.messages_unacked or 0)
     transient = None if before.messages_persistent is None else max(0, had - before.messages_persistent)
+    all_transient = transient is not None and transient >= found.lost - found.error
+    # Who acknowledges each message needs it, whatever its publisher set.
+    acknowledged = count(before.stats, "ack") + count(after.stats, "ack") > 0
     return Finding(
         rule=NAME,
-        severity=Severity.WARNING,
+        severity=Severity.CRITICAL if acknowledged or not all_transient else Severity.WARNING,
         subject=queue_subject(queue),
         since=found.before.at.iso(),
         accounted=found.lost,
@@ -112,7 +116,8 @@ def _finding(queue: Queue, view: View, found: _Restart) -> Finding:
             "before": had,
             "after": (after.messages_ready or 0) + (after.messages_unacked or 0),
             "transient": transient,
-            "all_transient": transient is not None and transient >= found.lost - found.error,
+            "all_transient": all_transient,
+            "acknowledged": acknowledged,
         },
         certainty=Certainty.CERTAIN if transient is not None and transient >= found.lost else Certainty.LIKELY,
         evidence=(

@@ -215,7 +215,7 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         facts["raised_limits"] = {"max-connections": 100}
     if command.rule == "queue-limit-reached":
         facts["raised_limits"] = {"max-connections": 100, "max-queues": 100}
-    if command.rule == "connection-limit-reached" and command.step.when == 'scope == "user"':
+    if command.rule == "connection-limit-reached" and str(command.step.when).startswith('scope == "user"'):
         facts |= {"scope": "user", "of": names.user}
     return facts
 

@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from ackscope.findings import Certainty, QueueRef
+from ackscope.topology import Binding, Bindings, Exchange
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.consumers.results import found, only, suppressed, urgent
 from tests.unit.diagnosis.pictures import (
@@ -42,7 +43,6 @@ def test_a_queue_that_grows_without_consumers_is_found_after_three_minutes():
     )
     assert (0, 1100) == tuple(evidence(finding, key).value for key in ("consumers", "ready"))
     assert (QueueRef("/", "orders"),) == finding.involved.queues
-    assert "rabbitmqctl purge_queue -p / orders" in [step.command for step in text(finding).steps]
 
 
 def test_a_deployment_is_information_only():
@@ -387,3 +387,78 @@ def test_messages_that_a_consumer_left_behind_are_found_without_any_rate(until, 
     assert ("no-consumer", severity) == (finding.rule, finding.severity)
     early = severity == "info" and until < 480
     assert early == ("A job that runs seldom looks the same; a warning after 8 min." in text(finding).summary)
+
+
+def full_at(t, *, limit=40, bound=True, letters=False, falls=None, publishes=True):
+    """A queue without a consumer that holds the same number of messages all the time; publishes go on."""
+    ready = limit if falls is None or t < falls else limit // 10
+    counters = {} if letters else {"publish": int(limit + (3 * t if publishes else 0))}
+    listed = (Binding(vhost="/", source="events", destination="orders", destination_type="queue", routing_key="#"),)
+    return {
+        "queues": (queue(consumers=0, messages_ready=ready, stats=stats(**counters)),),
+        "bindings": Bindings(listed=listed if bound else ()),
+        "exchanges": (Exchange(vhost="/", name="events", type="topic"),),
+    }
+
+
+@pytest.mark.parametrize("limit", [5, 40, 3000])
+def test_a_queue_that_is_full_does_not_grow(limit):
+    """It holds its messages."""
+    early, late = (look(film(lambda t: full_at(t, limit=limit), until=until)) for until in (60, 300))
+
+    assert f"holds {limit:,} messages without a consumer" in text(only(early)).summary
+    assert "does not grow" in text(only(late)).summary
+    assert not only(early).facts["rises"]
+
+
+@pytest.mark.parametrize(
+    ("frame", "purge"),
+    [
+        (lambda t: {**full_at(t), **lonely()(t)}, True),
+        (lambda t: full_at(t, bound=False), False),
+        (lambda t: full_at(t, letters=True, publishes=False), False),
+        (lambda t: full_at(t, falls=30.0), False),
+    ],
+    ids=["subscribed", "sent to by its name", "dead letters", "lost most of them"],
+)
+def test_what_nobody_else_may_have_is_not_to_be_purged(frame, purge):
+    """Messages that are sent to a queue by its name, dead letters, and what is left of a loss."""
+    findings = [each for each in look(film(frame, until=600)).findings if each.subject.name == "orders"]
+    commands = [
+        step.command
+        for each in (*findings, *(one for each in findings for one in each.consequences))
+        if each.rule == "no-consumer"
+        for step in text(each).steps
+    ]
+
+    assert commands
+    assert purge == ("rabbitmqctl purge_queue -p / orders" in commands)
+
+
+@pytest.mark.parametrize(
+    ("others", "named"),
+    [
+        ((("default", 1, 0),), ["default"]),
+        ((("q-7", 2, 0), ("x", 1, 500)), ["q-7"]),
+        ((("default", 0, 0),), []),
+        ((("default", 1, 90),), []),
+        (tuple((f"event.{number}.rare", 1, 0) for number in range(6)), []),
+    ],
+    ids=["waits", "other names", "no consumer", "is in use", "many"],
+)
+def test_consumers_that_wait_where_nothing_comes_may_listen_to_the_wrong_queue(others, named):
+    """Both were never used together."""
+
+    def frame(t):
+        made = lonely(3, "celery")(t)
+        waiting = tuple(
+            queue(name, consumers=consumers, stats=stats(publish=number, deliver=number, ack=number))
+            if number
+            else queue(name, consumers=consumers)
+            for name, consumers, number in others
+        )
+        return {**made, "queues": (*made["queues"], *waiting)}
+
+    (finding,) = [each for each in look(film(frame, until=60)).findings if each.subject.name == "celery"]
+
+    assert named == [each["queue"] for each in finding.facts["idle_elsewhere"]]

@@ -3,7 +3,20 @@ import pytest
 from ackscope.snapshot import Overview, Part
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.consumers.results import ever, found, only, urgent
-from tests.unit.diagnosis.pictures import ALARM, WALL, WORKED, channel, consumer, film, look, queue, stats, stuck, text
+from tests.unit.diagnosis.pictures import (
+    ALARM,
+    WALL,
+    WORKED,
+    channel,
+    connection,
+    consumer,
+    film,
+    look,
+    queue,
+    stats,
+    stuck,
+    text,
+)
 
 ONCE = Thresholds.as_if_lasting()
 
@@ -200,3 +213,46 @@ def test_an_idle_consumer_of_an_empty_queue_is_no_finding():
         }
 
     assert [] == found(look(film(frame, until=300)))
+
+
+def held_by_two(t, *, acked=0, more=0.0, each=13, prefetch=15, name="review", ready=0):
+    """Two workers that hold some messages each, from before the first reading; nothing is ready."""
+    names = ("10.0.0.1:5000 -> b", "10.0.0.2:5000 -> b")
+    held = 2 * each + int(more * t)
+    counters = stats(publish=held + acked, deliver=held + acked, **({"ack": acked} if acked else {}))
+    own = stats(deliver=each + acked // 2, **({"ack": acked // 2} if acked else {}))
+    return {
+        "queues": (
+            queue(name, type="quorum", consumers=2, messages_ready=ready, messages_unacked=held, stats=counters),
+        ),
+        "consumers": tuple(
+            consumer(name, tag=one, channel_name=f"{one} (1)", connection_name=one, prefetch_count=prefetch)
+            for one in names
+        ),
+        "channels": tuple(
+            channel(f"{one} (1)", messages_unacked=held // 2, stats=own, idle_since=WALL - 60) for one in names
+        ),
+        "connections": tuple(connection(one, client_name=f"worker-{one[7]}") for one in names),
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "severity"),
+    [
+        ({}, ["info"]),
+        ({"each": 5, "prefetch": 50, "name": "q-1"}, ["info"]),
+        ({"acked": 40}, []),
+        ({"more": 0.2, "prefetch": 200}, []),
+        ({"each": 1}, []),
+    ],
+    ids=["never acknowledged", "other numbers", "acknowledged before", "collects a batch", "one job each"],
+)
+def test_messages_that_workers_hold_and_never_acknowledged_are_information(fields, severity):
+    """No backlog shows it; long jobs look the same."""
+    found_now = [
+        each.severity
+        for each in look(film(lambda t: held_by_two(t, **fields), until=110)).findings
+        if each.rule == "stuck-consumer"
+    ]
+
+    assert severity == found_now

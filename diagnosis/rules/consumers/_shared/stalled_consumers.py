@@ -32,6 +32,7 @@ from diagnosis.rules.consumers._shared.standstill import (
     idle_since,
     jobs_were_quick,
     most_held,
+    refreshed,
     rose_step_by_step,
     unmoved,
     unsettled,
@@ -186,17 +187,20 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
         stalled = stretch(stalled, lambda older, newer: delta((older, newer), "deliver") == 0)
     seen, idle = span(stalled), _idle_since(view, links)
     published = delta(stalled, "publish")
-    if seen < limits.consumers.stuck_seen or (idle is None and not statistics_refreshed(view, stalled)):
+    if seen < limits.consumers.stuck_seen or (
+        idle is None and not refreshed(view.window.readings("overview"), stalled)
+    ):
         return None
     most = most_held(history, stalled)
     if not full and ready and delta(last(stalled, limits.interval), "deliver") == 0:
         # They could take more and get nothing, so they do not cause it.
         return None
-    if not full and 0 not in allowed and (most == 0 or unacked <= 1.5 * most):
-        # What they hold may be the batch that they collect.
+    never_acked = all(link.channel is not None and not link.channel.stats.ack for link in links)
+    # What they hold may be the batch that they collect; one that never grew and was never acknowledged is doubtful.
+    only_held = not full and 0 not in allowed and (most == 0 or unacked <= 1.5 * most)
+    if only_held and not (never_acked and unacked > len(links) and delta(stalled, "deliver") == 0):
         return None
     usual, were_quick = handling_time(history, stalled), jobs_were_quick(history, stalled)
-    never_acked = all(link.channel is not None and not link.channel.stats.ack for link in links)
     unknown = limits.consumers.stuck_never_acked if never_acked else limits.consumers.stuck_unknown
     need = quick = limits.consumers.stuck_for if usual else max(limits.consumers.stuck_for, unknown)
     if not full and usual and unacked > 1.5 * most:
@@ -212,11 +216,16 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
         need = limits.consumers.stuck_long_job
     need = max(need, min(limits.consumers.stuck_patience * usual, limits.consumers.stuck_long_job))
     held_seconds = max(seen, _idle_for(view, idle))
+    if only_held:
+        # Long jobs look the same until the broker's own limit comes near.
+        if held_seconds < limits.consumers.stuck_long:
+            return None
+        need = max(need, limits.consumers.ack_timeout_near * limits.consumers.ack_timeout_default)
     if full and never_acked:
         held_seconds = max(held_seconds, _full_for(view, stalled, links))
     early, growing = held_seconds < need, published > 0 or ready > (stalled[0].value.messages_ready or 0)
     # Weaker evidence is reported early only if nothing contradicts it: a backlog grows, and no pace is known.
-    certain = need == quick or _never_acked(queue) or (full and not usual and ready > 0 and growing)
+    certain = need == quick or only_held or _never_acked(queue) or (full and not usual and ready > 0 and growing)
     if early and (held_seconds < limits.early or not certain):
         return None
     shared = max((full and link.channel and link.channel.global_prefetch_count) or 0 for link in links)
@@ -483,14 +492,6 @@ def _idle_for(view: View, idle: float | None) -> float:
     """Return the seconds that the channels were idle when they were read; 0 if unknown."""
     readings = view.window.readings("channels")
     return 0.0 if idle is None or not readings else max(0.0, readings[-1].at.wall - idle)
-
-
-def statistics_refreshed(view: View, stalled: Series[Queue]) -> bool:
-    """Return whether the broker refreshes its statistics; if it does not, every consumer looks stalled."""
-    totals = [seen.value for seen in view.window.readings("overview") if seen.at.mono >= stalled[0].at.mono]
-    ready = {seen.value.messages_ready for seen in stalled}
-    moved = len(totals) > 1 and totals[0].stats != totals[-1].stats
-    return moved or delta(stalled, "publish") > 0 or len(ready) > 1
 
 
 def _since(history: Series[Queue], mono: float) -> Series[Queue]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
 
-from ackscope.snapshot import Channel, Queue
+from ackscope.snapshot import Channel, Overview, Queue
 from diagnosis.series import count, delta, grows_at_once, span, steps, stretch
 from diagnosis.window import Series, Timestamped
 
@@ -24,6 +24,14 @@ _MANY_JOBS, _QUICK_JOB = 20, 1.0
 """Acknowledged messages, and seconds for each, that show the usual time of a handler with a prefetch of 1."""
 _STEPS = 3
 """Least rises between readings that are a growth: what fills at once shows in two, because its counters are late."""
+
+
+def refreshed(overviews: Series[Overview], stalled: Series[Queue]) -> bool:
+    """Return whether the broker refreshes its statistics; if it does not, every consumer looks stalled."""
+    totals = [seen.value for seen in overviews if seen.at.mono >= stalled[0].at.mono]
+    ready_counts = {seen.value.messages_ready for seen in stalled}
+    moved = len(totals) > 1 and totals[0].stats != totals[-1].stats
+    return moved or delta(stalled, "publish") > 0 or len(ready_counts) > 1
 
 
 def held(holder: Queue | Channel) -> int:

@@ -19,13 +19,14 @@ from diagnosis.rules.consumers._shared.consumer_capacity import (
     outpaced,
     saturated,
 )
-from diagnosis.rules.consumers._shared.stalled_consumers import Stall, statistics_refreshed
+from diagnosis.rules.consumers._shared.stalled_consumers import Stall
 from diagnosis.rules.consumers._shared.standstill import (
     handling_time,
     held,
     jobs_were_quick,
     most_held,
     ready,
+    refreshed,
     rose_step_by_step,
     unsettled,
 )
@@ -99,7 +100,7 @@ def _stall(view: View, queue: Queue) -> Stall | None:
     full = bool(ready(queue)) and span(waits) >= limits.consumers.stuck_seen
     if full:
         stalled = waits
-    if span(stalled) < limits.consumers.stuck_seen or not statistics_refreshed(view, stalled):
+    if span(stalled) < limits.consumers.stuck_seen or not refreshed(view.window.readings("overview"), stalled):
         return None
     most, usual = most_held(history, stalled), handling_time(history, stalled)
     if not full and not _takes_more(view, queue, stalled, most):

@@ -23,7 +23,7 @@ from ackscope.findings import (
 )
 from ackscope.topology import Binding, Exchange
 from diagnosis.contract import RuleResult, View
-from diagnosis.routes import targets
+from diagnosis.routes import bound_exchanges, targets
 from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.cluster._shared.link_flow import SHOVEL
 from diagnosis.rules.publishers._shared.away_finding import away_finding
@@ -49,6 +49,7 @@ from diagnosis.rules.publishers._shared.publishers import (
     involved_publishers,
     publishers,
 )
+from diagnosis.rules.publishers._shared.starved_queues import QuietQueue, fed_until, never_fed
 from diagnosis.rules.publishers._shared.unroutable_facts import (
     NOT_EXAMINED,
     SUBSCRIPTION_TYPES,
@@ -56,7 +57,7 @@ from diagnosis.rules.publishers._shared.unroutable_facts import (
     publisher_evidence,
     publisher_facts,
 )
-from diagnosis.rules.queues._shared.queue import MAX_NAMED, is_private
+from diagnosis.rules.queues._shared.queue import MAX_NAMED, is_private, queue_refs
 from diagnosis.series import count, delta, span
 from diagnosis.thresholds.publishers import PublisherThresholds
 
@@ -81,6 +82,7 @@ class Loss:
         bindings: bindings from the exchange; None if unknown.
         dead_ends: the exchanges that its bindings lead to, if no queue is behind any of them.
         alternate: its alternate exchange; None without one.
+        fed: its queues that got messages until the loss began, and none since.
         returned: its publishers set `mandatory` and get the messages back.
         seconds: for how long at least it has lost messages: as observed, or by the counters of its publishers.
     """
@@ -96,6 +98,7 @@ class Loss:
     bindings: int | None
     dead_ends: tuple[str, ...]
     alternate: str | None
+    fed: tuple[QuietQueue, ...]
     returned: bool
     seconds: float
 
@@ -119,7 +122,7 @@ class Loss:
     @property
     def meant(self) -> bool:
         """Whether something shows that the messages were meant for a queue, although none was ever reached."""
-        if self.shovels or self.alternate is not None or (self.returned and self.losers):
+        if self.shovels or self.alternate is not None or self.fed or (self.returned and self.losers):
             return True
         if not self.lossy.exchange.name:
             return bool(self.losers)
@@ -129,7 +132,7 @@ class Loss:
 
     def warning_after(self, limits: PublisherThresholds) -> float:
         """Return after how many seconds it is urgent."""
-        if self.routing is Routing.STOPPED or self.shovels or self.alternate is not None:
+        if self.routing is Routing.STOPPED or self.shovels or self.alternate is not None or self.fed:
             return limits.unroutable_after
         if self.lossy.exchange.type == "topic" and self.meant:
             return max(limits.unroutable_long, _LONG_SEEN)
@@ -213,6 +216,7 @@ def _loss(view: View, counter: str, group: UnroutablePublishers, lossy: LossyExc
         bindings=None if bindings is None else len(bindings),
         dead_ends=_dead_ends(view, bindings or []),
         alternate=alternate_of(view, exchange),
+        fed=fed_until(view, exchange, lossy.lossy),
         returned=counter == RETURNED,
         seconds=max(span(lossy.lossy), _lasted(view, counter, lossy, found) if len(group.exchanges) == 1 else 0.0),
     )
@@ -366,6 +370,9 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
             "answers": not exchange.name and _also_consume(view, loss),
             "direct_replies": direct,
             "gone": list(_fed_until_gone(view, lossy)),
+            "fed": [each.queue.name for each in loss.fed],
+            "fed_rate": sum(each.rate for each in loss.fed),
+            "unfed": list(_unfed(view, loss)),
             "also_away": list[Fact](queues_away(view, exchange)),
             "temporary": list[Fact](_temporary(view, exchange)),
             **_alternate_facts(view, loss),
@@ -396,7 +403,11 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
             *_routed_evidence(lossy),
             *publisher_evidence(counter, loss.publishers),
         ),
-        involved=replace(involved_publishers(loss.publishers), exchanges=(ExchangeRef(exchange.vhost, exchange.name),)),
+        involved=replace(
+            involved_publishers(loss.publishers),
+            exchanges=(ExchangeRef(exchange.vhost, exchange.name),),
+            queues=queue_refs(each.queue for each in loss.fed),
+        ),
         certainty=Certainty.EARLY if early else Certainty.LIKELY,
         seen_seconds=seconds,
     )
@@ -434,6 +445,16 @@ def _fed_until_gone(view: View, lossy: LossyExchange) -> Iterator[str]:
         if delta(readings, "publish") <= 0 or abs(began.since(readings[-1].at)) > _SAME_TIME:
             continue
         if not exchange.name or exchange.name in exchanges_to(view, queue.vhost, queue.name):
+            yield queue.name
+
+
+def _unfed(view: View, loss: Loss) -> Iterator[str]:
+    """Yield the queues that only their name reaches, and that wait for a first message while that of others is lost."""
+    exchange = loss.lossy.exchange
+    if exchange.name or loss.shovels or view.bindings is None:
+        return
+    for queue in never_fed(view, exchange.vhost):
+        if not bound_exchanges(view, queue):
             yield queue.name
 
 

@@ -31,6 +31,8 @@ NOT_EXAMINED: Facts = {
     "temporary": [],
     "cluster_wide": False,
     "fed": [],
+    "fed_rate": 0.0,
+    "unfed": [],
 }
 """Facts of the page that come from the counters and bindings of an exchange, where these are not known."""
 

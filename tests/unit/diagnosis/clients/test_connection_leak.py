@@ -1,6 +1,7 @@
 import pytest
 
 from ackscope.snapshot import Overview
+from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.pictures import WALL, connection, film, found, look, only
 
 
@@ -78,3 +79,21 @@ def test_a_slow_leak_is_found_by_the_times_at_which_connections_were_opened(ever
 def test_other_applications_leak_none(fields):
     """Their connections were opened together, or as many are closed."""
     assert [] == found(look(film(lambda t: opened(t, **fields), until=300)))
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"every": 1.2}, [("connection-leak", "info", "billing")]),
+        ({"every": 2.0, "host": "10.0.0.9"}, [("connection-leak", "info", "billing")]),
+        ({"every": 1.2, "lives": 40.0}, []),
+        ({"every": 1.2, "until": 100.0}, []),
+        ({"every": 1e6, "at_once": 60}, []),
+    ],
+    ids=["leaks", "other host", "closed after a while", "stopped", "a pool"],
+)
+def test_two_readings_show_a_leak_by_the_times_at_which_connections_were_opened(fields, expected):
+    """None of them was closed between the readings, and others were opened."""
+    window = film(lambda t: opened(t, **fields), start=112.0, until=120.0, every=8.0)
+
+    assert expected == found(look(window, thresholds=Thresholds.brief()))

@@ -5,7 +5,7 @@ import pytest
 from ackscope.snapshot import HealthCheck
 from ackscope.topology import AuthAttempts, Limit
 from tests.unit.diagnosis.clients.loops import churning
-from tests.unit.diagnosis.pictures import NODE, OK, connection, evidence, film, found, look, only, text
+from tests.unit.diagnosis.pictures import NODE, OK, connection, evidence, film, found, look, only, queue, stats, text
 
 
 def limited(t, *, value=2, connections=2, scope="vhost", subject="shop", name="max-connections", refused=0.0, **fields):
@@ -167,3 +167,37 @@ def test_accepted_logins_are_not_counted_as_refused():
     severities = {each.severity for each in look(film(frame, until=20)).findings if each.rule != "connection-churn"}
 
     assert {"warning"} == severities
+
+
+def drained(t, *, value=0, set_at=24.0, refused=1.0, left=True):
+    """A limit that is set in second 24, after which a consumer leaves and cannot come back; its publisher stays."""
+    limit = Limit(scope="vhost", subject="shop", name="max-connections", value=value)
+    other = Limit(scope="vhost", subject="shop", name="max-queues", value=50)
+    made = limited(t, connections=1, refused=refused if t > 30 else 0.0)
+    waiting = int(6 * max(0.0, t - 31)) if left else 0
+    took = int(6 * t) - waiting
+    counters = stats(publish=int(6 * t), deliver=took, ack=took)
+    gone = left and t > 31
+    events = queue("issue", vhost="shop", consumers=0 if gone else 1, messages_ready=waiting, stats=counters)
+    return {**made, "limits": (limit, other) if t >= set_at else (other,), "queues": (events,)}
+
+
+def test_a_limit_of_0_names_the_queue_whose_consumer_it_keeps_out():
+    """With the way to remove it, and without a restart of those that are still connected."""
+    finding = only(look(film(drained, until=100)))
+
+    assert ("connection-limit-reached", "critical") == (finding.rule, finding.severity)
+    assert ["no-consumer"] == [each.rule for each in finding.consequences]
+    assert "2027-01-15T08:00:25Z" == finding.since
+    said = text(finding)
+    assert "admits no new connection" in said.summary
+    commands = [step.command for step in said.steps]
+    assert 'rabbitmqctl set_vhost_limits -p shop \'{"max-connections": -1, "max-queues": 50}\'' in commands
+    assert not any("it leaks" in step.text for step in said.steps)
+
+
+def test_a_vhost_that_refuses_nobody_is_not_the_cause_of_a_queue_without_a_consumer():
+    """It is closed on purpose, and the consumer left for another reason."""
+    rules = [each.rule for each in look(film(lambda t: drained(t, refused=0.0), until=100)).findings]
+
+    assert ["no-consumer"] == rules

@@ -1,5 +1,7 @@
 """Consumers that use AMQP 1.0: judged by their sessions, because the broker keeps no counters of them."""
 
+from dataclasses import replace
+
 import pytest
 
 from ackscope.amqp10 import AmqpLink, AmqpSession
@@ -8,8 +10,21 @@ from ackscope.findings import Certainty
 from ackscope.snapshot import Part
 from diagnosis.text import render_inconclusive
 from diagnosis.thresholds import Thresholds
+from diagnosis.window import Window
 from tests.unit.diagnosis.consumers.results import found, only
-from tests.unit.diagnosis.pictures import PEER, WALL, connection, consumer, film, full_text, look, moment, queue, stats
+from tests.unit.diagnosis.pictures import (
+    PEER,
+    WALL,
+    connection,
+    consumer,
+    film,
+    full_text,
+    look,
+    moment,
+    queue,
+    snapshot,
+    stats,
+)
 
 NAMES = {"client_name": "worker", "container_id": "worker", "protocol": "AMQP 1-0", "connected_at": WALL}
 UNREAD = ("stuck-consumer", "requeue-loop")
@@ -279,3 +294,30 @@ def test_messages_that_are_settled_when_they_are_sent_are_listed():
     old = look(film(lambda t: takes(t, version="4.0.5", sessions=(), consumers=(bare,)), until=60))
 
     assert [("auto-ack-consumer", "info", "/")] == [each for each in found(old) if each[0] == "auto-ack-consumer"]
+
+
+@pytest.mark.parametrize(
+    ("published", "taken", "severity"),
+    [(3.0, 0.0, "critical"), (40.0, 0.0, "critical"), (3.0, 1.5, "info"), (None, 0.0, "info")],
+    ids=["nothing taken", "quick", "takes some", "not counted"],
+)
+def test_a_backlog_that_equals_what_was_published_shows_for_how_long_nothing_was_taken(published, taken, severity):
+    """Two readings of the link, and the broker's samples of the queue before them."""
+
+    def made(t):
+        ready = int(((published or 3.0) - taken) * t)
+        parts = frame(60, 60, ready=ready, credit=0, connected_at=WALL - 60)
+        (mine,) = parts["queues"]
+        return {
+            **parts,
+            "queues": (replace(mine, stats=stats(publish=int(60 + published * t)) if published else stats()),),
+        }
+
+    window = Window.empty("shop")
+    for seconds in range(1, 90, 5):
+        parts = made(seconds)
+        early = {"consumers": (), "sessions": Part(), "connections": Part()} if seconds < 75 else {}
+        window = window.add(snapshot(seconds, **{**parts, **early}))
+    findings = [each for each in look(window).findings if each.rule == "consumer-without-credit"]
+
+    assert [severity] == [each.severity for each in findings]

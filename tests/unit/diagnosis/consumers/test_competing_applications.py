@@ -4,7 +4,7 @@ import pytest
 
 from diagnosis.text import Cluster, render
 from tests.unit.diagnosis.consumers.results import ever, only
-from tests.unit.diagnosis.pictures import channel, connection, consumer, film, full_text, look, queue, stats, text
+from tests.unit.diagnosis.pictures import WALL, channel, connection, consumer, film, full_text, look, queue, stats, text
 
 JAVA, PIKA = ("shop", "RabbitMQ"), ("shop", "Pika Python Client Library")
 
@@ -299,3 +299,53 @@ def test_two_ways_of_polling_are_told_apart():
         }
 
     assert {"orders": ("warning", "check")} == about_polls(frame)
+
+
+def staging(t, *, joined=30.0, automatic=True, owner="staging", name="sms", rate=6.0):
+    """A second application joins a queue in second `joined` and takes a third of the messages."""
+    taken = int(rate / 3 * max(0.0, t - joined)) if t >= joined else 0
+    others = int(100 + rate * t) - taken
+    one, two = ("10.0.0.1:5000 -> b", "10.0.0.2:5000 -> b")
+    here = t >= joined
+    links = [consumer(name, tag="one", channel_name=f"{one} (1)", connection_name=one)]
+    channels = [channel(f"{one} (1)", stats=stats(deliver=others, ack=others))]
+    own = connection(one, client_name="sender", user="prod", client_product="RabbitMQ", connected_at=WALL - 900)
+    connections = [own]
+    if here:
+        links.append(
+            consumer(name, tag="two", channel_name=f"{two} (1)", connection_name=two, ack_required=not automatic)
+        )
+        counters = stats(deliver_no_ack=taken) if automatic else stats(deliver=taken, ack=taken)
+        channels.append(channel(f"{two} (1)", stats=counters))
+        connections.append(
+            connection(
+                two, client_name="sender (staging)", user=owner, client_product="RabbitMQ", connected_at=WALL + joined
+            )
+        )
+    sent = stats(publish=others + taken, deliver=others, deliver_no_ack=taken, ack=others)
+    return {
+        "queues": (queue(name, consumers=len(links), stats=sent),),
+        "consumers": tuple(links),
+        "channels": tuple(channels),
+        "connections": tuple(connections),
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "until", "severity"),
+    [
+        ({}, 70, "info"),
+        ({}, 120, "warning"),
+        ({"name": "q-1", "rate": 30.0}, 120, "warning"),
+        ({"automatic": False}, 120, "info"),
+    ],
+    ids=["early", "late", "other names", "the same way"],
+)
+def test_an_application_that_takes_messages_for_good_beside_another_is_a_warning(fields, until, severity):
+    """It acknowledges automatically and the other after its work, so these are two programs."""
+    verdict = look(film(lambda t: staging(t, **fields), until=until))
+    (finding,) = [each for each in verdict.findings if each.rule == "competing-applications"]
+
+    assert severity == finding.severity
+    assert (["sender (staging)"] if fields.get("automatic", True) else []) == finding.facts["automatic"]
+    assert [] == [each for each in verdict.findings if each.rule == "auto-ack-consumer" and finding.facts["automatic"]]

@@ -184,3 +184,47 @@ def test_a_target_that_is_a_little_slow_is_not_reported():
         return frame(here, queue("bin"), **ROUTE)
 
     assert [] == of(RULE, look(film(slow, until=200)))
+
+
+def delayed(t, *, rate=3.0, consumers=0, ttl=4000, name="reminder.delay", taken=0.0):
+    """A delay queue whose messages go on to a work queue that is full; its consumer takes `taken` a second."""
+    settings = {**KEEPS, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "work", "x-max-length": 100_000}
+    settings |= {"x-message-ttl": ttl} if ttl else {}
+    held = 50 + int((rate - taken) * t)
+    letters = queue(
+        name,
+        type="quorum",
+        consumers=0 if ttl else 1,
+        arguments=settings,
+        messages=held + 11,
+        messages_ready=11,
+        messages_dlx=held,
+        stats=stats(publish=int(400 + rate * t), **({} if ttl else {"deliver": 400, "ack": 100})),
+    )
+    full = {"x-max-length": 40, "x-overflow": "reject-publish"}
+    acked = int(taken * t)
+    counters = stats(ack=acked, deliver=acked, publish=acked) if acked else stats()
+    work = queue("work", consumers=consumers, messages_ready=41, arguments=full, stats=counters)
+    return frame(letters, work)
+
+
+@pytest.mark.parametrize(
+    ("fields", "until", "severity"),
+    [
+        ({}, 40, "warning"),
+        ({}, 100, "critical"),
+        ({"rate": 20.0, "name": "q-1"}, 100, "critical"),
+        ({"ttl": None}, 100, "warning"),
+        ({"consumers": 1, "taken": 1.0}, 100, "warning"),
+    ],
+    ids=["early", "late", "other names", "rejected messages", "the target takes some"],
+)
+def test_a_delay_queue_whose_target_takes_nothing_is_critical(fields, until, severity):
+    """What leaves it is regular work."""
+    verdict = look(film(lambda t: delayed(t, **fields), until=until))
+    finding = one(RULE, verdict)
+
+    assert severity == finding.severity
+    if not fields.get("consumers"):
+        assert "that queue has no consumer" in text(finding).summary
+        assert "Start the consumer of queue 'work'" in text(finding).steps[0].text

@@ -120,3 +120,18 @@ def test_where_messages_may_have_left_in_another_way_it_is_inconclusive(argument
 def test_a_length_limit_that_drops_nothing_does_not_matter(arguments):
     """It is far away, or refuses publishes."""
     assert [("warning", "orders")] == of(RULE, shot(arguments=arguments))
+
+
+@pytest.mark.parametrize(
+    ("fields", "severity"),
+    [
+        ({}, "warning"),
+        ({"acked": 2.0, "had": 400}, "critical"),
+        ({"acked": 0.5, "name": "q-1"}, "critical"),
+        ({"persistent": 300}, "critical"),
+    ],
+    ids=["nobody acknowledges", "work", "other names", "persistent"],
+)
+def test_work_and_persistent_messages_that_are_lost_are_critical(fields, severity):
+    """Who acknowledges each message needs it. Transient ones that nobody acknowledges may be dispensable."""
+    assert [severity] == [each for each, _ in of(RULE, shot(**fields))]
