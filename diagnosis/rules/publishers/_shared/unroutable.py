@@ -3,7 +3,8 @@
 Some exchanges need no subscriber, so what they drop may be intended. It is not where something shows that a queue was
 meant: the exchange used to route; a publisher loses all that it sends to a queue by its name; queues are bound, and no
 message of any publisher matches; a shovel took the messages from a queue, which has deleted them; or an alternate
-exchange should take what no binding matches, and loses it too; or a publisher gets all that it publishes back.
+exchange should take what no binding matches, and loses it too; or a queue got until then what is lost now; or a
+publisher gets all that it publishes back.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,6 +22,7 @@ from ackscope.findings import (
     Unit,
     source,
 )
+from ackscope.snapshot import Queue
 from ackscope.topology import Binding, Exchange
 from diagnosis.contract import RuleResult, View
 from diagnosis.routes import targets
@@ -49,6 +51,7 @@ from diagnosis.rules.publishers._shared.publishers import (
     involved_publishers,
     publishers,
 )
+from diagnosis.rules.publishers._shared.stopped_queues import stopped_facts, stopped_queues
 from diagnosis.rules.publishers._shared.unroutable_facts import (
     NOT_EXAMINED,
     SUBSCRIPTION_TYPES,
@@ -59,6 +62,7 @@ from diagnosis.rules.publishers._shared.unroutable_facts import (
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, is_private
 from diagnosis.series import count, delta, span
 from diagnosis.thresholds.publishers import PublisherThresholds
+from diagnosis.window import Series
 
 _ALL = 0.9
 """Share of its messages that a publisher must lose so that none of them is meant for another route."""
@@ -81,6 +85,7 @@ class Loss:
         bindings: bindings from the exchange; None if unknown.
         dead_ends: the exchanges that its bindings lead to, if no queue is behind any of them.
         alternate: its alternate exchange; None without one.
+        stopped: queues that got from it what it loses now, each with the readings in which it did.
         returned: its publishers set `mandatory` and get the messages back.
         seconds: for how long at least it has lost messages: as observed, or by the counters of its publishers.
     """
@@ -96,6 +101,7 @@ class Loss:
     bindings: int | None
     dead_ends: tuple[str, ...]
     alternate: str | None
+    stopped: tuple[Series[Queue], ...]
     returned: bool
     seconds: float
 
@@ -119,7 +125,7 @@ class Loss:
     @property
     def meant(self) -> bool:
         """Whether something shows that the messages were meant for a queue, although none was ever reached."""
-        if self.shovels or self.alternate is not None or (self.returned and self.losers):
+        if self.shovels or self.alternate is not None or self.stopped or (self.returned and self.losers):
             return True
         if not self.lossy.exchange.name:
             return bool(self.losers)
@@ -129,7 +135,7 @@ class Loss:
 
     def warning_after(self, limits: PublisherThresholds) -> float:
         """Return after how many seconds it is urgent."""
-        if self.routing is Routing.STOPPED or self.shovels or self.alternate is not None:
+        if self.routing is Routing.STOPPED or self.shovels or self.alternate is not None or self.stopped:
             return limits.unroutable_after
         if self.lossy.exchange.type == "topic" and self.meant:
             return max(limits.unroutable_long, _LONG_SEEN)
@@ -213,6 +219,7 @@ def _loss(view: View, counter: str, group: UnroutablePublishers, lossy: LossyExc
         bindings=None if bindings is None else len(bindings),
         dead_ends=_dead_ends(view, bindings or []),
         alternate=alternate_of(view, exchange),
+        stopped=stopped_queues(view, counter, lossy, found),
         returned=counter == RETURNED,
         seconds=max(span(lossy.lossy), _lasted(view, counter, lossy, found) if len(group.exchanges) == 1 else 0.0),
     )
@@ -379,6 +386,8 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
             "lost": lossy.lost,
             "interval_seconds": interval,
             "lost_rate": lossy.rate,
+            "stopped": stopped_facts(view, loss.stopped),
+            "of_clients": _of_clients(view, loss),
             "routing": loss.routing.value,
             "routed_before": loss.routed_before or stopped,
             "subscription_optional": optional,
@@ -400,6 +409,22 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
         certainty=Certainty.EARLY if early else Certainty.LIKELY,
         seen_seconds=seconds,
     )
+
+
+def _of_clients(view: View, loss: Loss) -> dict[str, Fact] | None:
+    """Return what the clients of a loss on the default exchange lose of all that they publish; None if not known.
+
+    Whoever publishes to a queue by its name uses that exchange, so what it receives in all says little.
+
+    Returns:
+        `{"lost", "published"}`.
+    """
+    theirs = sum(each.rate for each in loss.publishers)
+    if loss.lossy.exchange.name or loss.routing is not Routing.PARTLY or theirs < (1 - SAME_RATE) * loss.lossy.rate:
+        return None
+    lost = sum(each.published for each in loss.publishers)
+    published = sum(increase(view, each.history, "publish") for each in loss.publishers)
+    return {"lost": lost, "published": published} if 0 < lost <= published else None
 
 
 def _routed_evidence(lossy: LossyExchange) -> Iterator[Evidence]:

@@ -31,6 +31,8 @@ NOT_EXAMINED: Facts = {
     "temporary": [],
     "cluster_wide": False,
     "fed": [],
+    "of_clients": None,
+    "stopped": [],
 }
 """Facts of the page that come from the counters and bindings of an exchange, where these are not known."""
 
