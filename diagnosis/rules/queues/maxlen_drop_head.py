@@ -78,6 +78,7 @@ class DroppingQueue:
         proven: whether the counters prove the number of lost messages.
         burst: what fills it between two readings; None if readings show it full.
         cut: the new limit that removed what was beyond it; None if it fills up to its limit.
+        in_all: messages that it lost by that and since.
         earlier: whether it dropped them before the first reading.
         seconds: for how long.
     """
@@ -91,6 +92,7 @@ class DroppingQueue:
     severity: Severity
     burst: FillingBurst | None = None
     cut: LimitCut | None = None
+    in_all: int = 0
     earlier: bool = False
 
 
@@ -252,6 +254,7 @@ def _cut(view: View, queue: Queue, cut: LimitCut, going_on: DroppingQueue | None
         seconds=span(run),
         severity=severity,
         cut=cut,
+        in_all=cut.lost if going_on is None else max(cut.lost, going_on.found.lost),
     )
 
 
@@ -372,7 +375,7 @@ def _finding(view: View, dropping: DroppingQueue) -> Finding:
             "targets": [],
             **_burst_facts(queue, dropping.burst),
         },
-        accounted=None if dropping.earlier else found.lost,
+        accounted=None if dropping.earlier else max(found.lost, dropping.in_all),
         certainty=Certainty.LIKELY if unsure else certainty(dropping.severity, seconds, limit),
         seen_seconds=seconds,
         evidence=(

@@ -149,6 +149,8 @@ def _emptied(view: View, pair: Series[Queue], history: Series[Queue]) -> Ledger 
     if before is None or after is None or before.ready == 0 or after.vanished <= before.vanished:
         return None
     place = history.index(pair[0])
+    if place and _leaves_young(history[place - 1 : place + 1]):
+        return None
     unseen = most_uncounted(view, pair[1].value)
     if unseen is None and not any(seen.value.consumers for seen in pair) and served_by_visits(history):
         return None
@@ -161,6 +163,17 @@ def _emptied(view: View, pair: Series[Queue], history: Series[Queue]) -> Ledger 
         return None
     # More than was ready cannot leave at once: messages left all the time.
     return found if found.vanished <= 1.5 * (before.ready + arrived) else None
+
+
+def _leaves_young(pair: Series[Queue]) -> bool:
+    """Return whether messages left a queue between two readings, and all that are ready came since the first one.
+
+    Then they leave all the time, before they are as old as an interval: they expire.
+    """
+    before, after = levels(pair[0].value), levels(pair[1].value)
+    if before is None or after is None:
+        return False
+    return after.vanished > before.vanished and after.ready <= delta(pair, "publish")
 
 
 def _purged(pair: Series[Queue]) -> int:
