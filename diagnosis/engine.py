@@ -101,7 +101,7 @@ def _rank(view: View, finding: Finding) -> tuple[int, int, int, tuple[str, ...]]
 
 def _impact(finding: Finding) -> Impact:
     rule = _BY_NAME.get(finding.rule)
-    return Impact.RISK if finding.severity is Severity.INFO or rule is None else rule.impact
+    return Impact.RISK if finding.severity is Severity.INFO or rule is None else finding.own_impact or rule.impact
 
 
 def _with_impact(finding: Finding) -> Finding:

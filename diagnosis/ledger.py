@@ -36,7 +36,7 @@ SKEW_SECONDS = 6.0
 """Maximum difference in age between two statistics of one answer: the interval of 5 s, and some delay."""
 
 
-_OLDEST = 12.0
+OLDEST_SECONDS = 12.0
 """Maximum age of a statistic: its queue refreshes it every 5 s, the management agent collects it every 5 s, and some
 delay. Source: https://www.rabbitmq.com/docs/management#statistics-interval; seen on 4.3.6.
 """
@@ -160,7 +160,11 @@ def _missing(view: View) -> frozenset[tuple[str, str]]:
 
 
 def ledger(
-    history: Series[Queue], in_flight: int | None = None, skew: float = SKEW_SECONDS, most: int | None = None
+    history: Series[Queue],
+    in_flight: int | None = None,
+    skew: float = SKEW_SECONDS,
+    most: int | None = None,
+    returned: int | None = None,
 ) -> Ledger | None:
     """Return the balance of a queue over readings without a restart of its counters.
 
@@ -169,6 +173,7 @@ def ledger(
         in_flight: maximum number of messages that its consumers may hold; None if there is no limit.
         skew: maximum difference in age between two statistics of one answer, seconds.
         most: the most that channels which ended may have taken uncounted; by default from these readings.
+        returned: the most messages that consumers returned and that are ready at the end; None if all may be.
 
     Returns:
         The balance since the first reading from which on all lengths are known; None with fewer than two such readings.
@@ -194,7 +199,8 @@ def ledger(
     moving = _moved_within(skew, history, lambda each: each.held, "publish")
     moving += _moved_within(skew, history, lambda each: each.ready, *DELIVERED)
     # A requeued message is ready again. Either there are fewer ready messages, or it is missing in neither way.
-    not_ready, not_counted = discarded - last.ready - held, min(discarded, missing)
+    waiting = last.ready if returned is None else min(last.ready, returned)
+    not_ready, not_counted = discarded - waiting - held, min(discarded, missing)
     proven = max(0, not_ready - settling, not_counted - settling - moving)
     lost = max(0, not_ready, not_counted)
     most = _most_delivered(history) if most is None else most
@@ -307,7 +313,7 @@ def settled_after(history: Series[Queue], seconds: float) -> int:
         one, other = levels(older.value), levels(newer.value)
         discarded = 0 if one is None or other is None else max(0, other.discarded - one.discarded)
         best = max(best, (delta((older, newer), *CONSUMED) + discarded) / newer.at.since(older.at))
-    return math.ceil(best * (seconds + _OLDEST))
+    return math.ceil(best * (seconds + OLDEST_SECONDS))
 
 
 def from_its_beginning(view: View, queue: Queue) -> Series[Queue]:

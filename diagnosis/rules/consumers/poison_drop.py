@@ -30,7 +30,7 @@ from diagnosis.window import Series
 
 NAME = "poison-drop"
 
-_OTHER_EXITS = ("message-ttl", "max-length", "max-length-bytes")
+OTHER_EXITS = ("message-ttl", "max-length", "max-length-bytes")
 """Settings by which messages leave a queue in another way."""
 
 _RETURNS = 0.4
@@ -62,7 +62,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if limit is None or queue.setting("dead-letter-exchange") is not None or not may_have_lost(view, queue):
             continue
         history = tuple(seen for seen in from_its_beginning(view, queue) if seen.value.messages is not None)
-        shared = any(queue.setting(name) is not None for name in _OTHER_EXITS)
+        shared = any(queue.setting(name) is not None for name in OTHER_EXITS)
         dropped = _discarded(view, queue, history)
         if not shared:
             dropped = max(dropped, _dropped(history, view.limits(queue).consumers.poison_seen))

@@ -16,6 +16,7 @@ from ackscope.findings import (
     Evidence,
     Fact,
     Finding,
+    Impact,
     Inconclusive,
     Severity,
     Subject,
@@ -74,6 +75,7 @@ class FullQueue:
         behind: idle queues whose messages may come after those that are refused.
         is_backpressure: whether its consumers acknowledge more than it refuses, and each refusal is a nack of a channel
             in confirm mode. A client that publishes again what is nacked loses nothing and is only slowed.
+        dead_lettered_to: queues that get what is refused; None if it is not dead-lettered.
     """
 
     queue: Queue
@@ -90,6 +92,12 @@ class FullQueue:
     held_up: tuple[Queue, ...] = ()
     behind: tuple[Queue, ...] = ()
     is_backpressure: bool = False
+    dead_lettered_to: tuple[str, ...] | None = None
+
+    @property
+    def kept_in(self) -> tuple[str, ...]:
+        """The queues that get all that it refuses; none if dead letters of other queues come to it as well."""
+        return () if self.sources else self.dead_lettered_to or ()
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -103,7 +111,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         full_queues += 1
         full = _full(view, queue, recent)
         if (full.refused or 0) > 0 or (full.refused is None and full.nacked):
-            severity = Severity.WARNING if full.is_backpressure else Severity.CRITICAL
+            severity = Severity.WARNING if full.is_backpressure or full.kept_in else Severity.CRITICAL
         elif full.refused is None and full.without_confirms:
             severity = Severity.WARNING
         elif full.uncounted or min(level(seen.value) for seen in recent[-2:]) >= 1.0:
@@ -154,6 +162,7 @@ def _full(view: View, queue: Queue, recent: Series[Queue]) -> FullQueue:
         is_backpressure=explained and not others and not sources and delta(recent, "ack") > (number or 0),
         held_up=tuple(each for each in queues_held_up(view, nacked) if each.key != queue.key),
         behind=waiting_behind(view, queue, [each.channel for each in nacked if not is_native(each.connection)]),
+        dead_lettered_to=_dead_lettered_to(view, queue),
     )
 
 
@@ -183,7 +192,7 @@ def _finding(view: View, severity: Severity, full: FullQueue) -> Finding:
             "dead_letters_held": held_dead_letters(queue),
             "dead_letter_sources": [each.name for each in full.sources],
             "dead_letters_stay": all(map(at_least_once, full.sources)),
-            "dead_lettered_to": _dead_lettered_to(view, queue),
+            "dead_lettered_to": None if full.dead_lettered_to is None else list[Fact](full.dead_lettered_to),
             "published": delta(full.recent, "publish"),
             "acked": acked,
             "ack_rate": acked / max(seconds, 1.0),
@@ -203,6 +212,7 @@ def _finding(view: View, severity: Severity, full: FullQueue) -> Finding:
         },
         evidence=tuple(_evidence(full)),
         involved=replace(involved, one_of=tuple(each.name for each in full.suspects)),
+        own_impact=Impact.SLOWDOWN if full.is_backpressure or full.kept_in else None,
         certainty=Certainty.CERTAIN if full.refused is not None else Certainty.LIKELY,
         seen_seconds=seconds,
     )
@@ -291,11 +301,11 @@ def _clients(view: View, channels: tuple[Channel, ...]) -> list[Fact]:
     return [*sorted(filter(None, names))]
 
 
-def _dead_lettered_to(view: View, queue: Queue) -> list[Fact] | None:
+def _dead_lettered_to(view: View, queue: Queue) -> tuple[str, ...] | None:
     """Return the queues that get what is refused; None if refused messages are not dead-lettered."""
     if queue.setting("overflow") != "reject-publish-dlx":
         return None
-    return [name for _, name in sorted(dead_letters_to(view, queue) or ())]
+    return tuple(name for _, name in sorted(dead_letters_to(view, queue) or ()))
 
 
 def _raised_limits(queue: Queue) -> dict[str, Fact]:

@@ -35,6 +35,7 @@ from diagnosis.ledger import Ledger, ledger, may_have_lost, may_settle_unseen
 from diagnosis.memo import per_view
 from diagnosis.purpose import DELIVERED
 from diagnosis.routes import Place, dead_letters_to, own_keys, targets
+from diagnosis.rules.consumers._shared.returned import returned
 from diagnosis.rules.publishers._shared.overflow import at_least_once, held_dead_letters, level, refuses_when_full
 from diagnosis.rules.queues._shared.dead_letter_route import exchange_types, new_route
 from diagnosis.rules.queues._shared.message_balance import balance
@@ -144,7 +145,7 @@ def _unrouted(view: View, queue: Queue, key: str | None, named: Series[Queue]) -
     over, dropped = span(recent), missing if missing > delay else 0
     # A slow loss is proven over a longer time, for as long as the exchange has had the bindings of now.
     longer = last(view.history(queue), min(span(named), _unrouted_for(view, (queue.vhost, exchange))))
-    found = None if keeps or may_settle_unseen(view, queue) else ledger(longer, may_hold(view, queue))
+    found = None if keeps or may_settle_unseen(view, queue) else _balance(view, queue, longer)
     dead = 0 if found is None else _dead(queue, found)
     if not dropped and dead >= view.limits(queue).queues.loss_least:
         over, dropped = span(longer), dead
@@ -186,7 +187,7 @@ def _unmatched(view: View, queue: Queue, reached: frozenset[Place]) -> UnroutedQ
     if queue.key in reached or at_least_once(queue) or not may_have_lost(view, queue) or may_settle_unseen(view, queue):
         return None
     history = stretch(view.history(queue), _same_setting)
-    found = ledger(history, may_hold(view, queue))
+    found = _balance(view, queue, history)
     if found is None:
         return None
     dead = _dead(queue, found)
@@ -205,6 +206,10 @@ def _unmatched(view: View, queue: Queue, reached: frozenset[Place]) -> UnroutedQ
         since=history[0].at.iso(),
         bound=tuple(name for _, name in sorted(reached)),
     )
+
+
+def _balance(view: View, queue: Queue, history: Series[Queue]) -> Ledger | None:
+    return ledger(history, may_hold(view, queue), returned=returned(view, queue, history))
 
 
 def _dead(queue: Queue, found: Ledger) -> int:

@@ -8,22 +8,27 @@ before their TTL.
 The counters of a busy queue prove a small share of loss only after minutes, because each is up to 5 s old. A queue that
 stays just below its limit while more is published than consumed drops the rest: likely at once, critical when proven.
 
+A limit that is set while a queue holds more drops the rest at once (`diagnosis.rules.queues._shared.limit_cuts`). What
+a queue dropped before the first reading is known of one that is full, and from which nothing was ever delivered.
+
 Bursts may fill a queue between two readings, so that none shows it full. If it has consumers and no TTL, and loses
 messages again and again in steps in which as much came as fills it, its limit is the likely reason.
 """
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median
 
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Suppressed, source
 from ackscope.snapshot import Queue
-from diagnosis.contract import RuleResult, View
-from diagnosis.ledger import from_its_beginning, ledger, losing, may_have_lost, may_settle_unseen
+from diagnosis.contract import Relation, RuleResult, View
+from diagnosis.ledger import from_its_beginning, ledger, levels, losing, may_have_lost, may_settle_unseen
 from diagnosis.memo import per_view
+from diagnosis.relations import SAME_SUBJECT
 from diagnosis.routes import dead_letters_to, is_delay
 from diagnosis.rules.publishers._shared.overflow import has_length_limit, level, refuses_when_full
+from diagnosis.rules.queues._shared.limit_cuts import LimitCut, limit_cut
 from diagnosis.rules.queues._shared.message_balance import (
     MessageBalance,
     balance,
@@ -33,6 +38,7 @@ from diagnosis.rules.queues._shared.message_balance import (
     losing_run,
 )
 from diagnosis.rules.queues._shared.queue import (
+    MAX_NAMED,
     certainty,
     involved_queue,
     queue_subject,
@@ -71,6 +77,9 @@ class DroppingQueue:
         ended: whether it is not full any more.
         proven: whether the counters prove the number of lost messages.
         burst: what fills it between two readings; None if readings show it full.
+        cut: the new limit that removed what was beyond it; None if it fills up to its limit.
+        in_all: messages that it lost by that and since.
+        earlier: whether it dropped them before the first reading.
         seconds: for how long.
     """
 
@@ -82,6 +91,9 @@ class DroppingQueue:
     seconds: float
     severity: Severity
     burst: FillingBurst | None = None
+    cut: LimitCut | None = None
+    in_all: int = 0
+    earlier: bool = False
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -102,7 +114,15 @@ def dropping(view: View) -> tuple[DroppingQueue, ...]:
 
 
 def _dropping(view: View) -> tuple[DroppingQueue, ...]:
-    return tuple(found for queue in view.queues if _limited(queue) and (found := _of(view, queue)) is not None)
+    limited = (queue for queue in view.queues if _limited(queue))
+    return tuple(found for queue in limited if (found := _of(view, queue)) is not None)
+
+
+def _of(view: View, queue: Queue) -> DroppingQueue | None:
+    if queue.key in per_view(view, _full_delays):
+        return None
+    found, cut = _drops(view, queue), limit_cut(view, queue)
+    return _cut(view, queue, cut, found) if cut is not None else found or _before(view, queue)
 
 
 def _full_delays(view: View) -> dict[tuple[str, str], Finding]:
@@ -111,9 +131,7 @@ def _full_delays(view: View) -> dict[tuple[str, str], Finding]:
     return {queue.key: found for queue in delays if (found := _early(view, queue)) is not None}
 
 
-def _of(view: View, queue: Queue) -> DroppingQueue | None:
-    if queue.key in per_view(view, _full_delays):
-        return None
+def _drops(view: View, queue: Queue) -> DroppingQueue | None:
     limits = view.limits(queue).queues
     recent = losing_run(view, queue, partial(_full, limits.full_share))
     whole = _since_it_is_known(view, queue, limits.full_share)
@@ -152,6 +170,8 @@ def _early(view: View, queue: Queue) -> Finding | None:
             **_limit_facts(queue),
             **balance_facts(whole),
             "consumers": 0,
+            "cut": None,
+            "earlier": False,
             "ended": False,
             "proven": True,
             "newest_only": _keeps_newest_only(queue),
@@ -215,6 +235,57 @@ def _stays_full(view: View, queue: Queue) -> tuple[Series[Queue], MessageBalance
     return (run, whole) if whole is not None and enough else None
 
 
+def _cut(view: View, queue: Queue, cut: LimitCut, going_on: DroppingQueue | None) -> DroppingQueue:
+    """Return a queue that a new limit cut; it held more until then, so it keeps no newest few on purpose."""
+    run = (cut.before, cut.after)
+    stored = (cut.after.value.messages_ready or 0) - (cut.before.value.messages_ready or 0)
+    taken = -stored - cut.lost
+    severity = (
+        Severity.WARNING
+        if going_on is None
+        else min(Severity.WARNING, going_on.severity, key=lambda each: each.urgency)
+    )
+    return DroppingQueue(
+        queue=queue,
+        run=run,
+        found=MessageBalance(published=0, consumed=taken, stored=stored, rejected=0, seconds=span(run)),
+        ended=not (_full(view.limits(queue).queues.full_share, queue) and view.moved(queue, "publish")),
+        proven=True,
+        seconds=span(run),
+        severity=severity,
+        cut=cut,
+        in_all=cut.lost if going_on is None else max(cut.lost, going_on.found.lost),
+    )
+
+
+def _before(view: View, queue: Queue) -> DroppingQueue | None:
+    """Return a full queue from which nothing was ever delivered, and that holds fewer messages than came; else None.
+
+    Counters of clients that ended may be missing, so a queue that was ever served proves nothing. One that is
+    configured to drop its oldest messages does so on purpose.
+    """
+    limits, history, now = view.limits(queue).queues, view.history(queue), levels(queue)
+    if now is None or queue.consumers != 0 or now.delivered or now.auto or not _full(limits.full_share, queue):
+        return None
+    if any(queue.setting(name) is not None for name in ("message-ttl", "dead-letter-exchange", "overflow")):
+        return None
+    lost, seconds = now.vanished - now.held - delta(history, "publish"), span(history)
+    if len(history) < 2 or _keeps_newest_only(queue) or may_settle_unseen(view, queue):
+        return None
+    if lost < max(limits.loss_least, limits.loss_share * now.arrived):
+        return None
+    return DroppingQueue(
+        queue=queue,
+        run=history,
+        found=MessageBalance(published=now.arrived, consumed=0, stored=now.arrived - lost, rejected=0, seconds=seconds),
+        ended=True,
+        proven=True,
+        seconds=seconds,
+        severity=Severity.INFO,
+        earlier=True,
+    )
+
+
 def _in_bursts(view: View, queue: Queue) -> DroppingQueue | None:
     """Return a queue that loses messages again and again, and may be full between two readings; else None."""
     found = losing_run(view, queue) if queue.consumers and queue.setting("message-ttl") is None else None
@@ -271,20 +342,31 @@ def _keeps_newest_only(queue: Queue) -> bool:
     return bool(queue.setting("max-length") == 1)
 
 
+def _by_filling(view: View, finding: Finding) -> Iterable[Hashable]:
+    return () if finding.facts["cut"] is not None else SAME_SUBJECT.of_other(view, finding)
+
+
+FILLED = Relation(SAME_SUBJECT.of_cause, _by_filling)
+"""The cause lets a queue fill up; the effect is that it drops messages, and not that a new limit cut it."""
+
+
 def _finding(view: View, dropping: DroppingQueue) -> Finding:
     queue, found, seconds = dropping.queue, dropping.found, dropping.seconds
     limit = view.limits(queue).queues.maxlen_for
-    unsure = dropping.ended or not dropping.proven or dropping.burst is not None
+    unsure = (dropping.ended and dropping.cut is None) or not dropping.proven or dropping.burst is not None
     return Finding(
         rule=NAME,
         severity=dropping.severity,
         subject=queue_subject(queue),
-        since=dropping.run[0].at.iso(),
+        since=None if dropping.earlier else dropping.run[0].at.iso(),
+        over_since=dropping.cut.after.at.iso() if dropping.cut is not None and dropping.ended else None,
         facts={
             "queue": queue_with_policy(view, queue),
             **_limit_facts(queue),
             **balance_facts(found),
             "consumers": queue.consumers or 0,
+            "cut": None if dropping.cut is None else _cut_facts(view, dropping.cut),
+            "earlier": dropping.earlier,
             "ended": dropping.ended,
             "proven": dropping.proven,
             "newest_only": _keeps_newest_only(queue),
@@ -293,7 +375,7 @@ def _finding(view: View, dropping: DroppingQueue) -> Finding:
             "targets": [],
             **_burst_facts(queue, dropping.burst),
         },
-        accounted=found.lost,
+        accounted=None if dropping.earlier else max(found.lost, dropping.in_all),
         certainty=Certainty.LIKELY if unsure else certainty(dropping.severity, seconds, limit),
         seen_seconds=seconds,
         evidence=(
@@ -302,6 +384,28 @@ def _finding(view: View, dropping: DroppingQueue) -> Finding:
         ),
         involved=involved_queue(queue, view.links(queue)),
     )
+
+
+def _cut_facts(view: View, cut: LimitCut) -> dict[str, Fact]:
+    """Return facts about a new limit.
+
+    Returns:
+        `{"ready_before", "ready_after", "before_at", "at", "policy", "others", "other_count"}`: `policy` sets the
+        limit, None if that is not known; `others` are queues that the policy governs as well.
+    """
+    queue = cut.after.value
+    policy = queue.policy if queue.operator_policy is None else None
+    governed = [each.name for each in view.queues if policy and (each.vhost, each.policy) == (queue.vhost, policy)]
+    others: list[Fact] = [name for name in sorted(governed) if name != queue.name]
+    return {
+        "ready_before": cut.before.value.messages_ready,
+        "ready_after": queue.messages_ready,
+        "before_at": cut.before.at.iso(),
+        "at": cut.after.at.iso(),
+        "policy": policy,
+        "others": others[:MAX_NAMED],
+        "other_count": len(others),
+    }
 
 
 def _burst_facts(queue: Queue, burst: FillingBurst | None) -> dict[str, Fact]:

@@ -27,7 +27,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     for each in dropping(view):
         queue = each.queue
         by_argument = any(f"x-{name}" in queue.arguments for name in LIMITS)
-        if queue.policy and not by_argument and queue.setting("dead-letter-exchange") is None:
+        if queue.policy and not by_argument and not each.earlier and queue.setting("dead-letter-exchange") is None:
             limited[queue.vhost, queue.policy].append(each)
     for (vhost, name), queues in sorted(limited.items()):
         policy = next((it for it in view.policies if (it.vhost, it.name, it.operator) == (vhost, name, False)), None)

@@ -25,6 +25,7 @@ from diagnosis.purpose import DELIVERED
 from diagnosis.routes import is_delay
 from diagnosis.rules.publishers._shared.overflow import has_length_limit, level
 from diagnosis.rules.queues._shared.deletions import deletions_of
+from diagnosis.rules.queues._shared.limit_cuts import limit_cut
 from diagnosis.rules.queues._shared.queue import involved_queue, queue_subject
 from diagnosis.series import delta, span
 from diagnosis.window import Series
@@ -56,18 +57,24 @@ def purges(view: View, queue: Queue) -> tuple[Purge, ...]:
         return ()
     # At a length limit new messages replace the old ones, which looks like a purge and a refill.
     full = level(queue) >= view.limits(queue).queues.full_share
-    history = view.history(queue)
+    history, cut = view.history(queue), limit_cut(view, queue)
+    cut_at = None if cut is None else cut.after.at
     seen: list[Purge] = []
     latest = len(history)
     for place in range(len(history) - 2, -1, -1):
         pair = history[place : place + 2]
+        if _stays_full(view, pair) or pair[1].at == cut_at:
+            continue
         # Beside a purge, the balance of its surroundings makes other readings look like one.
-        if _stays_full(view, pair) or (seen and (place + _AFTER > latest or not _fell_by_half(pair))):
+        if seen and (place + _AFTER > latest or not _fell_by_half(pair)):
             continue
         by_length = full or _is_full(view, pair[0].value)
         found = _fell(view, pair, history) if by_length else _emptied(view, pair, history)
         least = view.limits(queue).queues.loss_least
-        if found is not None and _purged(pair) >= least and (by_length or found.proven_vanished >= least):
+        if found is None or _purged(pair) < least:
+            continue
+        # Of fewer messages than the delay between counters can explain, nobody knows whether they left at once.
+        if by_length or (found.proven_vanished >= least and _purged(pair) >= found.vanished_error):
             if _may_have_expired(queue, pair, history):
                 break
             if _was_deleted(view, pair):
@@ -142,6 +149,8 @@ def _emptied(view: View, pair: Series[Queue], history: Series[Queue]) -> Ledger 
     if before is None or after is None or before.ready == 0 or after.vanished <= before.vanished:
         return None
     place = history.index(pair[0])
+    if place and _leaves_young(history[place - 1 : place + 1]):
+        return None
     unseen = most_uncounted(view, pair[1].value)
     if unseen is None and not any(seen.value.consumers for seen in pair) and served_by_visits(history):
         return None
@@ -154,6 +163,17 @@ def _emptied(view: View, pair: Series[Queue], history: Series[Queue]) -> Ledger 
         return None
     # More than was ready cannot leave at once: messages left all the time.
     return found if found.vanished <= 1.5 * (before.ready + arrived) else None
+
+
+def _leaves_young(pair: Series[Queue]) -> bool:
+    """Return whether messages left a queue between two readings, and all that are ready came since the first one.
+
+    Then they leave all the time, before they are as old as an interval: they expire.
+    """
+    before, after = levels(pair[0].value), levels(pair[1].value)
+    if before is None or after is None:
+        return False
+    return after.vanished > before.vanished and after.ready <= delta(pair, "publish")
 
 
 def _purged(pair: Series[Queue]) -> int:

@@ -41,6 +41,7 @@ from diagnosis.rules.queues._shared.message_balance import (
     balance_evidence,
     balance_facts,
     lasts,
+    leaves_in_steps,
     losing_run,
 )
 from diagnosis.rules.queues._shared.queue import (
@@ -59,6 +60,10 @@ NAME = "ttl-expiry-loss"
 
 _NO_TIME = 100
 """Milliseconds of a TTL that is no time: such a queue hands a message to a consumer at once, or drops it."""
+
+
+_MOST_STEPS = 0.6
+"""Share of the steps in which messages leave a queue where they expire all the time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +107,9 @@ def _before_delivery(view: View, queue: Queue) -> Expiry | None:
     if found is None:
         return None
     by_ttl = has_ttl and not _are_too_young(view, queue, found)
-    if not (by_ttl or _drains_evenly(found[0])):
+    # A backlog that drains, or none at all because what comes in step expires in step.
+    in_steps = leaves_in_steps(view, queue, found[0], _MOST_STEPS) and not purges(view, queue)
+    if not (by_ttl or in_steps or _drains_evenly(found[0])):
         return None
     return None if has_ttl and _was_purged(view, queue, found[1]) else _expiry(view, queue, *found)
 

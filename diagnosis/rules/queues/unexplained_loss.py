@@ -19,20 +19,17 @@ from diagnosis.rules.consumers._shared.comings import comings, recent_clients
 from diagnosis.rules.consumers._shared.objects import client_names
 from diagnosis.rules.consumers._shared.turnover import consumers_by_reading, identity
 from diagnosis.rules.publishers._shared.overflow import has_length_limit, level, refuses_when_full
-from diagnosis.rules.queues._shared.message_balance import balance
+from diagnosis.rules.queues._shared.message_balance import balance, leaves_in_steps
 from diagnosis.rules.queues._shared.queue import (
     involved_queue,
     is_private,
     queue_subject,
     queue_with_policy,
 )
-from diagnosis.series import span, steps
+from diagnosis.series import span
 from diagnosis.window import Series
 
 NAME = "unexplained-loss"
-
-_TIMES, _AT_ONCE = 3, 0.5
-"""Steps of the time in which messages must have left, and share of all that may have left in one, if they expire."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -99,11 +96,9 @@ def _expires(view: View, queue: Queue, run: Series[Queue]) -> Fact:
         proven to publish to the queue; `waited_seconds` is how long a message waits before it leaves, None if none was
         ready.
     """
-    left = [balance(pair) for pair in steps(run, view.limits(queue).interval)]
-    lost = [each.lost for each in left if each is not None and each.lost]
     if queue.setting("message-ttl") is not None or has_length_limit(queue) or not queue.consumers:
         return None
-    if len(lost) < _TIMES or max(lost) > _AT_ONCE * sum(lost):
+    if not leaves_in_steps(view, queue, run):
         return None
     whole = balance(run)
     if whole is None or not whole.published:

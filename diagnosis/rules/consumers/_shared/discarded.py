@@ -22,6 +22,7 @@ from diagnosis.ledger import Ledger, from_its_beginning, ledger, levels, may_hav
 from diagnosis.memo import per_view
 from diagnosis.rules.consumers._shared.comings import comings, seen_connections
 from diagnosis.rules.consumers._shared.consequences import queue_key
+from diagnosis.rules.consumers._shared.returned import returned
 from diagnosis.rules.consumers.poison_drop import at_limit, delivery_limit
 from diagnosis.series import count, delta, span
 from diagnosis.window import Series, Timestamped
@@ -85,7 +86,7 @@ def _of(view: View, queue: Queue) -> Discarded | None:
     if not may_have_lost(view, queue) or settles_unseen(view, queue):
         return None
     history = from_its_beginning(view, queue)
-    found = ledger(history, may_hold(view, queue))
+    found = ledger(history, may_hold(view, queue), returned=returned(view, queue, history))
     if found is None:
         return None
     limit = delivery_limit(queue, view.version)

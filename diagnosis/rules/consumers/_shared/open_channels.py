@@ -3,7 +3,7 @@
 The law: a channel was sent more than it acknowledged and holds. The rest it rejected, or returned to the queue. What is
 returned is ready again, or is redelivered and counted as such, by whatever channel. So
 
-    lost >= delivered - redelivered - acknowledged - unacknowledged - ready        by the counters of the queue
+    lost >= delivered - redelivered - acknowledged - unacknowledged - returned     by the counters of the queue
     lost <= sent - acknowledged - unacknowledged, of the channels that are open
 
 Both must show it. The counters of a queue alone do not prove it: channels that ended may have taken acknowledgements
@@ -11,7 +11,7 @@ with them that were never counted (`diagnosis.ledger`), and over months these ad
 are whole. If the broker forgets its statistics, it counts open channels again from their own beginning, so their
 deliveries and acknowledgements still belong together. Only redeliveries by channels that ended are then missing, so a
 queue with as many redeliveries as losses is not judged. A channel may have rejected messages of another queue before;
-the counters of this one exclude them.
+the counters of this one exclude them. Of the ready messages, only the latest may have been returned (`returned`).
 
 Not judged is what looks the same: a TTL or a length limit deletes messages as they return. So does an expiration of
 each message, which is in no list; where messages return, it is named beside the rejects. A dead-letter exchange that
@@ -27,6 +27,7 @@ from diagnosis.contract import ConsumerPath, View
 from diagnosis.hold_time import may_hold
 from diagnosis.ledger import SKEW_SECONDS, Levels, levels, may_settle_unseen
 from diagnosis.rules.clients._shared.connections import age_seconds
+from diagnosis.rules.consumers._shared.returned import returned
 from diagnosis.rules.consumers._shared.standstill import held
 from diagnosis.rules.consumers.poison_drop import at_limit, delivery_limit
 from diagnosis.rules.publishers._shared.overflow import has_length_limit
@@ -87,15 +88,19 @@ def rejected_since_opened(view: View) -> Iterator[RejectedSinceOpened]:
     """Yield the queues whose consumers rejected messages since their channels were opened."""
     for queue in view.queues:
         now = levels(queue)
-        if now is not None and _missing(now) > 0 and _only_rejects_delete(view, queue):
+        if now is not None and _missing(view, queue, now) > 0 and _only_rejects_delete(view, queue):
             found = _of(view, queue, now)
             if found is not None:
                 yield found
 
 
-def _missing(now: Levels) -> int:
+def _missing(view: View, queue: Queue, now: Levels) -> int:
     """Return how many messages were delivered and are nowhere any more, if what was returned is ready again."""
-    return now.discarded - now.ready - now.held
+    gone = now.discarded - now.held
+    if gone <= 0 or not now.ready:
+        return gone
+    back = returned(view, queue, view.history(queue))
+    return gone - (now.ready if back is None else min(now.ready, back))
 
 
 def _only_rejects_delete(view: View, queue: Queue) -> bool:
@@ -115,7 +120,7 @@ def _of(view: View, queue: Queue, now: Levels) -> RejectedSinceOpened | None:
     if len(history) < 2 or not ages or len(ages) < len(rejecters):
         return None
     redelivered, limit = count(queue.stats, "redeliver"), delivery_limit(queue, view.version)
-    missing = _missing(now)
+    missing = _missing(view, queue, now)
     if limit is not None:
         missing -= at_limit(missing, redelivered, limit)
     lost = min(missing, sum(each.rejected for each in rejecters))

@@ -3,7 +3,8 @@
 Some exchanges need no subscriber, so what they drop may be intended. It is not where something shows that a queue was
 meant: the exchange used to route; a publisher loses all that it sends to a queue by its name; queues are bound, and no
 message of any publisher matches; a shovel took the messages from a queue, which has deleted them; or an alternate
-exchange should take what no binding matches, and loses it too; or a publisher gets all that it publishes back.
+exchange should take what no binding matches, and loses it too; or a queue got until then what is lost now; or a
+publisher gets all that it publishes back.
 """
 
 from collections.abc import Iterator, Sequence
@@ -386,6 +387,7 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
             "lost": lossy.lost,
             "interval_seconds": interval,
             "lost_rate": lossy.rate,
+            "of_clients": _of_clients(view, loss),
             "routing": loss.routing.value,
             "routed_before": loss.routed_before or stopped,
             "subscription_optional": optional,
@@ -411,6 +413,22 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
         certainty=Certainty.EARLY if early else Certainty.LIKELY,
         seen_seconds=seconds,
     )
+
+
+def _of_clients(view: View, loss: Loss) -> dict[str, Fact] | None:
+    """Return what the clients of a loss on the default exchange lose of all that they publish; None if not known.
+
+    Whoever publishes to a queue by its name uses that exchange, so what it receives in all says little.
+
+    Returns:
+        `{"lost", "published"}`.
+    """
+    theirs = sum(each.rate for each in loss.publishers)
+    if loss.lossy.exchange.name or loss.routing is not Routing.PARTLY or theirs < (1 - SAME_RATE) * loss.lossy.rate:
+        return None
+    lost = sum(each.published for each in loss.publishers)
+    published = sum(increase(view, each.history, "publish") for each in loss.publishers)
+    return {"lost": lost, "published": published} if 0 < lost <= published else None
 
 
 def _routed_evidence(lossy: LossyExchange) -> Iterator[Evidence]:

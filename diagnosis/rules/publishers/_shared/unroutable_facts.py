@@ -33,6 +33,7 @@ NOT_EXAMINED: Facts = {
     "fed": [],
     "fed_rate": 0.0,
     "unfed": [],
+    "of_clients": None,
 }
 """Facts of the page that come from the counters and bindings of an exchange, where these are not known."""
 

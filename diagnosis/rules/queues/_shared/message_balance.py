@@ -16,6 +16,9 @@ from diagnosis.purpose import CONSUMED
 from diagnosis.series import delta, span, steps, stretch
 from diagnosis.window import Series
 
+_TIMES, _AT_ONCE = 3, 0.5
+"""Steps of the time in which messages must have left, and share of all that may have left in one, if they expire."""
+
 _SURE = 0.75
 """Share of a duration that counters imply to rely on: the loss that is proven within it is a lower bound."""
 
@@ -102,6 +105,20 @@ def losing_run(
     if whole is None or whole.lost < limits.loss_least:
         return None
     return (run, whole)
+
+
+def leaves_in_steps(view: View, queue: Queue, run: Series[Queue], least: float = 0.0) -> bool:
+    """Return whether messages left a queue again and again, as they expire; a purge takes all at once.
+
+    Args:
+        view: the view that is being judged.
+        queue: the queue at its latest reading.
+        run: readings between which messages left before delivery.
+        least: the share of the steps between these readings in which some must have left.
+    """
+    known = [found for pair in steps(run, view.limits(queue).interval) if (found := balance(pair)) is not None]
+    lost = [each.lost for each in known if each.lost]
+    return len(lost) >= max(_TIMES, least * len(known)) and max(lost) <= _AT_ONCE * sum(lost)
 
 
 def lasts(run: Series[Queue], found: MessageBalance) -> float:

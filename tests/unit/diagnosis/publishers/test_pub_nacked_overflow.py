@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from ackscope.findings import QueueRef
+from ackscope.findings import Impact, QueueRef, Severity
 from ackscope.snapshot import Part
 from ackscope.topology import Binding, Bindings, Exchange
 from diagnosis.thresholds import Thresholds
@@ -362,6 +362,9 @@ def test_refused_messages_that_are_dead_lettered_are_not_lost():
     nowhere = only(look(film(lambda t: frame(t, letters), until=15)))
 
     assert (["refused"], []) == (kept.facts["dead_lettered_to"], nowhere.facts["dead_lettered_to"])
+    assert (Severity.WARNING, Impact.SLOWDOWN) == (kept.severity, kept.impact)
+    assert (Severity.CRITICAL, Impact.LOSS) == (nowhere.severity, nowhere.impact)
+    assert "refused" in text(kept).summary
 
 
 def test_a_quorum_queue_does_not_support_reject_publish_dlx():
