@@ -133,6 +133,16 @@ def _sent(readings: ChannelReadings, names: set[str], *counters: str) -> tuple[i
     return total - sum(first.values()), total
 
 
+def _are_idle(view: View, names: set[str]) -> bool:
+    """Return whether some connections neither consume nor hold messages, and never published: nothing waits for them."""
+    return view.fresh("channels") and not any(
+        each.consumer_count or each.messages_unacked or each.stats.publish
+        for seen in view.window.readings("channels")
+        for each in seen.value
+        if each.connection_name in names
+    )
+
+
 def _finding(view: View, group: list[SilentConnection]) -> Finding:
     first = group[0].connection
     name = client_name(first) or first.name
@@ -141,7 +151,7 @@ def _finding(view: View, group: list[SilentConnection]) -> Finding:
     compared = next((each for each in (longest, *group) if each.sibling), None)
     names = {each.connection.name for each in group}
     unacked = sum(each.messages_unacked or 0 for each in view.channels if each.connection_name in names)
-    sent = _sent_while_silent(view, group)
+    sent, idle = _sent_while_silent(view, group), _are_idle(view, names)
     evidence = [
         Evidence(
             key="silence",
@@ -184,7 +194,7 @@ def _finding(view: View, group: list[SilentConnection]) -> Finding:
     involved = involved_connections(each.connection for each in group)
     return Finding(
         rule=NAME,
-        severity=Severity.CRITICAL if sent and closed < len(group) else Severity.WARNING,
+        severity=Severity.CRITICAL if sent and closed < len(group) else Severity.INFO if idle else Severity.WARNING,
         subject=Subject(kind="connection", name=name, vhost=first.vhost, node=first.node),
         since=min(group, key=lambda each: each.since.mono).since.iso(),
         facts={
@@ -199,6 +209,7 @@ def _finding(view: View, group: list[SilentConnection]) -> Finding:
             "heartbeat_seconds": first.heartbeat,
             "silent_seconds": longest.seconds,
             "unacked": unacked,
+            "idle": idle,
             "queues": [each.name for each in sent.queues] if sent else [],
             "sent": sent.messages if sent else 0,
             "sent_seconds": sent.seconds if sent else None,

@@ -1,17 +1,18 @@
 import pytest
 
+from tests.unit.diagnosis.pictures import channel, film, look, only, stats, text
 from tests.unit.diagnosis.pictures import connection as there
-from tests.unit.diagnosis.pictures import film, look, only
 
 RULE = "heartbeat-loss"
 
 
-def silent(t, *, since=20.0, closed=1e9, heartbeat=10, **fields):
+def silent(t, *, since=20.0, closed=1e9, heartbeat=10, of=None, **fields):
     """A client that sends a heartbeat every 5 s and then stops; and one that continues."""
     defaults = {"heartbeat": heartbeat, "protocol": "AMQP 0-9-1", "peer_host": "10.0.0.7", **fields}
     alive = there("10.0.0.9:1 -> 10.0.0.1:5672", **{**defaults, "client_name": "shop", "recv_oct": 8 * int(t / 5)})
     frozen = there(**{**defaults, "recv_oct": 8 * int(min(t, since) / 5), **fields})
-    return {"connections": (alive,) if t >= closed else (alive, frozen)}
+    works = channel(f"{frozen.name} (1)", connection_name=frozen.name, **(of or {"consumer_count": 1}))
+    return {"connections": (alive,) if t >= closed else (alive, frozen), "channels": () if t >= closed else (works,)}
 
 
 def lost(frame, until):
@@ -27,6 +28,23 @@ def test_a_client_that_stopped_sending_heartbeats_is_reported():
     expected = {"client": "billing", "host": "10.0.0.7", "silent_seconds": 15.0, "heartbeat_seconds": 10, "closed": 0}
     assert expected == {key: finding.facts[key] for key in expected}
     assert ["silence", "closed", "unacked"] == [item.key for item in finding.evidence]
+
+
+@pytest.mark.parametrize(
+    ("of", "severity"),
+    [
+        ({"consumer_count": 0, "messages_unacked": 0}, "info"),
+        ({"consumer_count": 0, "messages_unacked": 3}, "warning"),
+        ({"consumer_count": 0, "messages_unacked": 0, "stats": stats(publish=1)}, "warning"),
+    ],
+    ids=["idle", "holds messages", "publishes"],
+)
+def test_a_silent_client_that_does_nothing_is_information(of, severity):
+    """A tool that declared its queues and stays connected: no message waits for it."""
+    (finding,) = lost(lambda t: silent(t, of=of), until=35)
+
+    assert severity == finding.severity.value
+    assert ("no message waits for it" in text(finding).summary) == (severity == "info")
 
 
 def test_it_is_reported_for_a_while_after_the_broker_closed_the_connection():
