@@ -134,7 +134,7 @@ def _sent(readings: ChannelReadings, names: set[str], *counters: str) -> tuple[i
 
 
 def _are_idle(view: View, names: set[str]) -> bool:
-    """Return whether some connections neither consume nor hold messages, and never published: nothing waits for them."""
+    """Return whether some connections neither consume nor hold messages, and published none: nothing waits for them."""
     return view.fresh("channels") and not any(
         each.consumer_count or each.messages_unacked or each.stats.publish
         for seen in view.window.readings("channels")
