@@ -5,7 +5,7 @@ either, none can come. A client library that restores a connection declares a ne
 the bindings of the old name, the consumer is connected, consumes and gets nothing, while nothing is unroutable.
 
 That the client had bound a queue before, or has bound others now, shows that it expects messages. Without that it may
-have told its name in another way.
+be about to send its first request, or have told its name in another way: then nothing is said.
 Source: https://www.rabbitmq.com/docs/queues#server-named-queues
 """
 
@@ -78,6 +78,9 @@ def _judged(view: View, queue: Queue, link: ConsumerPath, connection: Connection
     known = per_view(view, _known_bindings)
     before = known.before.get(client) or _bound_until(known, view.listed_since(queue))
     now = known.now.get(client, set())
+    if not before and not now:
+        # A client that is about to send its first request waits for answers in the same way.
+        return
     goes_on = sorted(name for name in before | now if _is_published_to(view, queue.vhost, name))
     late = view.thresholds.publishers.unroutable_after
     urgent = bool(goes_on) and waits >= late
