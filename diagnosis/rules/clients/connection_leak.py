@@ -32,6 +32,8 @@ _MOST_OTHERS = 0.2
 """Share of the connections opened by which the cluster may have grown less, because others were closed."""
 _LONGEST_GAP = 4.0
 """How much longer than the average a time without a new connection may be; a start of many clients is over soon."""
+_LATE = 6.0
+"""Seconds by which the list of connections may be late: the broker refreshes its statistics every 5 s."""
 _START_SECONDS = 30.0
 """Seconds in which many clients of an application may start one after another."""
 # A start of many clients raises the number once; a leak keeps raising it.
@@ -114,13 +116,14 @@ def _none_closed(view: View, key: Identity, own: list[Connection]) -> tuple[int,
         return None
     if not all(older.value <= newer.value for older, newer in pairwise(readings)):
         return None
-    times = [*opened, view.now.wall]
+    # The newest ones are not listed yet.
+    times = [*opened, max(opened[-1], readings[-1].at.wall - _LATE)]
     seconds = times[-1] - times[0]
     longest = max(later - earlier for earlier, later in pairwise(times))
     grew = len(readings[-1].value) - len(readings[0].value) > _MAX_STEPS_OF_START
     if not grew or seconds < _START_SECONDS or longest > _LONGEST_GAP * seconds / len(opened):
         return None
-    return len(opened) - 1, Instant(wall=opened[0], mono=view.now.mono - seconds)
+    return len(opened) - 1, Instant(wall=opened[0], mono=view.now.mono - (view.now.wall - opened[0]))
 
 
 def _counts(connections: tuple[Connection, ...]) -> dict[Identity, int]:

@@ -109,7 +109,12 @@ def _automatic(_view: View, finding: Finding) -> Iterable[Hashable]:
     return ((finding.subject.vhost, finding.subject.name),) if finding.facts["automatic"] else ()
 
 
-TAKEN_FOR_GOOD = Relation(_automatic, INVOLVED_QUEUES.of_other)
+def _only_queue(_view: View, finding: Finding) -> Iterable[Hashable]:
+    queues = finding.involved.queues
+    return ((queues[0].vhost, queues[0].name),) if len(queues) == 1 else ()
+
+
+TAKEN_FOR_GOOD = Relation(_automatic, _only_queue)
 """The cause is that one of several applications acknowledges automatically; the consequence is about its queue."""
 
 TARGETS_OF_SHOVELS = Relation(_targets_of_shovels, INVOLVED_QUEUES.of_other)

@@ -12,6 +12,7 @@ from tests.unit.diagnosis.pictures import (
     consumer,
     film,
     look,
+    moment,
     queue,
     stats,
     stuck,
@@ -256,3 +257,26 @@ def test_messages_that_workers_hold_and_never_acknowledged_are_information(field
     ]
 
     assert severity == found_now
+
+
+@pytest.mark.parametrize(("prefetch", "rate"), [(20, 7.0), (100, 40.0)])
+def test_one_look_at_a_stream_reader_that_never_acknowledges_is_critical(prefetch, rate):
+    """The queue's past is known from its samples, and the channel is read a moment after the queue."""
+
+    def frame(t):
+        mine = stats(deliver=prefetch)
+        reader = channel(messages_unacked=prefetch, stats=mine)
+        log = queue(
+            "log", type="stream", messages_ready=int(rate * t), stats=stats(publish=int(rate * t), deliver=prefetch)
+        )
+        if t < 54:
+            return {"queues": (log,), "channels": Part(), "consumers": Part()}
+        return {
+            "queues": (log,),
+            "channels": Part(value=(reader,), at=moment(t + 0.3), seconds=0.1),
+            "consumers": (consumer("log", prefetch_count=prefetch),),
+        }
+
+    (finding,) = [each for each in look(film(frame, until=60)).findings if each.rule == "stuck-consumer"]
+
+    assert "critical" == finding.severity

@@ -414,7 +414,7 @@ def _some_readers(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> 
             continue
         seen, idle = max(span(stalled), quiet), _idle_since(view, (link,))
         held_seconds = max(seen, _idle_for(view, idle))
-        growing = delta(_since(history, stalled[0].at.mono), "publish") > 0
+        growing = delta(last(history, max(seen, view.thresholds.interval)), "publish") > 0
         if seen >= limits.stuck_seen and growing and held_seconds >= limits.stuck_for:
             since = stalled[0].at.wall if idle is None else idle
             found.append(StuckConsumer(link, prefetch(view, link) or 0, seen, held_seconds, limits.stuck_for, since))
