@@ -73,8 +73,9 @@ def purges(view: View, queue: Queue) -> tuple[Purge, ...]:
         least = view.limits(queue).queues.loss_least
         if found is None or _purged(pair) < least:
             continue
-        # Of fewer messages than the delay between counters can explain, nobody knows whether they left at once.
-        if by_length or (found.proven_vanished >= least and _purged(pair) >= found.vanished_error):
+        # Of fewer messages than the delay between counters can explain, the length must show that they left at once.
+        at_once = _fell_by_half(pair) or _purged(pair) >= found.vanished_error
+        if by_length or (found.proven_vanished >= least and at_once):
             if _may_have_expired(queue, pair, history):
                 break
             if _was_deleted(view, pair):
@@ -149,7 +150,7 @@ def _emptied(view: View, pair: Series[Queue], history: Series[Queue]) -> Ledger 
     if before is None or after is None or before.ready == 0 or after.vanished <= before.vanished:
         return None
     place = history.index(pair[0])
-    if place and _leaves_young(history[place - 1 : place + 1]):
+    if _leaves_young(history[place - 1 : place + 1] if place else history[1:3]):
         return None
     unseen = most_uncounted(view, pair[1].value)
     if unseen is None and not any(seen.value.consumers for seen in pair) and served_by_visits(history):
@@ -170,7 +171,7 @@ def _leaves_young(pair: Series[Queue]) -> bool:
 
     Then they leave all the time, before they are as old as an interval: they expire.
     """
-    before, after = levels(pair[0].value), levels(pair[1].value)
+    before, after = (levels(pair[0].value), levels(pair[1].value)) if len(pair) > 1 else (None, None)
     if before is None or after is None:
         return False
     return after.vanished > before.vanished and after.ready <= delta(pair, "publish")
