@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 from ackscope.clock import Instant
 from ackscope.snapshot import FAMILIES, Connection, Overview, Part, Snapshot
 from diagnosis.endings import MOST, Ending, come_back, endings
+from diagnosis.left_clients import LeftClient, left_clients
 from diagnosis.pauses import Pause, continued
 
 LIMIT = 16
@@ -54,6 +55,7 @@ class Window:
         trail: snapshots of two hours, a minute apart, with cluster and node data only.
         endings: the last readings of queues that ended since the oldest snapshot, oldest ending first.
         pauses: times since the oldest snapshot at which consumers took nothing although messages waited, oldest first.
+        left: publishing clients that left within two hours and have not come back, in the order of leaving.
     """
 
     cluster: str
@@ -61,6 +63,7 @@ class Window:
     trail: tuple[Snapshot, ...] = ()
     endings: tuple[Ending, ...] = ()
     pauses: tuple[Pause, ...] = ()
+    left: tuple[LeftClient, ...] = ()
 
     @classmethod
     def empty(cls, cluster: str) -> "Window":
@@ -97,6 +100,7 @@ class Window:
             trail=trail,
             endings=self._endings(added, begin),
             pauses=self._pauses(added, begin),
+            left=self._left(added),
         )
 
     def _endings(self, added: Snapshot, begin: float) -> tuple[Ending, ...]:
@@ -116,6 +120,15 @@ class Window:
         if part.at is None or part.value is None or before.at is None or before.value is None or part.at == before.at:
             return found
         return continued(found, (before.at, before.value), (part.at, part.value))
+
+    def _left(self, added: Snapshot) -> tuple[LeftClient, ...]:
+        """Return the clients that left up to an added snapshot."""
+        found = tuple(each for each in self.left if added.taken.since(each.gone) <= TRAIL_HORIZON)
+        part, before = added.connections, self.snapshots[-1].connections
+        if part.at is None or part.value is None or before.at is None or before.value is None or part.at == before.at:
+            return found
+        channels = self.snapshots[-1].channels.value or ()
+        return left_clients(found, (before.at, before.value), (part.at, part.value), channels)
 
     def readings(self, family: str) -> Series[Any]:
         """Return the distinct good readings of one part, oldest first.

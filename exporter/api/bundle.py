@@ -26,6 +26,7 @@ from ackscope.topology import Binding
 from diagnosis.brief import diagnose_briefly
 from diagnosis.endings import Ending
 from diagnosis.engine import diagnose
+from diagnosis.left_clients import LeftClient
 from diagnosis.pauses import Pause
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Window
@@ -44,6 +45,7 @@ Real ones have 212 and 20. A denser file would need gigabytes of memory once it 
 
 _SNAPSHOT, _OUTCOMES = TypeAdapter(Snapshot), TypeAdapter(tuple[ProbeOutcome, ...])
 _ENDINGS, _PAUSES = TypeAdapter(tuple[Ending, ...]), TypeAdapter(tuple[Pause, ...])
+_LEFT = TypeAdapter(tuple[LeftClient, ...])
 _INSTANT, _TEXT = TypeAdapter(Instant), TypeAdapter(str)
 
 
@@ -90,6 +92,7 @@ def pack_bundle(bundle: DiagnosisBundle) -> bytes:
         "trail": bundle.window.trail,
         "endings": bundle.window.endings,
         "pauses": bundle.window.pauses,
+        "left": bundle.window.left,
         "outcomes": bundle.outcomes,
         "baselines": to_json(_usual(bundle)),
     }
@@ -138,6 +141,7 @@ def unpack_bundle(content: bytes) -> DiagnosisBundle:
                 trail,
                 _ENDINGS.validate_python(document.get("endings", ())),
                 _PAUSES.validate_python(document.get("pauses", ())),
+                _LEFT.validate_python(document.get("left", ())),
             ),
             outcomes=_OUTCOMES.validate_python(document["outcomes"]),
             now=_INSTANT.validate_python(document["now"]),

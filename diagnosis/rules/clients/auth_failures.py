@@ -2,26 +2,23 @@
 
 The broker does not report who was refused. But where a queue lost its last consumer after refusals began, and has none
 since, that consumer is probably among those who cannot come back: its password or user was changed while it was
-connected, and a connection that is open needs none.
+connected, and a connection that is open needs none. So is a publisher that left when they began.
+
+Refusals at a steady rate are those of a client that tries again and again; a share of all logins says little then.
 Source: https://www.rabbitmq.com/docs/access-control, `/api/auth/attempts/<node>` (https://www.rabbitmq.com/docs/management).
 """
 
 from collections.abc import Hashable, Iterable, Iterator
 
 from ackscope.findings import Certainty, Evidence, Finding, Involved, QueueRef, Severity, Subject, source
-from ackscope.snapshot import Queue
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import queue_facts
-from diagnosis.purpose import federated_to
 from diagnosis.relations import ANYWHERE
 from diagnosis.rules.clients._shared.logins import AMQP, RefusedLogins, refused_logins
+from diagnosis.rules.clients._shared.shut_out import shut_out
 from diagnosis.rules.queues._shared.queue import MAX_NAMED
-from diagnosis.series import span, stretch
 
 NAME = "auth-failures"
-
-_BEFORE = 15.0
-"""Seconds by which a consumer may leave before the first refusal: queues and logins are read at different times."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -36,11 +33,11 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 def _finding(view: View, logins: RefusedLogins) -> Finding:
     limits = view.thresholds.clients
     share = logins.failed / max(logins.total, logins.failed, 1)
-    shut_out = _shut_out(view, logins)
+    out = shut_out(view, logins)
     many = logins.failed > limits.auth_failures_many and share > limits.auth_share and logins.recent > 0
     return Finding(
         rule=NAME,
-        severity=Severity.WARNING if many or shut_out else Severity.INFO,
+        severity=Severity.WARNING if many or out.waiting or out.silent else Severity.INFO,
         subject=Subject(kind="node", name=logins.node, node=logins.node),
         since=logins.since.iso(),
         facts={
@@ -52,8 +49,11 @@ def _finding(view: View, logins: RefusedLogins) -> Finding:
             "failed_share": share,
             "failed_recently": logins.recent,
             "interval_seconds": logins.seconds,
-            "shut_out": [queue_facts(queue) for queue in shut_out[:MAX_NAMED]],
-            "waiting": sum(queue.messages_ready or 0 for queue in shut_out),
+            "shut_out": [queue_facts(queue) for queue in out.waiting[:MAX_NAMED]],
+            "waiting": sum(queue.messages_ready or 0 for queue in out.waiting),
+            "publishers": out.publisher_facts(MAX_NAMED),
+            "silent": [queue_facts(queue) for queue in out.silent[:MAX_NAMED]],
+            "interval_each": logins.every,
             "warning_share": limits.auth_share,
             "warning_above_failed": limits.auth_failures_many,
         },
@@ -64,31 +64,14 @@ def _finding(view: View, logins: RefusedLogins) -> Finding:
                 source=source(f"/api/auth/attempts/{logins.node}", "auth_attempts_failed"),
             ),
         ),
-        involved=Involved(nodes=(logins.node,), queues=tuple(QueueRef(*queue.key) for queue in shut_out)),
+        involved=Involved(
+            nodes=(logins.node,),
+            queues=tuple(dict.fromkeys(QueueRef(*queue.key) for queue in (*out.waiting, *out.silent))),
+            clients=tuple(dict.fromkeys(name for each in out.publishers if (name := each.connection.client_name))),
+        ),
         certainty=Certainty.CERTAIN,
         seen_seconds=logins.seconds,
     )
-
-
-def _shut_out(view: View, logins: RefusedLogins) -> list[Queue]:
-    """Return the queues with messages that lost their last consumer after refusals began, longest queue first."""
-    # Without a reading before it, refusals may have begun long ago.
-    if logins.protocol not in AMQP or view.window.readings("auth")[0].at.mono >= logins.since.mono:
-        return []
-    found = [
-        queue
-        for queue in view.queues
-        if queue.consumers == 0 and queue.messages_ready and federated_to(queue) is None and _left(view, queue, logins)
-    ]
-    return sorted(found, key=lambda queue: (-(queue.messages_ready or 0), queue.key))
-
-
-def _left(view: View, queue: Queue, logins: RefusedLogins) -> bool:
-    history = view.history(queue)
-    run = stretch(history, lambda older, newer: older.value.consumers == newer.value.consumers == 0)
-    before = history[: len(history) - len(run)]
-    lasts = span(run) >= view.thresholds.early
-    return bool(lasts and before and before[-1].value.consumers) and run[0].at.mono >= logins.since.mono - _BEFORE
 
 
 def _unlisted(view: View, finding: Finding) -> Iterable[Hashable]:

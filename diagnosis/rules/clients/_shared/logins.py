@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 
 _SETTLED = 6.0
 """Seconds after which the counters of connections have all that happened before: they are refreshed every 5 s."""
+_STEADY_READINGS, _STEADY_LEAST = 2, 4
+"""Least intervals and refused logins by which their rate is known to be steady."""
+_STEADY_COUNT, _STEADY_SHARE = 1.0, 0.25
+"""Logins by which an interval may differ from a steady rate, and the share of what is expected by it."""
+_PAUSE = 60.0
+"""Seconds without a refused login after which those that follow have another reason."""
 _CHURN = ("connection_created", "connection_closed")
 
 AMQP = ("amqp091", "amqp10", "amqp")
@@ -34,6 +40,8 @@ class RefusedLogins:
         total, failed: logins and refused logins within `seconds`.
         recent: logins refused between the last two readings.
         since: the reading before the first refused login.
+        every: seconds from one refused login to the next, if they are steady since then; else None.
+        began: the readings between which they began, also before the period; None if that is unknown.
     """
 
     node: str
@@ -43,6 +51,8 @@ class RefusedLogins:
     recent: int
     seconds: float
     since: Instant
+    every: float | None
+    began: tuple[Instant, Instant] | None
 
 
 def refused_logins(view: View, seconds: float) -> tuple[RefusedLogins, ...]:
@@ -50,26 +60,78 @@ def refused_logins(view: View, seconds: float) -> tuple[RefusedLogins, ...]:
     readings = last(view.window.readings("auth"), seconds)
     if len(readings) < 2:
         return ()
-    known = [(seen.at, {(each.node, each.protocol): each for each in seen.value}) for seen in readings]
+    first = readings[0].at
+    longer = {seen.at: seen for seen in (*view.trend("auth"), *view.window.readings("auth"))}
+    known = [
+        (at, {(each.node, each.protocol): each for each in seen.value})
+        for at, seen in sorted(longer.items(), key=lambda pair: pair[0].mono)
+    ]
     found = []
     for key, newest in sorted(known[-1][1].items()):
         series = [(at, counts[key]) for at, counts in known if key in counts]
-        gains = [_gain(older, newer) for (_, older), (_, newer) in pairwise(series)]
-        failed = sum(gain[1] for gain in gains)
-        if failed > 0:
-            first = next(place for place, gain in enumerate(gains) if gain[1])
+        gains = [_LoginGain(older[0], newer[0], *_gain(older[1], newer[1])) for older, newer in pairwise(series)]
+        within = [each for each in gains if each.older.mono >= first.mono]
+        refused = [each for each in within if each.failed]
+        if refused:
+            every = _steady_interval([each for each in within if each.older.mono >= refused[0].older.mono])
             found.append(
                 RefusedLogins(
                     node=newest.node,
                     protocol=newest.protocol,
-                    total=sum(gain[0] for gain in gains),
-                    failed=failed,
-                    recent=gains[-1][1],
-                    seconds=series[-1][0].since(series[first][0]),
-                    since=series[first][0],
+                    total=sum(each.total for each in within),
+                    failed=sum(each.failed for each in within),
+                    recent=within[-1].failed,
+                    seconds=within[-1].newer.since(refused[0].older),
+                    since=refused[0].older,
+                    every=every,
+                    began=_beginning(gains, every),
                 )
             )
     return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _LoginGain:
+    """Logins, and refused ones among them, between two readings."""
+
+    older: Instant
+    newer: Instant
+    total: int
+    failed: int
+
+    @property
+    def seconds(self) -> float:
+        return self.newer.since(self.older)
+
+
+def _steady_interval(gains: list[_LoginGain]) -> float | None:
+    """Return the seconds from one refused login to the next if each reading counts about as many a second; else None.
+
+    They began within the first interval, so it is left out.
+    """
+    gains = gains[1:]
+    total, seconds = sum(each.failed for each in gains), sum(each.seconds for each in gains)
+    if len(gains) < _STEADY_READINGS or total < _STEADY_LEAST:
+        return None
+    for each in gains:
+        expected = total / seconds * each.seconds
+        if abs(each.failed - expected) > max(_STEADY_COUNT, _STEADY_SHARE * expected):
+            return None
+    return seconds / total
+
+
+def _beginning(gains: list[_LoginGain], every: float | None) -> tuple[Instant, Instant] | None:
+    """Return the readings between which refusals began that are not over; None if they may be older than all."""
+    began = next(place for place in range(len(gains) - 1, -1, -1) if gains[place].failed)
+    for place in range(began - 1, -1, -1):
+        if gains[place].failed:
+            began = place
+        elif gains[began].older.since(gains[place].older) >= _PAUSE:
+            break
+    first = gains[began]
+    # Fewer than a steady rate refuses in this time began within it.
+    is_new = began > 0 or (every is not None and first.failed + _STEADY_COUNT < first.seconds / every)
+    return (first.older, first.newer) if is_new else None
 
 
 def _gain(older: AuthAttempts, newer: AuthAttempts) -> tuple[int, int]:

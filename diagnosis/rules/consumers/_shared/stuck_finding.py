@@ -7,7 +7,7 @@ from ackscope.clock import iso
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Unit, source
 from diagnosis.contract import ConsumerPath, View
 from diagnosis.facts import consumer_facts, queue_facts
-from diagnosis.rules.consumers._shared.awaited_replies import awaiting_replies
+from diagnosis.rules.consumers._shared.awaited_replies import awaiting_replies, mutual_wait
 from diagnosis.rules.consumers._shared.common_stops import common_stop
 from diagnosis.rules.consumers._shared.handover import successors
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, process_facts, queue_subject
@@ -38,6 +38,13 @@ def stuck_findings(view: View, rule: str, stalls: Iterable[Stall]) -> Iterator[F
 
 def _finding(view: View, rule: str, stall: Stall, other_queues: list[str]) -> Finding:
     queue, together = stall.queue, common_stop(view, stall.queue) if stall.stuck else None
+    mutual = mutual_wait(view, stall.queue) if stall.stuck else None
+    if (
+        mutual is not None
+        and together is not None
+        and {each.queue.key for each in together.stalls} <= {each.queue.key for each in mutual.stalls}
+    ):
+        together = None
     # A stream keeps what its reader has not read, and what that does with its last chunk is not known.
     stopped = stall.whole_queue and stall.growing and not stall.one_at_a_time and stall.lag is None
     severity = Severity.CRITICAL if stopped else Severity.WARNING
@@ -77,6 +84,7 @@ def _finding(view: View, rule: str, stall: Stall, other_queues: list[str]) -> Fi
             "awaiting_replies": list[Fact](awaiting_replies(view, stall.stuck)) if stall.whole_queue else [],
             "prefetch": max(stall.prefetches, default=0),
             "other_queues": list[Fact](other_queues),
+            "mutual": mutual.facts() if mutual is not None else None,
             "together": together.facts() if together is not None else None,
             "socket_unread": any(link.connection is not None and link.connection.send_pend for link in stall.stuck),
             "stuck_consumer": process_facts(stall.stuck[0]) if stall.stuck else dict.fromkeys(_PROCESS),

@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import pytest
 
 from ackscope.topology import AuthAttempts
 from tests.unit.diagnosis.clients.loops import reconnecting
-from tests.unit.diagnosis.pictures import NODE, film, found, look, only, queue, stats, text
+from tests.unit.diagnosis.pictures import NODE, WALL, channel, connection, film, found, look, only, queue, stats, text
 
 
 def refusing(t, *, failed=0.5, total=None, protocol="amqp091", until=1e9, node=NODE):
@@ -107,3 +109,83 @@ def test_a_queue_whose_consumers_left_for_another_reason_is_not(change, until):
     refusals = [each for each in verdict.findings if each.rule == "auth-failures"]
 
     assert all(not each.facts["shut_out"] and not each.consequences for each in refusals)
+
+
+def feed(t, *, rate, left=31.0, back=1e9, user="sensor-gw", beside=(), others=0.0):
+    """A publisher whose connection is closed after its password was changed, and its queue with an idle consumer."""
+    sent = int(rate * min(t, left))
+    here = t < left or t >= back
+    name = "10.0.0.8:40000 -> 10.0.0.1:5672"
+    connections = (connection(name, client_name="gauges", user=user, connected_at=WALL),) if here else ()
+    channels = (channel(f"{name} (1)", consumer_count=0, user=user, stats=stats(publish=sent)),) if here else ()
+    into = sent + int(others * t)
+    counters = stats(publish=into, deliver=into, deliver_get=into, ack=into)
+    return {
+        "connections": (*connections, *beside),
+        "channels": channels,
+        "queues": (queue("pegel", vhost="fluss", stats=counters),),
+    } | ({"connections": tuple(replace(each, vhost="fluss") for each in (*connections, *beside))})
+
+
+def refused_since(t, *, since=31.0, every=2.0, at_first=4):
+    """Refused logins, one each `every` seconds; some were refused long ago."""
+    failed = at_first + (1 + int((t - since) / every) if t >= since else 0)
+    return {"auth": (AuthAttempts(node=NODE, protocol="amqp091", total=90 + failed, succeeded=90, failed=failed),)}
+
+
+@pytest.mark.parametrize(("rate", "every"), [(5.0, 2.0), (0.7, 0.3), (60.0, 6.0)])
+def test_a_publisher_that_left_when_logins_began_to_be_refused_is_named_with_its_queue(rate, every):
+    """It stays so when the readings of its connection are long gone."""
+    verdict = look(film(lambda t: {**feed(t, rate=rate), **refused_since(t, every=every)}, until=200))
+    finding = only(verdict)
+
+    assert ("auth-failures", "warning") == (finding.rule, finding.severity)
+    assert [{"client": "gauges", "user": "sensor-gw", "vhost": "fluss"}] == finding.facts["publishers"]
+    assert every == pytest.approx(finding.facts["interval_each"], rel=0.1)
+    said = text(finding)
+    assert "'gauges' (user 'sensor-gw') left when they began and has not come back" in said.summary
+    assert "queue 'pegel' in vhost 'fluss' got no message since" in said.summary
+    assert "of all logins" not in said.summary
+    assert any("USER is probably 'sensor-gw'" in step.text for step in said.steps)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"back": 60.0}, False),
+        ({"left": 150.0}, False),
+        ({"left": 5.0}, False),
+        ({"beside": (connection("a -> b", client_name="x", user="sensor-gw", connected_at=WALL + 70),)}, False),
+        ({"others": 3.0}, True),
+    ],
+    ids=["came back", "left long after", "left before", "its user logs in", "its queue is fed by others"],
+)
+def test_a_publisher_that_is_not_missed_is_not_blamed(change, named):
+    """A queue that others feed proves nothing, so it is information about who left."""
+    frame = lambda t: {**feed(t, rate=4.0, **change), **refused_since(t, every=8.0, at_first=0)}  # noqa: E731
+    (finding,) = (each for each in look(film(frame, until=200)).findings if each.rule == "auth-failures")
+
+    assert bool(finding.facts["publishers"]) is named
+    assert not finding.facts["silent"]
+    assert named is ("left when they began" in text(finding).summary)
+
+
+def test_a_publisher_stays_named_when_its_queue_has_been_quiet_for_all_readings():
+    """Logins are counted over five minutes, and queues are known for ten."""
+    frame = lambda t: {**feed(t, rate=5.0), **refused_since(t, every=2.0)}  # noqa: E731
+    finding = only(look(film(frame, until=1200)))
+
+    assert "'gauges' (user 'sensor-gw') left when they began and has not come back" in text(finding).summary
+
+
+def test_refusals_in_bursts_are_no_steady_rate():
+    """A scanner comes and goes; a share of all logins is all that is known."""
+
+    def frame(t):
+        failed = 12 * int(t / 60)
+        return {"auth": (AuthAttempts(node=NODE, protocol="amqp091", total=50 + failed, succeeded=50, failed=failed),)}
+
+    finding = only(look(film(frame, until=200)))
+
+    assert finding.facts["interval_each"] is None
+    assert "of all logins" in text(finding).summary

@@ -65,3 +65,91 @@ def test_others_wait_for_something_else(fields):
     assert ["stuck-consumer"] == [rule for rule, _, _ in found(verdict)]
     assert [] == only(verdict).facts["awaiting_replies"]
     assert not any(HELD in step.text for step in text(only(verdict)).steps)
+
+
+def callers(*names, stops=(20.0,), vhosts=("/",), ready=5, lacking=1, replies=True):
+    """Clients of several queues, each with a reply queue, that stand still from some seconds on.
+
+    For each message they send a request and, with `replies`, a reply. They lack `lacking` replies to their requests.
+    """
+
+    def frame(t):
+        made = {"queues": [], "consumers": [], "channels": [], "connections": []}
+        for place, name in enumerate(names):
+            stop, vhost = stops[place % len(stops)], vhosts[place % len(vhosts)]
+            handled = int(3 * max(0.0, min(t, stop)))
+            waiting = ready if t >= stop else 0
+            peer, own = f"10.0.4.{place}:6{place} -> 10.0.0.1:5672", f"amq.gen-{name}"
+            asked = stats(publish=handled * (1 + replies) + lacking, ack=handled, deliver=handled + 1)
+            made["queues"] += [
+                queue(
+                    name,
+                    vhost=vhost,
+                    messages_ready=waiting,
+                    messages_unacked=1,
+                    stats=stats(publish=handled + 1 + waiting, deliver=handled + 1, ack=handled),
+                ),
+                queue(own, vhost=vhost, exclusive=True, durable=False, stats=stats(deliver_no_ack=handled)),
+            ]
+            made["connections"].append(connection(peer, vhost=vhost, client_name=f"{name}-svc"))
+            made["channels"].append(
+                channel(f"{peer} (1)", vhost=vhost, messages_unacked=1, prefetch_count=1, consumer_count=2, stats=asked)
+            )
+            for of in (name, own):
+                made["consumers"].append(
+                    consumer(
+                        of,
+                        tag=of,
+                        vhost=vhost,
+                        channel_name=f"{peer} (1)",
+                        connection_name=peer,
+                        prefetch_count=1,
+                        ack_required=of == name,
+                    )
+                )
+        return {key: tuple(value) for key, value in made.items()}
+
+    return frame
+
+
+@pytest.mark.parametrize(
+    ("names", "how"),
+    [
+        (("konto", "limit"), {}),
+        (("a", "b", "c"), {"stops": (30.0, 31.0, 34.0), "replies": False}),
+        (("konto", "limit"), {"stops": (-1.0,)}),
+    ],
+    ids=["two", "three, one after the other", "since before"],
+)
+def test_clients_that_call_each_other_are_one_finding(names, how):
+    """One of the queues explains the others, and a restart of one client is not the advice."""
+    finding = only(look(film(callers(*names, **how), until=180)))
+    said = text(finding)
+
+    assert ["stuck-consumer"] * (len(names) - 1) == [each.rule for each in finding.consequences]
+    assert sorted(names) == finding.facts["mutual"]["queues"]
+    assert "probably wait for each other" in said.summary
+    assert "A restart of one of them alone does not help" in " ".join(step.text for step in said.steps)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"stops": (20.0, 70.0)},
+        {"vhosts": ("/", "other")},
+        {"lacking": 0},
+        {"lacking": 0, "replies": False},
+    ],
+    ids=[
+        "at different times",
+        "of different virtual hosts",
+        "replies to all, and got all replies",
+        "got all replies",
+    ],
+)
+def test_clients_that_stop_for_other_reasons_do_not_wait_for_each_other(how):
+    """Such as a database that both use: they lack no reply."""
+    verdict = look(film(callers("konto", "limit", **how), until=180))
+
+    assert verdict.findings
+    assert all(each.facts.get("mutual") is None for each in verdict.findings if each.rule == "stuck-consumer")
