@@ -239,7 +239,7 @@ def _cut(view: View, queue: Queue, cut: LimitCut, going_on: DroppingQueue | None
     """Return a queue that a new limit cut; it held more until then, so it keeps no newest few on purpose."""
     run = (cut.before, cut.after)
     stored = (cut.after.value.messages_ready or 0) - (cut.before.value.messages_ready or 0)
-    taken = -stored - cut.lost
+    delivered = -stored - cut.lost
     severity = (
         Severity.WARNING
         if going_on is None
@@ -248,7 +248,7 @@ def _cut(view: View, queue: Queue, cut: LimitCut, going_on: DroppingQueue | None
     return DroppingQueue(
         queue=queue,
         run=run,
-        found=MessageBalance(published=0, consumed=taken, stored=stored, rejected=0, seconds=span(run)),
+        found=MessageBalance(published=0, consumed=delivered, stored=stored, rejected=0, seconds=span(run)),
         ended=not (_full(view.limits(queue).queues.full_share, queue) and view.moved(queue, "publish")),
         proven=True,
         seconds=span(run),
