@@ -360,9 +360,7 @@ def _brief(
     found = {}
     for key, known in groups.items():
         lives = [ages.get(name, youngest) - youngest for name in known]
-        if len(known) == at_once[key]:
-            continue
-        if statistics.median(lives) * rate * len(known) / total <= at_once[key]:
+        if len(known) != at_once[key] and statistics.median(lives) * rate * len(known) / total <= at_once[key]:
             found[key] = known
     return found
 

@@ -166,7 +166,7 @@ def _early(view: View, queue: Queue) -> Finding | None:
         subject=queue_subject(queue),
         since=run[0].at.iso(),
         facts={
-            "queue": queue_with_policy(queue),
+            "queue": queue_with_policy(view, queue),
             **_limit_facts(queue),
             **balance_facts(whole),
             "consumers": 0,
@@ -361,7 +361,7 @@ def _finding(view: View, dropping: DroppingQueue) -> Finding:
         since=None if dropping.earlier else dropping.run[0].at.iso(),
         over_since=dropping.cut.after.at.iso() if dropping.cut is not None and dropping.ended else None,
         facts={
-            "queue": queue_with_policy(queue),
+            "queue": queue_with_policy(view, queue),
             **_limit_facts(queue),
             **balance_facts(found),
             "consumers": queue.consumers or 0,
