@@ -95,7 +95,7 @@ class FullQueue:
     dead_lettered_to: tuple[str, ...] | None = None
 
     @property
-    def kept_in(self) -> tuple[str, ...]:
+    def stored_in(self) -> tuple[str, ...]:
         """The queues that get all that it refuses; none if dead letters of other queues come to it as well."""
         return () if self.sources else self.dead_lettered_to or ()
 
@@ -111,7 +111,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         full_queues += 1
         full = _full(view, queue, recent)
         if (full.refused or 0) > 0 or (full.refused is None and full.nacked):
-            severity = Severity.WARNING if full.is_backpressure or full.kept_in else Severity.CRITICAL
+            severity = Severity.WARNING if full.is_backpressure or full.stored_in else Severity.CRITICAL
         elif full.refused is None and full.without_confirms:
             severity = Severity.WARNING
         elif full.uncounted or min(level(seen.value) for seen in recent[-2:]) >= 1.0:
@@ -212,7 +212,7 @@ def _finding(view: View, severity: Severity, full: FullQueue) -> Finding:
         },
         evidence=tuple(_evidence(full)),
         involved=replace(involved, one_of=tuple(each.name for each in full.suspects)),
-        own_impact=Impact.SLOWDOWN if full.is_backpressure or full.kept_in else None,
+        own_impact=Impact.SLOWDOWN if full.is_backpressure or full.stored_in else None,
         certainty=Certainty.CERTAIN if full.refused is not None else Certainty.LIKELY,
         seen_seconds=seconds,
     )

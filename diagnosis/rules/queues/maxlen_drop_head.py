@@ -41,6 +41,7 @@ from diagnosis.rules.queues._shared.queue import (
     MAX_NAMED,
     certainty,
     involved_queue,
+    operator_settings,
     queue_subject,
     queue_with_policy,
 )
@@ -239,7 +240,7 @@ def _cut(view: View, queue: Queue, cut: LimitCut, going_on: DroppingQueue | None
     """Return a queue that a new limit cut; it held more until then, so it keeps no newest few on purpose."""
     run = (cut.before, cut.after)
     stored = (cut.after.value.messages_ready or 0) - (cut.before.value.messages_ready or 0)
-    taken = -stored - cut.lost
+    delivered = -stored - cut.lost
     severity = (
         Severity.WARNING
         if going_on is None
@@ -248,7 +249,7 @@ def _cut(view: View, queue: Queue, cut: LimitCut, going_on: DroppingQueue | None
     return DroppingQueue(
         queue=queue,
         run=run,
-        found=MessageBalance(published=0, consumed=taken, stored=stored, rejected=0, seconds=span(run)),
+        found=MessageBalance(published=0, consumed=delivered, stored=stored, rejected=0, seconds=span(run)),
         ended=not (_full(view.limits(queue).queues.full_share, queue) and view.moved(queue, "publish")),
         proven=True,
         seconds=span(run),
@@ -390,19 +391,22 @@ def _cut_facts(view: View, cut: LimitCut) -> dict[str, Fact]:
     """Return facts about a new limit.
 
     Returns:
-        `{"ready_before", "ready_after", "before_at", "at", "policy", "others", "other_count"}`: `policy` sets the
-        limit, None if that is not known; `others` are queues that the policy governs as well.
+        `{"ready_before", "ready_after", "before_at", "at", "policy", "by_operator", "others", "other_count"}`:
+        `policy` sets the limit, None if that is not known; `others` are queues that it governs as well.
     """
     queue = cut.after.value
-    policy = queue.policy if queue.operator_policy is None else None
-    governed = [each.name for each in view.queues if policy and (each.vhost, each.policy) == (queue.vhost, policy)]
-    others: list[Fact] = [name for name in sorted(governed) if name != queue.name]
+    by_operator = any(name in operator_settings(view, queue) for name in ("max-length", "max-length-bytes"))
+    policy = queue.operator_policy if by_operator else queue.policy
+    own = [each for each in view.queues if policy and each.vhost == queue.vhost and each.name != queue.name]
+    governed = [each.name for each in own if policy == (each.operator_policy if by_operator else each.policy)]
+    others: list[Fact] = [*sorted(governed)]
     return {
         "ready_before": cut.before.value.messages_ready,
         "ready_after": queue.messages_ready,
         "before_at": cut.before.at.iso(),
         "at": cut.after.at.iso(),
         "policy": policy,
+        "by_operator": by_operator,
         "others": others[:MAX_NAMED],
         "other_count": len(others),
     }

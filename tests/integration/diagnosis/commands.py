@@ -182,7 +182,7 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         "longer_ttl_milliseconds": 3_600_000,
         "longer_limit": 500,
         "delay": {"queue": classic, "longer_limit": 500},
-        "cut": {"policy": "it's mine"},
+        "cut": {"policy": "it's mine", "by_operator": False},
         "full": {"queue": classic, "longer_limit": 500},
         "dead_letter_arguments": {"x-queue-type": "classic", "x-dead-letter-exchange": ""},
         "suggested_limit": 100,

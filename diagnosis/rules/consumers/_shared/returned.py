@@ -35,8 +35,8 @@ def returned(view: View, queue: Queue, history: Series[Queue]) -> int | None:
     if not known:
         return None
     now = known[-1][1]
-    taken = now.delivered + now.auto
-    before = [at for at, each in known if each.delivered + each.auto < taken]
+    first_sent = now.delivered + now.auto
+    before = [at for at, each in known if each.delivered + each.auto < first_sent]
     # A statistic may be that old: what was delivered since that reading was delivered after it.
     settled = [at for at, _ in known if before and before[-1].since(at) >= OLDEST_SECONDS]
     if not settled:

@@ -3,6 +3,7 @@
 import pytest
 
 from ackscope.findings import flat
+from ackscope.topology import Policy
 from tests.unit.diagnosis.pictures import film, look, queue, stats, text
 from tests.unit.diagnosis.queues.films import frame, of, one
 
@@ -42,6 +43,18 @@ def test_a_new_limit_that_cuts_a_queue_is_named(known, kind, holds, limit, rate,
     assert any("clear_policy" in (step.command or "") for step in text(finding).steps)
     assert not {"queue-purged", "unexplained-loss"} & {each.rule for each in flat(result.findings)}
     assert "on purpose" not in text(finding).summary
+
+
+def test_a_cut_by_an_operator_policy_is_undone_by_its_operator():
+    """It is another list of policies."""
+    guard = Policy(vhost="/", name="ops", definition={"max-length": 50}, operator=True)
+    fields = {"operator_policy": "ops", "policy": "work"}
+    shown = text(
+        one(RULE, look(film(lambda t: {**frame(cut(t, **fields, known=False)), "policies": (guard,)}, until=80)))
+    )
+
+    assert "Operator policy 'ops'" in shown.cause
+    assert any("clear_operator_policy -p / ops" in (step.command or "") for step in shown.steps)
 
 
 def test_what_a_queue_without_a_consumer_lost_by_it_is_no_consequence_of_that():

@@ -231,6 +231,27 @@ def test_a_purge_long_before_the_ttl_is_no_expiry_where_a_counter_is_late(late):
     assert ([], ["orders"]) == (of(RULE, verdict), [name for _, name in of("queue-purged", verdict)])
 
 
+def in_step(t, *, clients=5, expiration=3.0, pause=0.4, left=0.0):
+    """Clients publish a request each, wait until it expires, and publish the next; nobody consumes since `left`."""
+    period = expiration + pause
+    number, age = divmod(max(0.0, t - left), period)
+    before = int(8 * min(t, left))
+    waits = clients if t > left and age < expiration else 0
+    published = before + (clients * (int(number) + 1) if t > left else 0)
+    counters = stats(publish=published, deliver=before, deliver_get=before, ack=before)
+    return queue("rpc.pricing", messages_ready=waits, consumers=0 if t > left else 1, stats=counters)
+
+
+@pytest.mark.parametrize("clients", [5, 40])
+@pytest.mark.parametrize("pause", [0.3, 2.2])
+def test_requests_that_come_and_expire_in_step_expire(clients, pause):
+    """A reading shows all of them or none; nobody purged the queue."""
+    result = look(film(lambda t: frame(in_step(t, clients=clients, pause=pause, left=20.0)), until=100))
+
+    assert [("critical", "rpc.pricing")] == of(RULE, result)
+    assert [] == of("queue-purged", result)
+
+
 def visited(t, *, stays=3.0, every=20.0, ttl=4.0, rate=5.0, last=1e9, **fields):
     """A batch takes all that is there whenever it comes, and messages live for a short time."""
     taken, moment = 0.0, 0.0
@@ -282,24 +303,3 @@ def test_a_ttl_by_operator_policy_is_changed_by_an_operator_policy():
     assert any(
         "rabbitmqctl set_policy" in each and '"delivery-limit": 5' in each and "ttl" not in each for each in commands
     )
-
-
-def in_step(t, *, clients=5, expiration=3.0, pause=0.4, left=0.0):
-    """Clients publish a request each, wait until it expires, and publish the next; nobody consumes since `left`."""
-    period = expiration + pause
-    number, age = divmod(max(0.0, t - left), period)
-    before = int(8 * min(t, left))
-    waits = clients if t > left and age < expiration else 0
-    published = before + (clients * (int(number) + 1) if t > left else 0)
-    counters = stats(publish=published, deliver=before, deliver_get=before, ack=before)
-    return queue("rpc.pricing", messages_ready=waits, consumers=0 if t > left else 1, stats=counters)
-
-
-@pytest.mark.parametrize("clients", [5, 40])
-@pytest.mark.parametrize("pause", [0.3, 2.2])
-def test_requests_that_come_and_expire_in_step_expire(clients, pause):
-    """A reading shows all of them or none; nobody purged the queue."""
-    result = look(film(lambda t: frame(in_step(t, clients=clients, pause=pause, left=20.0)), until=100))
-
-    assert [("critical", "rpc.pricing")] == of(RULE, result)
-    assert [] == of("queue-purged", result)
