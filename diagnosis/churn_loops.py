@@ -62,8 +62,6 @@ _HEARTBEAT_SECONDS = 10.0
 _SMALLEST_SHARE = 50
 _WENT = 2
 """Minimum number of connections of an application that must have gone: a restart also ends one."""
-_TOO_LONG = 3.0
-"""A client loops at less than its share if its connections live this many times longer than the share allows."""
 _UNCONFIRMED = 2.5
 """Packets per cycle up to which the channel is not in confirm mode, which has an answer of its own."""
 _IN_EACH, _IN_NONE = 0.7, 1 / 3
@@ -316,7 +314,9 @@ def _connections(view: View, overviews: Series[Overview], turnover: _Turnover) -
         ended = turnover.ended - len(others - latest_names)
         return _Turnover(ended, turnover.began - len(others - earliest_names), turnover.seconds)
 
-    came = _brief(view, came, without_others(came).rate) if came else came
+    # Without one that is too slow for its share, the share of each of the others is larger.
+    while came and (brief := _brief(view, came, without_others(came).rate)) != came:
+        came = brief
     own_turnover = without_others(came)
     if not came or own_turnover.cycles < FEWEST:
         return []
@@ -341,6 +341,7 @@ def _brief(
 ) -> dict[Identity, dict[str, Connection]]:
     """Return the groups whose connections are brief enough for their share of the cluster's rate.
 
+    By Little's law, the rate of a client times the life of its connections is how many are open at once.
     A client that reconnects once in 30 s, as in a deployment, is not the one that others' loops make look busy. Nor is
     a client whose connections were all open at once: none of them succeeds another. The clocks of the nodes may differ
     from ours, so ages are compared with the smallest age that was seen.
@@ -359,9 +360,7 @@ def _brief(
     found = {}
     for key, known in groups.items():
         lives = [ages.get(name, youngest) - youngest for name in known]
-        if len(known) == at_once[key]:
-            continue
-        if statistics.median(lives) * rate * len(known) / total <= _TOO_LONG * at_once[key]:
+        if len(known) != at_once[key] and statistics.median(lives) * rate * len(known) / total <= at_once[key]:
             found[key] = known
     return found
 

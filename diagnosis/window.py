@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 from ackscope.clock import Instant
 from ackscope.snapshot import FAMILIES, Connection, Overview, Part, Snapshot
 from diagnosis.endings import MOST, Ending, come_back, endings
+from diagnosis.pauses import Pause, continued
 
 LIMIT = 16
 """Maximum number of snapshots."""
@@ -52,12 +53,14 @@ class Window:
     Attributes:
         trail: snapshots of two hours, a minute apart, with cluster and node data only.
         endings: the last readings of queues that ended since the oldest snapshot, oldest ending first.
+        pauses: times since the oldest snapshot at which consumers took nothing although messages waited, oldest first.
     """
 
     cluster: str
     snapshots: tuple[Snapshot, ...] = ()
     trail: tuple[Snapshot, ...] = ()
     endings: tuple[Ending, ...] = ()
+    pauses: tuple[Pause, ...] = ()
 
     @classmethod
     def empty(cls, cluster: str) -> "Window":
@@ -87,11 +90,17 @@ class Window:
             return replace(self, snapshots=(*self.snapshots[:-1], snapshot), trail=trail)
         added = _sharing(snapshot, latest)
         thinned = _thinned((*self.snapshots, added))
-        return replace(self, snapshots=thinned, trail=trail, endings=self._endings(added, thinned[0]))
+        begin = (thinned[0].queues.at or thinned[0].taken).mono
+        return replace(
+            self,
+            snapshots=thinned,
+            trail=trail,
+            endings=self._endings(added, begin),
+            pauses=self._pauses(added, begin),
+        )
 
-    def _endings(self, added: Snapshot, oldest: Snapshot) -> tuple[Ending, ...]:
+    def _endings(self, added: Snapshot, begin: float) -> tuple[Ending, ...]:
         """Return the endings up to an added snapshot, without those that no snapshot goes back to."""
-        begin = (oldest.queues.at or oldest.taken).mono
         found = [each for each in self.endings if each.readings[-1][0].mono >= begin]
         part = added.queues
         readings = [(seen.at, seen.value) for seen in _readings(self.snapshots, "queues")]
@@ -99,6 +108,14 @@ class Window:
             found = [*come_back(found, part.at, readings[-1][1], part.value)]
             found += endings(readings, part.at, part.value)
         return tuple(found[-MOST:])
+
+    def _pauses(self, added: Snapshot, begin: float) -> tuple[Pause, ...]:
+        """Return the pauses up to an added snapshot, without those that no snapshot goes back to."""
+        found = tuple(each for each in self.pauses if each.end.mono >= begin)
+        part, before = added.queues, self.snapshots[-1].queues
+        if part.at is None or part.value is None or before.at is None or before.value is None or part.at == before.at:
+            return found
+        return continued(found, (before.at, before.value), (part.at, part.value))
 
     def readings(self, family: str) -> Series[Any]:
         """Return the distinct good readings of one part, oldest first.

@@ -62,6 +62,9 @@ class ConsumerThresholds(Settings):
     leak_least: int = Field(default=5, ge=1)
     leak_many: int = Field(default=10, ge=2)
     leak_very_many: int = Field(default=30, ge=2)
+    pause_times: int = Field(default=2, ge=2)
+    pause_often: int = Field(default=3, ge=2)
+    pause_share: float = Field(default=0.25, gt=0.0, le=1.0)
 
     @classmethod
     def as_if_lasting(cls) -> Self:

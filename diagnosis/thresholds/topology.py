@@ -17,6 +17,8 @@ class TopologyThresholds(Settings):
     bindings_for: Seconds = 180.0
     bindings_many: int = Field(default=10_000, ge=1)
     bindings_headers: int = Field(default=1000, ge=1)
+    uneven_share: float = Field(default=0.9, gt=0.5, le=1.0)
+    uneven_messages: int = Field(default=50, ge=10)
     usual_features: tuple[str, ...] = ("management_metrics_collection",)
 
     @classmethod

@@ -26,6 +26,7 @@ from ackscope.topology import Binding
 from diagnosis.brief import diagnose_briefly
 from diagnosis.endings import Ending
 from diagnosis.engine import diagnose
+from diagnosis.pauses import Pause
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Window
 from exporter.api.documents import as_json
@@ -42,7 +43,7 @@ Real ones have 212 and 20. A denser file would need gigabytes of memory once it 
 """
 
 _SNAPSHOT, _OUTCOMES = TypeAdapter(Snapshot), TypeAdapter(tuple[ProbeOutcome, ...])
-_ENDINGS = TypeAdapter(tuple[Ending, ...])
+_ENDINGS, _PAUSES = TypeAdapter(tuple[Ending, ...]), TypeAdapter(tuple[Pause, ...])
 _INSTANT, _TEXT = TypeAdapter(Instant), TypeAdapter(str)
 
 
@@ -88,6 +89,7 @@ def pack_bundle(bundle: DiagnosisBundle) -> bytes:
         "snapshots": [orjson.Fragment(as_json(_listed(snapshot))) for snapshot in bundle.window.snapshots],
         "trail": bundle.window.trail,
         "endings": bundle.window.endings,
+        "pauses": bundle.window.pauses,
         "outcomes": bundle.outcomes,
         "baselines": to_json(_usual(bundle)),
     }
@@ -135,6 +137,7 @@ def unpack_bundle(content: bytes) -> DiagnosisBundle:
                 snapshots,
                 trail,
                 _ENDINGS.validate_python(document.get("endings", ())),
+                _PAUSES.validate_python(document.get("pauses", ())),
             ),
             outcomes=_OUTCOMES.validate_python(document["outcomes"]),
             now=_INSTANT.validate_python(document["now"]),

@@ -55,7 +55,9 @@ class ClusterState:
 
     def latest_only(self) -> "ClusterState":
         """Return a copy with only the latest snapshot, which uses less memory than the window."""
-        return replace(self, window=replace(self.window, snapshots=self.window.snapshots[-1:], trail=(), endings=()))
+        return replace(
+            self, window=replace(self.window, snapshots=self.window.snapshots[-1:], trail=(), endings=(), pauses=())
+        )
 
     def latest_outcomes(self) -> list[ProbeOutcome]:
         """Return the latest summary of every stream, in a fixed order."""

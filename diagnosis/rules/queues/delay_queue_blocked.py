@@ -131,7 +131,7 @@ def _finding(view: View, queue: Queue, block: _Blocked) -> Finding:
         subject=queue_subject(queue),
         since=_since(view, block).iso(),
         facts={
-            "queue": queue_with_policy(queue),
+            "queue": queue_with_policy(view, queue),
             "ready": queue.messages_ready or 0,
             "published": delta(run, "publish"),
             "over_seconds": span(run),

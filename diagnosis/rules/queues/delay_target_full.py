@@ -122,7 +122,7 @@ def _finding(view: View, target: Queue, sources: list[Queue], run: Series[Queue]
         subject=queue_subject(target),
         since=run[0].at.iso(),
         facts={
-            "queue": queue_with_policy(target),
+            "queue": queue_with_policy(view, target),
             "ready": target.messages_ready or 0,
             "max_length": length if isinstance(length, int) else None,
             "max_length_bytes": target.setting("max-length-bytes"),

@@ -148,7 +148,7 @@ def _early(view: View, queue: Queue) -> Finding | None:
         subject=queue_subject(queue),
         since=run[0].at.iso(),
         facts={
-            "queue": queue_with_policy(queue),
+            "queue": queue_with_policy(view, queue),
             **_limit_facts(queue),
             **balance_facts(whole),
             "consumers": 0,
@@ -281,7 +281,7 @@ def _finding(view: View, dropping: DroppingQueue) -> Finding:
         subject=queue_subject(queue),
         since=dropping.run[0].at.iso(),
         facts={
-            "queue": queue_with_policy(queue),
+            "queue": queue_with_policy(view, queue),
             **_limit_facts(queue),
             **balance_facts(found),
             "consumers": queue.consumers or 0,

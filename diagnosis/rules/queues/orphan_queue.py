@@ -172,7 +172,7 @@ def _finding(view: View, orphans: list[_Orphan], current: str | None) -> Finding
         subject=queue_subject(queue),
         since=min(each.run[0].at.iso() for each in orphans),
         facts={
-            "queue": queue_with_policy(queue),
+            "queue": queue_with_policy(view, queue),
             "others": [each.name for each in queues[1:]],
             "current": current,
             "ready": ready,

@@ -20,7 +20,7 @@ from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import queue_facts
 from diagnosis.relations import ANYWHERE
 from diagnosis.rules.queues._shared.deletions import Deletion, deletions_of, is_by_expiry, node_started
-from diagnosis.rules.queues._shared.queue import MAX_NAMED, is_lasting, queue_refs, queue_subject
+from diagnosis.rules.queues._shared.queue import MAX_NAMED, NAMED_BY_BROKER, is_lasting, queue_refs, queue_subject
 
 NAME = "queue-deleted"
 
@@ -132,7 +132,7 @@ def _deleted(view: View, key: tuple[str, str]) -> _Deleted | None:
         return None
     queue, again = deletions[-1].before.value, presence[-1][1] is not None
     # A queue for replies goes with its client, and nobody waits for what is in it.
-    for_one_client = queue.exclusive is True or queue.name.startswith("amq.gen")
+    for_one_client = queue.exclusive is True or queue.name.startswith(NAMED_BY_BROKER)
     if not again and for_one_client and len(deletions) == 1:
         return None
     return _Deleted(queue, deletions, again)

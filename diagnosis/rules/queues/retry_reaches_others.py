@@ -234,7 +234,7 @@ def _finding(
         subject=queue_subject(delay),
         since=min((each.since for each in proven if each.since), default=None),
         facts={
-            "queue": queue_with_policy(delay),
+            "queue": queue_with_policy(view, delay),
             "itself": delay in sources,
             "exchange": delay.setting("dead-letter-exchange"),
             "key": delay.setting("dead-letter-routing-key"),

@@ -179,7 +179,7 @@ def _finding(view: View, queue: Queue, growth: StreamGrowth, *, soon: bool) -> F
         subject=queue_subject(queue),
         since=growth.run[0].at.iso(),
         facts={
-            "queue": queue_with_policy(queue),
+            "queue": queue_with_policy(view, queue),
             "messages": queue.messages,
             "growth_rate": growth.rate,
             "least_bytes": growth.least_bytes,

@@ -31,6 +31,7 @@ from diagnosis.contract import RuleResult, View
 from diagnosis.hold_time import hold_time
 from diagnosis.ledger import ledger, losing
 from diagnosis.purpose import CONSUMED, federated_to, had_consumer, was_consumed
+from diagnosis.queue_flow import REFRESH
 from diagnosis.routes import Place, dead_letters_to, is_delay
 from diagnosis.rules.consumers._shared.comings import recent_clients
 from diagnosis.rules.consumers._shared.discarded import Discarded, discarded, time_to_live
@@ -46,6 +47,7 @@ from diagnosis.rules.queues._shared.queue import (
     certainty,
     involved_queue,
     is_private,
+    operator_settings,
     queue_subject,
     queue_with_policy,
 )
@@ -199,7 +201,8 @@ def _finding(view: View, queue: Queue, expiry: Expiry, returned: Discarded | Non
     much = expiry.balance.lost >= limits.expiry_much_share * expiry.balance.published
     until = limits.expiry_much_for if much else limits.expiry_for
     history = view.history(queue)
-    consumer_left = bool(expiry.alone) and len(expiry.alone) < len(history)
+    visits = not queue.consumers and _came_back(history)
+    consumer_left = bool(expiry.alone) and len(expiry.alone) < len(history) and not visits
     since = expiry.alone[0] if consumer_left else expiry.run[0]
     return Finding(
         rule=NAME,
@@ -207,13 +210,14 @@ def _finding(view: View, queue: Queue, expiry: Expiry, returned: Discarded | Non
         subject=queue_subject(queue),
         since=since.at.iso(),
         facts={
-            "queue": queue_with_policy(queue),
+            "queue": queue_with_policy(view, queue),
             **balance_facts(expiry.balance),
-            **_setting_facts(queue, idle=_consumers_are_idle(expiry)),
+            **_setting_facts(view, queue, idle=_consumers_are_idle(expiry)),
             "returned": None if returned is None else _return_facts(view, returned),
             "worked": expiry.worked,
             "keeps_nothing": _keeps_nothing(queue),
             "consumer_left": consumer_left,
+            "visits": visits,
             "without_consumer_seconds": span(expiry.alone),
             "consumed_total": count(queue.stats, *CONSUMED),
             "dead_letter_exchange": exchange,
@@ -229,14 +233,25 @@ def _finding(view: View, queue: Queue, expiry: Expiry, returned: Discarded | Non
     )
 
 
-def _setting_facts(queue: Queue, *, idle: bool = False) -> dict[str, Fact]:
-    ttl = queue.setting("message-ttl")
+def _came_back(history: Series[Queue]) -> bool:
+    """Return whether messages were consumed after a reading without a consumer, so that it comes now and then."""
+    for place, seen in enumerate(history):
+        if seen.value.consumers == 0:
+            # The counters may still rise for what was consumed before.
+            later = [each for each in history[place:] if each.at.since(seen.at) > REFRESH]
+            return bool(later) and delta(tuple(later), *CONSUMED) > 0
+    return False
+
+
+def _setting_facts(view: View, queue: Queue, *, idle: bool = False) -> dict[str, Fact]:
+    ttl, by_operator = queue.setting("message-ttl"), "message-ttl" in operator_settings(view, queue)
     milliseconds = ttl if isinstance(ttl, int) else None
     return {
         "ready": queue.messages_ready or 0,
         "consumers": queue.consumers or 0,
         "ttl_seconds": time_to_live(queue),
-        "ttl_is_argument": "x-message-ttl" in queue.arguments,
+        "ttl_is_argument": "x-message-ttl" in queue.arguments and not by_operator,
+        "ttl_by_operator": by_operator,
         "federated_to": federated_to(queue),
         "consumers_idle": idle,
         # A time in seconds may have been written where milliseconds are expected.
@@ -295,8 +310,8 @@ def _returned(view: View, each: Discarded) -> Finding:
         subject=queue_subject(queue),
         since=run[0].at.iso(),
         facts={
-            "queue": queue_with_policy(queue),
-            **_setting_facts(queue),
+            "queue": queue_with_policy(view, queue),
+            **_setting_facts(view, queue),
             "returned": _return_facts(view, each),
             "lost": 0,
             "dead_letter_exchange": None,

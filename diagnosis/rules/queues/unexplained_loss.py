@@ -136,7 +136,7 @@ def _finding(view: View, queue: Queue, run: Series[Queue], found: Ledger) -> Fin
         subject=queue_subject(queue),
         since=run[0].at.iso(),
         facts={
-            "queue": queue_with_policy(queue),
+            "queue": queue_with_policy(view, queue),
             "lost": found.vanished,
             "accounted": 0,
             "error": found.vanished_error,

@@ -34,7 +34,7 @@ from diagnosis.facts import queue_facts
 from diagnosis.memo import per_view
 from diagnosis.rules.consumers._shared.comings import recent_clients
 from diagnosis.rules.publishers._shared.away_queues import exchanges_with_absences
-from diagnosis.rules.queues._shared.queue import is_private
+from diagnosis.rules.queues._shared.queue import NAMED_BY_BROKER, is_private
 from diagnosis.series import count, delta, span, stretch
 from diagnosis.window import Series, Timestamped
 
@@ -49,8 +49,6 @@ bindings are read every 30 s, and counters are some seconds old.
 """
 _GOES_ON = 0.5
 """Least share of the former inflow of a queue that its exchange must still receive."""
-_NAMED_BY_BROKER = "amq.gen-"
-"""Prefix of the queues that a client declares without a name; nobody can declare such a name again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +267,7 @@ def _finding(
                 (each.type for each in view.exchanges if each.key == (first.vhost, first.source)), None
             ),
             "destination_exists": (first.vhost, first.destination) in queues or first.destination_type == "exchange",
-            "for_one_client": first.destination_type == "queue" and first.destination.startswith(_NAMED_BY_BROKER),
+            "for_one_client": first.destination_type == "queue" and first.destination.startswith(NAMED_BY_BROKER),
             "received": unrouted.received,
             "dropped": unrouted.dropped,
             "over_seconds": unrouted.seconds,

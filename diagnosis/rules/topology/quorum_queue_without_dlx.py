@@ -32,7 +32,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if _limit(queue, view.version) is not None and not any(re.search(each, queue.name) for each in benign):
             found.setdefault(queue.vhost, []).append(queue)
     for vhost, queues in sorted(found.items()):
-        yield _finding(vhost, sorted(queues, key=lambda queue: queue.name), view.version)
+        yield _finding(view, vhost, sorted(queues, key=lambda queue: queue.name), view.version)
 
 
 def _limit(queue: Queue, version: tuple[int, int]) -> int | None:
@@ -43,7 +43,7 @@ def _limit(queue: Queue, version: tuple[int, int]) -> int | None:
     return DEFAULT_LIMIT if version >= LIMITED_FROM else None
 
 
-def _finding(vhost: str, queues: list[Queue], version: tuple[int, int]) -> Finding:
+def _finding(view: View, vhost: str, queues: list[Queue], version: tuple[int, int]) -> Finding:
     return Finding(
         rule=NAME,
         severity=Severity.INFO,
@@ -53,7 +53,7 @@ def _finding(vhost: str, queues: list[Queue], version: tuple[int, int]) -> Findi
             "queue_count": len(queues),
             "queue_names": [queue.name for queue in queues[:MAX_NAMED]],
             "limits": sorted({limit for queue in queues if (limit := _limit(queue, version)) is not None}),
-            "first": queue_with_policy(queues[0]),
+            "first": queue_with_policy(view, queues[0]),
         },
         certainty=Certainty.CERTAIN,
         evidence=(

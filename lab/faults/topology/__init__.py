@@ -14,9 +14,11 @@ from lab.faults.topology import (
     deprecated_features_used,
     exclusive_name_locked,
     feature_denied,
+    hash_exchange_uneven,
     policy_not_applied,
     quorum_queue_without_dlx,
     removed_feature_used,
+    unreachable_queue,
     unreplicated_on_cluster,
 )
 
@@ -29,8 +31,10 @@ FAULTS: tuple[FaultSpec, ...] = (
     deprecated_features_used.SPEC,
     exclusive_name_locked.SPEC,
     feature_denied.SPEC,
+    hash_exchange_uneven.SPEC,
     policy_not_applied.SPEC,
     quorum_queue_without_dlx.SPEC,
     removed_feature_used.SPEC,
+    unreachable_queue.SPEC,
     unreplicated_on_cluster.SPEC,
 )

@@ -100,6 +100,8 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
             "node": names.node,
             "policy": None,
             "policy_definition": {"expires": 3_600_000},
+            "operator_policy": None,
+            "operator_definition": {},
         }
 
     here = {command.rule, command.place}

@@ -80,7 +80,7 @@ def test_one_look_at_a_long_job_says_what_it_saw():
     grows, idle = once(None), once(0)
 
     assert ([("stuck-consumer", "info", "orders")], []) == (found(grows), found(idle))
-    assert "A long job" in text(only(grows)).summary
+    assert "a long job" in text(only(grows)).summary
 
 
 def test_a_long_job_while_no_message_is_ready_is_no_finding():

@@ -12,6 +12,8 @@ from diagnosis.routes import dead_letters_to
 
 MAX_NAMED = 50
 """Maximum objects of one kind that a finding names, because a fault may concern thousands of queues."""
+NAMED_BY_BROKER = "amq.gen-"
+"""Prefix of the queues that a client declares without a name; nobody can declare such a name again."""
 
 
 def queue_subject(queue: Queue) -> Subject:
@@ -19,13 +21,32 @@ def queue_subject(queue: Queue) -> Subject:
     return Subject(kind="queue", name=queue.name, vhost=queue.vhost, node=queue.leader or queue.node)
 
 
-def queue_with_policy(queue: Queue) -> dict[str, Fact]:
-    """Return facts of a queue and its policy, for the macro `queues_set_policy`, which extends the policy.
+def queue_with_policy(view: View, queue: Queue) -> dict[str, Fact]:
+    """Return facts of a queue and its policies, for the macro `queues_set_policy`, which extends one of them.
+
+    Of limits, the lower one of both policies is in force, so a higher one must be set where the lower one is.
+    Source: https://www.rabbitmq.com/docs/policies#operator-policies
 
     Returns:
-        `{"vhost", "name", "type", "node", "policy", "policy_definition"}`.
+        `{"vhost", "name", "type", "node", "policy", "policy_definition", "operator_policy", "operator_definition"}`;
+        `operator_definition` has what is in force by the operator policy, `policy_definition` everything else.
     """
-    return {**queue_facts(queue), "policy_definition": dict(queue.effective_policy)}
+    operator = operator_settings(view, queue)
+    return {
+        **queue_facts(queue),
+        "policy_definition": {key: value for key, value in queue.effective_policy.items() if key not in operator},
+        "operator_policy": queue.operator_policy,
+        "operator_definition": operator,
+    }
+
+
+def operator_settings(view: View, queue: Queue) -> dict[str, Fact]:
+    """Return what is in force by the operator policy of a queue; {} without one, or if policies are unknown."""
+    if not queue.operator_policy:
+        return {}
+    defined = (each for each in view.policies if each.operator and each.vhost == queue.vhost)
+    found = next((each.definition for each in defined if each.name == queue.operator_policy), {})
+    return {key: value for key, value in found.items() if queue.effective_policy.get(key) == value}
 
 
 def queue_refs(queues: Iterable[Queue]) -> tuple[QueueRef, ...]:
@@ -56,7 +77,7 @@ def certainty(severity: Severity, seconds: float, limit: float, known: Certainty
 
 def is_private(queue: Queue) -> bool:
     """Return whether a queue belongs to one client and is deleted with it, such as for replies."""
-    return queue.exclusive is True or queue.auto_delete is True or queue.name.startswith("amq.gen")
+    return queue.exclusive is True or queue.auto_delete is True or queue.name.startswith(NAMED_BY_BROKER)
 
 
 def is_lasting(queue: Queue) -> bool:

@@ -67,7 +67,7 @@ def cut_short(view: View, queue: Queue, least: float, rate: float) -> dict[str, 
     by_number = isinstance(length, int) and ready >= share * length
     limit, name = (length, "x-max-length") if by_number else (queue.setting("max-length-bytes"), "x-max-length-bytes")
     return {
-        "queue": queue_with_policy(queue),
+        "queue": queue_with_policy(view, queue),
         "ready": ready,
         "max_length": length if by_number else None,
         "ttl_seconds": seconds,

@@ -76,6 +76,22 @@ def test_a_client_that_ends_once_is_not_named(number, rate, kinds):
     assert not any(each.facts["client"] or each.involved.clients for each in findings)
 
 
+@pytest.mark.parametrize(("rate", "kinds"), [(0.5, []), (2.0, ["cluster"])])
+def test_clients_that_stay_for_half_a_minute_do_not_get_the_loop_of_another_one(rate, kinds):
+    """Log viewers come and go; the loop is that of a client that is never listed."""
+
+    def frame(t):
+        made, viewers = unseen(t, rate=rate), []
+        for number, stays in enumerate((22, 16, 21, 27)):
+            turn = int((t + 7 * number) // stays)
+            opened = WALL + turn * stays - 7 * number
+            name = f"10.0.0.{number}:{51000 + turn} -> 10.0.0.1:5672"
+            viewers.append(connection(name, client_name=f"log-tail-{number}", connected_at=opened))
+        return {**made, "connections": (*made["connections"], *viewers)}
+
+    assert kinds == [each.subject.kind for each in look(film(frame, until=100, every=20)).findings]
+
+
 def test_the_same_application_is_the_same_subject_in_each_snapshot():
     """The port changes but the name does not, so the finding lasts."""
     first, second = (only(look(film(reconnecting, until=until))) for until in (40, 60))

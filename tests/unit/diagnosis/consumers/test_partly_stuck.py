@@ -73,7 +73,7 @@ def test_one_look_says_what_it_becomes(kind):
     assert 20.0 == finding.facts["warning_after_seconds"]
     assert [RULE] == [each.rule for each in unsettled(result, 40.0)]
     assert "may be stuck" in text(finding).summary
-    assert "for up to 20 s" in text(finding).summary
+    assert "more urgent after 20 s" in text(finding).summary
 
 
 def test_one_look_is_certain_if_the_broker_tells_that_it_lasts():

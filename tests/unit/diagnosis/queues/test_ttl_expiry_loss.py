@@ -1,5 +1,6 @@
 import pytest
 
+from ackscope.topology import Policy
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.pictures import film, look, queue, stats, text
 from tests.unit.diagnosis.queues.films import flowing, frame, of, one
@@ -228,3 +229,56 @@ def test_a_purge_long_before_the_ttl_is_no_expiry_where_a_counter_is_late(late):
     verdict = look(film(at, until=75))
 
     assert ([], ["orders"]) == (of(RULE, verdict), [name for _, name in of("queue-purged", verdict)])
+
+
+def visited(t, *, stays=3.0, every=20.0, ttl=4.0, rate=5.0, last=1e9, **fields):
+    """A batch takes all that is there whenever it comes, and messages live for a short time."""
+    taken, moment = 0.0, 0.0
+    while moment + stays <= min(t, last):
+        taken += rate * (min(ttl, moment) + stays)
+        moment += every
+    present = t < last and t % every < stays
+    published = int(rate * t)
+    ready = 0 if present else int(rate * min(ttl, t % every))
+    counters = stats(publish=published, ack=int(taken), deliver=int(taken), deliver_get=int(taken))
+    return queue(
+        "orders", messages_ready=ready, consumers=1 if present else 0, stats=counters,
+        **{"effective_policy": {"message-ttl": int(ttl * 1000)}, **fields},
+    )  # fmt: skip
+
+
+def test_a_consumer_that_comes_now_and_then_has_not_left():
+    """Its visits are too far apart for the TTL."""
+    finding = one(RULE, look(film(lambda t: frame(visited(t)), until=178)))
+
+    assert ("critical", True, False) == (finding.severity, finding.facts["visits"], finding.facts["consumer_left"])
+    assert "comes only now and then" in text(finding).summary
+    assert not any("Start the application" in step.text for step in text(finding).steps)
+
+
+def test_a_consumer_that_came_and_then_left_for_good_has_left():
+    """It was there until second 63."""
+    finding = one(RULE, look(film(lambda t: frame(visited(t, every=1e9, stays=63.0, ttl=20.0)), until=178)))
+
+    assert (False, True) == (finding.facts["visits"], finding.facts["consumer_left"])
+
+
+def test_a_ttl_by_operator_policy_is_changed_by_an_operator_policy():
+    """Of two TTLs the shorter one is in force. What the operator sets is not copied into a policy."""
+    guard = Policy(vhost="/", name="guard", definition={"message-ttl": 4000, "max-length": 900}, operator=True)
+    fields = {
+        "policy": "work",
+        "operator_policy": "guard",
+        "effective_policy": {"message-ttl": 4000, "max-length": 900, "delivery-limit": 5},
+    }
+    window = film(lambda t: {**frame(visited(t, **fields)), "policies": (guard,)}, until=178)
+    shown = text(one(RULE, look(window)))
+    commands = [step.command or "" for step in shown.steps]
+
+    assert "comes from operator policy 'guard'" in shown.cause
+    assert any(
+        "set_operator_policy" in each and """{"max-length": 900, "message-ttl": 40000}""" in each for each in commands
+    )
+    assert any(
+        "rabbitmqctl set_policy" in each and '"delivery-limit": 5' in each and "ttl" not in each for each in commands
+    )

@@ -1,0 +1,107 @@
+import pytest
+
+from tests.unit.diagnosis.cluster.scenes import finding_of
+from tests.unit.diagnosis.consumers.results import ever
+from tests.unit.diagnosis.pictures import channel, connection, consumer, film, look, queue, stats, text
+
+RULE = "consumer-pauses"
+NAMES = ("10.0.0.7:50001 -> 10.0.0.1:5672",)
+
+
+def worked(t, phases):
+    """Messages that a consumer settles until a second, by phases of (seconds, messages per second), over and over."""
+    period, total = sum(seconds for seconds, _ in phases), 0.0
+    whole, rest = divmod(t, period)
+    total = whole * sum(seconds * rate for seconds, rate in phases)
+    for seconds, rate in phases:
+        total += min(rest, seconds) * rate
+        rest = max(0.0, rest - seconds)
+    return total
+
+
+def load(phases, *, comes=6.0, prefetch=15, batch=1, start=0.0, of=None, more=None, auto=False):
+    """A film of a queue whose consumers work in phases, and settle in batches; it never becomes empty of work."""
+
+    def frame(t):
+        settled = int(worked(t + start, phases)) // batch * batch
+        arrived = 1000 + int(comes * (t + start))
+        counters = {"deliver_no_ack": settled} if auto else {"ack": settled, "deliver": settled + prefetch}
+        held = 0 if auto else prefetch
+        ready = max(0, arrived - settled - held)
+        total = stats(publish=arrived, deliver_get=settled + held, **counters, **(more(t) if more else {}))
+        fields = {"consumers": 1, "messages_ready": ready, "messages_unacked": held, "stats": total, **(of or {})}
+        return {
+            "queues": (queue(**fields),),
+            "consumers": tuple(
+                consumer(tag="c", channel_name=f"{name} (1)", connection_name=name, prefetch_count=prefetch)
+                for name in NAMES
+            ),
+            "channels": tuple(channel(f"{name} (1)", messages_unacked=held, stats=stats(**counters)) for name in NAMES),
+            "connections": tuple(connection(name, client_name="stock-svc") for name in NAMES),
+        }
+
+    return frame
+
+
+LOCK = ((12, 18.0), (24, 0.0))
+
+
+def test_consumers_that_stop_again_and_again_are_a_warning_the_third_time():
+    """Information the second time; it names the consumer, and how often and how long it stopped."""
+    twice = finding_of(look(film(load(LOCK), until=74)), RULE)
+    often = finding_of(look(film(load(LOCK), until=109)), RULE)
+
+    assert ("info", "warning") == (twice.severity.value, often.severity.value)
+    assert (2, 3, ["stock-svc"]) == (twice.facts["times"], often.facts["times"], often.facts["clients"])
+    assert 15 <= often.facts["shortest_seconds"] <= often.facts["longest_seconds"] <= 24
+    assert often.facts["most_held"] == 15
+    assert "'orders'" in text(often).summary
+    assert "stopped 3 times" in text(often).summary
+
+
+def test_pauses_of_minutes_ago_are_still_known():
+    """A window thins its older snapshots; each pause stays for ten minutes."""
+    seen = finding_of(look(film(load(((60, 8.0), (30, 0.0)), comes=5.0), until=540)), RULE)
+
+    assert 6 == seen.facts["times"]
+
+
+def test_a_present_pause_is_one_story_with_the_consumer_that_stands_still():
+    """A consumer that has stopped for the third time is no finding of its own."""
+    result = look(film(load(LOCK), until=107))
+
+    assert [RULE] == [each.rule for each in result.findings if each.rule in {RULE, "stuck-consumer"}]
+    assert finding_of(result, RULE).facts["goes_on"]
+    assert "has stopped now, too" in text(finding_of(result, RULE)).summary
+
+
+def test_automatic_acknowledgement_pauses_as_well():
+    """Such a consumer reads nothing from its connection meanwhile."""
+    assert "warning" == finding_of(look(film(load(LOCK, auto=True), until=109)), RULE).severity.value
+
+
+@pytest.mark.parametrize(
+    ("phases", "options"),
+    [
+        (((600, 5.0),), {}),
+        (((600, 0.0),), {}),
+        (((600, 0.08),), {"prefetch": 1}),
+        (((600, 3.0),), {"prefetch": 60, "batch": 60}),
+        (((30, 18.0), (6, 0.0)), {}),
+        (LOCK, {"of": {"type": "stream"}}),
+        (LOCK, {"of": {"messages_ready": 0}}),
+        (LOCK, {"of": {"consumers": 0, "messages_unacked": 0}}),
+        (LOCK, {"more": lambda t: {"redeliver": int(t // 36) * 15}}),
+    ],
+    ids=["slow", "stuck", "long jobs", "batches", "short", "stream", "no work", "nobody", "restarts"],
+)
+def test_what_does_not_pause(phases, options):
+    """Each is another finding, or none."""
+    results = [look(film(load(phases, **options), until=until)) for until in (60, 109, 300)]
+
+    assert RULE not in ever(results)
+
+
+def test_work_between_pauses_must_exceed_what_is_held():
+    """With a prefetch of 200, 216 messages between two pauses may be one batch."""
+    assert RULE not in ever([look(film(load(LOCK, prefetch=200), until=109))])
