@@ -220,6 +220,7 @@ def _slim(snapshot: Snapshot, clients: dict[str, Part[Any]]) -> Snapshot:
         bindings=snapshot.bindings,
         auth=snapshot.auth,
         links=snapshot.links,
+        limits=snapshot.limits,
         sessions=snapshot.sessions,
         streams=snapshot.streams,
         prometheus=snapshot.prometheus,

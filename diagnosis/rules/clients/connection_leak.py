@@ -32,6 +32,8 @@ _MOST_OTHERS = 0.2
 """Share of the connections opened by which the cluster may have grown less, because others were closed."""
 _LONGEST_GAP = 4.0
 """How much longer than the average a time without a new connection may be; a start of many clients is over soon."""
+_ONE_LOOK = 60.0
+"""Seconds of readings below which names and times of connections decide, and not the number of all connections."""
 _LATE = 6.0
 """Seconds by which the list of connections may be late: the broker refreshes its statistics every 5 s."""
 _START_SECONDS = 30.0
@@ -77,7 +79,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         many = len(own) >= limits.connections_many and cluster_grows
         found = Growth(own=own, growth=growth, since=growing[0].at, many=many)
         quick = growth >= limits.connections_growth and span(growing) >= view.thresholds.early and steadily
-        slow = _opened_steadily(view, own, overviews) or _none_closed(view, key, own)
+        few = span(overviews) < _ONE_LOOK
+        slow = _opened_steadily(view, own, overviews) or (_none_closed(view, key, own) if few else None)
         if slow is not None:
             lasting = view.now.since(slow[1]) >= _GROWING_SECONDS
             yield _finding(view, replace(found, growth=slow[0], since=slow[1], many=many or lasting))

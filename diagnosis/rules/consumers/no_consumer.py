@@ -127,7 +127,12 @@ def _is_left(queue: Queue) -> bool:
 def _seconds(view: View, queue: Queue, unconsumed: Series[Queue]) -> float:
     """Return for how long nobody has taken messages: as seen or, if no consumer was ever seen, as the backlog tells."""
     seen = span(unconsumed)
-    return max(seen, piled_up_seconds(unconsumed)) if len(unconsumed) == len(view.history(queue)) else seen
+    return max(seen, _piled_up(unconsumed)) if len(unconsumed) == len(view.history(queue)) else seen
+
+
+def _piled_up(unconsumed: Series[Queue]) -> float:
+    """Return how long the backlog took to arrive; 0 if it does not grow: then what is published is not kept."""
+    return piled_up_seconds(unconsumed) if _rises(unconsumed) else 0.0
 
 
 def _warning_after(view: View, queue: Queue) -> float:
@@ -343,7 +348,7 @@ def _finding(view: View, unread: _Unread, others: Sequence[_Unread] = ()) -> Fin
     idle_elsewhere = () if found_other else never_fed(view, queue.vhost)
     warning_after = _warning_after(view, queue)
     early = severity is Severity.INFO and grows and seconds < warning_after
-    piled_up = piled_up_seconds(unconsumed)
+    piled_up = _piled_up(unconsumed)
     ttl = queue.setting("message-ttl")
     return Finding(
         rule=NAME,

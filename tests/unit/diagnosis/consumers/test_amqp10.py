@@ -316,7 +316,7 @@ def test_a_backlog_that_equals_what_was_published_shows_for_how_long_nothing_was
     window = Window.empty("shop")
     for seconds in range(1, 90, 5):
         parts = made(seconds)
-        early = {"consumers": (), "sessions": Part(), "connections": Part()} if seconds < 75 else {}
+        early = {"consumers": (), "sessions": Part(), "connections": Part()} if seconds < 70 else {}
         window = window.add(snapshot(seconds, **{**parts, **early}))
     findings = [each for each in look(window).findings if each.rule == "consumer-without-credit"]
 
