@@ -241,4 +241,4 @@ def test_the_commands_of_a_page_run(page, lab_43, exporter, broker, bucket, tmp_
 
     assert {} == failed
     # `notify` to both receivers, then to one.
-    assert (3 if page == "docs/delivery.md" else 0) == heard
+    assert page != "docs/delivery.md" or 3 == heard
