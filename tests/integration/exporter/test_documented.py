@@ -65,7 +65,8 @@ def node(lab_43):
     channel.basic_consume(QUEUE, lambda *_: None)
     yield node
     client.close()
-    management.sweep(QUEUE)
+    # A new session: the broker has closed the idle connection of the first one.
+    Management(node).sweep(QUEUE)
 
 
 @pytest.fixture(scope="module")
