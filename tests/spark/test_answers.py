@@ -1,9 +1,11 @@
+from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
 
 import orjson
 import pytest
 
+from ackscope.__main__ import main
 from ackscope.tables import CHANNELS_1M, CONSUMERS_1M, EPISODES, HOURS, LATENCY_1M, NODES_1M, OUTCOMES_1M, QUEUES_1M
 from pipeline.answers import answers_file
 from pipeline.answers.capacity import capacity
@@ -136,6 +138,17 @@ def test_the_slo_counts_what_was_lost_and_late(spark, tmp_path: Path) -> None:
     assert "98.5 % in time of 1,000 messages; 99 % is not met; budget spent" in answer.sentences[1]
     assert "1.5 over 3d" in answer.sentences[1]
     assert {"1h": None, "6h": None} == {name: whole["burn"][name] for name in ("1h", "6h")}
+
+
+def test_the_command_takes_threshold_and_target(spark, tmp_path: Path, monkeypatch, capsys) -> None:
+    """As README shows them."""
+    monkeypatch.setattr("pipeline.cli.ask.spark_session", lambda _: nullcontext(spark))
+    put(tmp_path, OUTCOMES, [stream(OUTCOMES, 2, messages=1000, acked=1000)])
+    put(tmp_path, LATENCY, [stream(LATENCY, 2, measure="confirm", **buckets([0.001] * 998 + [2.0] * 2))])
+    words = ["--under", "100ms", "--target", "99.9", "--rollups", str(tmp_path), "--until", "2026-03-16T00:00"]
+
+    assert 0 == main(["pipeline", "ask", "slo", *words])
+    assert "99.8 % in time of 1,000 messages; 99.9 % is not met" in " ".join(capsys.readouterr().out.split())
 
 
 def test_the_burn_of_the_last_hour_is_of_minutes(spark, tmp_path: Path) -> None:

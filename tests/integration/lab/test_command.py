@@ -61,6 +61,14 @@ def test_a_lab_outlives_its_command_until_it_is_put_down(version, ackscope, tmp_
     assert "No lab is running.\n" == ackscope("lab", "down").stdout
 
 
+def test_a_lab_has_as_many_nodes_as_requested(ackscope):
+    """Each with addresses of its own."""
+    started = ackscope("lab", "up", "--broker", "4.3", "--nodes", "3", "--json")
+
+    assert 0 == started.returncode, started.stderr
+    assert 3 == len({node["amqp"] for node in json.loads(started.stdout)["nodes"]})
+
+
 def test_a_lab_whose_node_died_can_still_be_put_down(ackscope, tmp_path, processes_of):
     """The port mapper and the workload of it are ended as well."""
     document = json.loads(ackscope("lab", "up", "--workload", "--json").stdout)

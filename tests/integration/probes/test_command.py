@@ -90,6 +90,17 @@ def test_the_prefetch_sweep_recommends_a_value(lab):
     assert [] == left(lab)
 
 
+def test_slow_processing_is_part_of_the_sweep(lab_43):
+    """A consumer that takes 5 ms per message is no faster than that at any prefetch."""
+    words = ("--processing", "5ms", "--for", "1s", "--prefetch", "1,10", "--queue-type", "classic", "--json")
+    done = probe("prefetch", "--amqp", lab_43.nodes[0].amqp, *words)
+    (found,) = json.loads(done.stdout)["sweeps"]
+
+    assert (0, "") == (done.returncode, done.stderr)
+    assert all(0 < point["throughput"] < 1.1 / 0.005 for point in found["points"])
+    assert [] == left(lab_43)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_leaves_nothing_behind(lab_43, number):
     """Ctrl-C, or the end of a container, in the middle of a round."""
@@ -114,13 +125,15 @@ def test_an_interrupted_run_leaves_nothing_behind(lab_43, number):
 
 def test_json_is_one_document(lab_43):
     """For scripts: the same figures, in seconds."""
-    done = probe("confirm", "--amqp", lab_43.nodes[0].amqp, "--for", "1s", "--queue-type", "quorum", "--json")
+    words = ("--for", "1s", "--rate", "200", "--queue-type", "quorum", "--json")
+    done = probe("confirm", "--amqp", lab_43.nodes[0].amqp, *words)
     document = json.loads(done.stdout)
     (stream,) = document["streams"]
 
     assert done.returncode == 0
     assert document["broker"] == f"RabbitMQ {lab_43.broker}"
     assert stream["outcomes"]["acked"] == stream["messages"] == sum(item["count"] for item in stream["histogram"])
+    assert stream["messages"] > 100
     assert 0 < stream["confirm"]["p50"] < 10
 
 
