@@ -1,7 +1,9 @@
+from dataclasses import replace
+
 import pytest
 
+from tests.unit.diagnosis.pictures import channel, film, look, only, stats, text
 from tests.unit.diagnosis.pictures import connection as there
-from tests.unit.diagnosis.pictures import film, look, only
 
 RULE = "heartbeat-loss"
 
@@ -52,6 +54,51 @@ def test_it_is_reported_for_a_while_after_the_broker_closed_the_connection():
 def test_other_clients_are_not_reported(frame):
     """Silence within the heartbeat interval is normal."""
     assert [] == lost(frame, until=35)
+
+
+def waiting(t, *, counters=None, listed=True, number=1, **fields):
+    """Silent connections of one script in several virtual hosts, each with a channel."""
+    made = silent(t)
+    (alive, frozen) = made["connections"]
+    names = [f"10.0.0.7:{place} -> 10.0.0.1:5672" for place in range(number)]
+    own = tuple(replace(frozen, name=name, vhost=f"v{place}") for place, name in enumerate(names))
+    opened = (channel(f"{name} (1)", consumer_count=0, stats=stats(**(counters or {})), **fields) for name in names)
+    return {"connections": (alive, *own), "channels": tuple(opened) if listed else ()}
+
+
+def test_connections_over_which_nothing_was_moved_are_one_information():
+    """A script declared queues and waits; several connections of it are one finding."""
+    (finding,) = lost(lambda t: waiting(t, number=4), until=35)
+
+    assert ("info", 4, None) == (finding.severity, finding.facts["connections"], finding.subject.vhost)
+    assert "Nothing breaks" in text(finding).summary
+
+
+def test_an_idle_connection_of_a_client_that_is_missed_is_part_of_its_finding():
+    """The client is one process."""
+
+    def frame(t):
+        idle, busy = waiting(t, number=2), waiting(t, counters={"publish": 7})
+        return {
+            "connections": tuple(replace(each, vhost="v0") for each in idle["connections"]),
+            "channels": (*busy["channels"], idle["channels"][1]),
+        }
+
+    (finding,) = lost(frame, until=35)
+
+    assert ("warning", 2) == (finding.severity, finding.facts["connections"])
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"counters": {"publish": 1}}, {"counters": {"deliver_get": 1}}, {"messages_unacked": 2}, {"listed": False}],
+    ids=["published", "got", "holds", "unknown channels"],
+)
+def test_a_client_that_moved_messages_is_missed(fields):
+    """Or nobody knows whether it did."""
+    (finding,) = lost(lambda t: waiting(t, **fields), until=35)
+
+    assert "warning" == finding.severity
 
 
 def test_a_client_that_ends_its_connection_itself_was_not_silent():
