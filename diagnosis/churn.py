@@ -7,7 +7,7 @@ from math import ceil
 from ackscope.clock import Instant
 from ackscope.snapshot import Overview, Snapshot
 from diagnosis.contract import View
-from diagnosis.series import steps
+from diagnosis.series import span, steps
 from diagnosis.view import is_own
 from diagnosis.window import Series, Timestamped
 
@@ -35,7 +35,7 @@ def churn_rate(view: View, what: str) -> ChurnRate | None:
     rate = min(both) / latest.at.since(first.at)
     if rate <= 0:
         return None
-    spell = churn_streak(view, overviews, f"{what}_closed", rate)
+    spell = loop_streak(view, overviews, what, rate)
     return ChurnRate(rate, spell[-1].at.since(spell[0].at), spell[0].at)
 
 
@@ -100,3 +100,19 @@ def churn_streak(view: View, overviews: Series[Overview], name: str, rate: float
     while begin < len(overviews) - 1 and churn_increase(overviews[begin].value, overviews[begin + 1].value, name) == 0:
         begin += 1
     return overviews[begin:]
+
+
+def loop_streak(view: View, overviews: Series[Overview], what: str, rate: float) -> Series[Overview]:
+    """Return the latest stretch in which `connection` or `channel` came and went at half of `rate` or faster.
+
+    What is opened steadily may be closed many at a time: a client that drops its connections without closing them ends
+    those that its language happens to collect.
+    """
+    closed, created = (churn_streak(view, overviews, f"{what}_{name}", rate) for name in ("closed", "created"))
+    if len(created) > 2 and churn_increase(created[0].value, created[1].value, f"{what}_created") < (
+        rate * span(created[:2]) / 2
+    ):
+        # It began between these two readings.
+        created = created[1:]
+    ended = churn_increase(created[0].value, created[-1].value, f"{what}_closed")
+    return created if len(created) > len(closed) and ended >= rate * span(created) / 2 else closed

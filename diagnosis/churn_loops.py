@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from ackscope.clock import Instant
 from ackscope.findings import Subject
 from ackscope.snapshot import Channel, Connection, Overview
-from diagnosis.churn import churn_increase, churn_streak, churn_window
+from diagnosis.churn import churn_increase, churn_streak, churn_window, loop_streak
 from diagnosis.contract import View
 from diagnosis.facts import client_name
 from diagnosis.loop_bytes import (
@@ -321,7 +321,7 @@ def _connections(view: View, overviews: Series[Overview], turnover: _Turnover) -
     if not came or own_turnover.cycles < FEWEST:
         return []
     rate, total = own_turnover.rate, sum(len(known) for known in came.values())
-    spell = churn_streak(view, overviews, "connection_closed", turnover.rate)
+    spell = loop_streak(view, overviews, "connection", turnover.rate)
     return [
         ChurnLoop(
             connection=(latest := max(known.values(), key=lambda each: (each.connected_at or 0.0, each.name))),

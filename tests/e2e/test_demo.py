@@ -40,7 +40,7 @@ def test_a_demo_that_ends_by_itself_prints_one_json_document() -> None:
 @pytest.mark.timeout(900)
 def test_a_demo_with_a_fault_names_it() -> None:
     """As README shows it, on the newest broker; `make demo` makes these options of its variables."""
-    words = ["--fault", "stuck-consumer", "--broker", "4.3", "--for", "90", "--json"]
+    words = ["--fault", "stuck-consumer", "--broker", "4.3", "--for", "50", "--json"]
     done = subprocess.run([*DEMO, *words], capture_output=True, text=True, check=False)
 
     assert 0 == done.returncode, done.stderr

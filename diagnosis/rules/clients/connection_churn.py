@@ -4,7 +4,8 @@ Each cycle costs a TCP and perhaps a TLS handshake, a login, processes and file 
 number of open connections would miss the most common case, in which only two or three are open at any time.
 
 A loop in which nothing is published, delivered or acknowledged is urgent sooner, and at a lower rate, if a queue of its
-virtual host grows without a consumer: the application probably gets an error each time before it can consume.
+virtual host grows without a consumer: the application probably gets an error each time before it can consume. A
+deployment does not come so many times in a row.
 Source: https://www.rabbitmq.com/docs/connections#high-connection-churn
 """
 
@@ -12,12 +13,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Involved, Severity, Subject, Unit, source
-from ackscope.snapshot import Queue
+from ackscope.snapshot import Connection, Queue
 from diagnosis.churn import ChurnRate, churn_rate
-from diagnosis.churn_loops import ChurnLoop, churn_loops, cluster_cycles
+from diagnosis.churn_loops import ChurnLoop, churn_loops, cluster_cycles, identity
 from diagnosis.contract import RuleResult, View
+from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.clients._shared.loops import (
     FEW_MESSAGES,
+    MIN_PER_CYCLE,
     MOST_CONNECTIONS,
     loop_evidence,
     loop_facts,
@@ -29,6 +32,11 @@ from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
 from diagnosis.rules.topology.feature_denied import REFUSES_DECLARES
 
 NAME = "connection-churn"
+
+_IN_VAIN, _IN_VAIN_SECONDS = 10, 30.0
+"""Cycles in a row without a message, and seconds, after which no deployment looks the same."""
+_SETTLED = 8.0
+"""Seconds after which the broker has counted the channels of a connection: it refreshes its statistics every 5 s."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -66,7 +74,7 @@ def _is_fast(view: View, rate: float) -> bool:
 def _warning_after(view: View, rate: float, starved: tuple[Queue, ...]) -> float | None:
     """Return after how many seconds the loop is a warning; None if it never is."""
     if _fails(view, rate, starved):
-        return view.thresholds.publishers.closing_after
+        return min(view.thresholds.publishers.closing_after, max(_IN_VAIN_SECONDS, _IN_VAIN / rate))
     return view.thresholds.clients.connection_churn_for if _is_fast(view, rate) else None
 
 
@@ -78,13 +86,14 @@ def _certainty(seconds: float, after: float | None) -> Certainty:
     return Certainty.EARLY if after is not None and seconds < after else Certainty.LIKELY
 
 
-def _limit_facts(view: View, rate: float, starved: tuple[Queue, ...]) -> dict[str, Fact]:
+def _limit_facts(view: View, rate: float, seconds: float, starved: tuple[Queue, ...]) -> dict[str, Fact]:
     cycles = cluster_cycles(view)
     denied = sorted(each.name for each in view.features if each.deprecated and each.state == "denied")
     return {
         "warning_after_seconds": _warning_after(view, rate, starved),
         "warning_rate": view.thresholds.clients.connection_churn_fast,
         "log_node": next((node.name for node in view.nodes if node.running), None),
+        "in_vain": round(seconds * rate) if starved else 0,
         "starved": sorted(queue.name for queue in starved)[:MAX_NAMED],
         "declares": cycles is not None and cycles.connection_declares >= MOST_CONNECTIONS,
         "denies_global_prefetch": "global_qos" in denied,
@@ -102,13 +111,23 @@ def _client_finding(view: View, closing: ChurnLoop, starved: tuple[Queue, ...]) 
         facts={
             **loop_facts(closing),
             "mqtt": closing.connection.client_id is not None,
-            **_limit_facts(view, closing.rate, starved),
+            "left_open": len(_left_open(view, closing)),
+            **_limit_facts(view, closing.rate, closing.lasts, starved),
         },
         evidence=tuple(loop_evidence(closing, "connection")),
         involved=replace(loop_involved(closing), queues=queue_refs(starved)),
         certainty=_certainty(closing.lasts, after),
         seen_seconds=closing.lasts,
     )
+
+
+def _left_open(view: View, closing: ChurnLoop) -> list[Connection]:
+    """Return the connections of a loop that stay open without a channel: the broker closes channels at an error."""
+    cycles = cluster_cycles(view)
+    if cycles is None or (cycles.channels or 0.0) < MIN_PER_CYCLE:
+        return []
+    mine = (each for each in view.connections if identity(each) == identity(closing.connection))
+    return [each for each in mine if each.channels == 0 and age_seconds(view, each) > _SETTLED]
 
 
 def _cluster_finding(view: View, total: ChurnRate, starved: tuple[Queue, ...]) -> Finding:
@@ -123,7 +142,9 @@ def _cluster_finding(view: View, total: ChurnRate, starved: tuple[Queue, ...]) -
             "cycle_rate": total.rate,
             "activities": [],
             "mqtt": False,
-            **_limit_facts(view, total.rate, starved),
+            "user": None,
+            "left_open": 0,
+            **_limit_facts(view, total.rate, total.lasts, starved),
         },
         evidence=(
             Evidence(

@@ -6,6 +6,9 @@ The client was frozen or cut off from the network, or one message kept it too bu
 
 With automatic acknowledgement nothing is redelivered, and the broker goes on sending: what it sends meanwhile is gone
 if the client is. That is critical, because it lasts until the broker closes the connection.
+
+A connection that never published, got or consumed anything, such as that of a script that declared queues and waits,
+is information: nothing breaks when it is closed.
 `_shared/silence.py` has the laws, and which heartbeats can be judged.
 Source: https://www.rabbitmq.com/docs/heartbeats
 """
@@ -16,7 +19,8 @@ from dataclasses import dataclass, replace
 
 from ackscope.clock import Instant
 from ackscope.findings import Certainty, Evidence, Finding, Inconclusive, QueueRef, Severity, Subject, Unit, source
-from ackscope.snapshot import Channel, Consumer
+from ackscope.protocols import native_protocol
+from ackscope.snapshot import Channel, Connection, Consumer
 from diagnosis.churn_loops import identity
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import client_name
@@ -64,8 +68,14 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         return
     watched_seconds = span(readings)
     found: dict[tuple[str, str, str, str], list[SilentConnection]] = {}
-    for silent in silent_connections(view):
-        found.setdefault(identity(silent.connection), []).append(silent)
+    every = list(silent_connections(view))
+    idle = {each.connection.name for each in every if _is_idle(view, each.connection)}
+    missed = {identity(each.connection) for each in every if each.connection.name not in idle}
+    for silent in every:
+        name, user, vhost, host = identity(silent.connection)
+        # No virtual host misses a client that moves nothing.
+        place = vhost if (name, user, vhost, host) in missed else ""
+        found.setdefault((name, user, place, host), []).append(silent)
     silent_names = {each.connection.name for group in found.values() for each in group}
     open_ones = (each for each in view.connections if each.heartbeat and each.name not in silent_names)
     too_long = sum(silence_limit(view, each) > watched_seconds for each in open_ones)
@@ -73,7 +83,20 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         facts = {"connections": too_long, "watched_seconds": watched_seconds}
         yield Inconclusive(rule=NAME, reason="heartbeat_too_long", facts=facts, permanent=True)
     for _, group in sorted(found.items()):
-        yield _finding(view, group)
+        yield _finding(view, group, idle=all(each.connection.name in idle for each in group))
+
+
+def _is_idle(view: View, connection: Connection) -> bool:
+    """Return whether all channels of a connection are known, and moved no message since they were opened."""
+    if native_protocol(connection.protocol) or connection.channels is None:
+        return False
+    readings = view.window.readings("channels")
+    seen = ([each for each in past.value if each.connection_name == connection.name] for past in reversed(readings))
+    channels: list[Channel] = next((found for found in seen if found), [])
+    return len(channels) == connection.channels and not any(
+        each.consumer_count or each.messages_unacked or count(each.stats, "publish", "deliver_get", "get_empty")
+        for each in channels
+    )
 
 
 SAME_QUEUES = both(INVOLVED_QUEUES.of_cause)
@@ -133,17 +156,7 @@ def _sent(readings: ChannelReadings, names: set[str], *counters: str) -> tuple[i
     return total - sum(first.values()), total
 
 
-def _are_idle(view: View, names: set[str]) -> bool:
-    """Return whether some connections neither consume nor hold messages, and published none: nothing waits for them."""
-    return view.fresh("channels") and not any(
-        each.consumer_count or each.messages_unacked or each.stats.publish
-        for seen in view.window.readings("channels")
-        for each in seen.value
-        if each.connection_name in names
-    )
-
-
-def _finding(view: View, group: list[SilentConnection]) -> Finding:
+def _finding(view: View, group: list[SilentConnection], *, idle: bool) -> Finding:
     first = group[0].connection
     name = client_name(first) or first.name
     closed = sum(each.closed for each in group)
@@ -151,7 +164,7 @@ def _finding(view: View, group: list[SilentConnection]) -> Finding:
     compared = next((each for each in (longest, *group) if each.sibling), None)
     names = {each.connection.name for each in group}
     unacked = sum(each.messages_unacked or 0 for each in view.channels if each.connection_name in names)
-    sent, idle = _sent_while_silent(view, group), _are_idle(view, names)
+    sent = _sent_while_silent(view, group)
     evidence = [
         Evidence(
             key="silence",
@@ -192,10 +205,12 @@ def _finding(view: View, group: list[SilentConnection]) -> Finding:
             )
         )
     involved = involved_connections(each.connection for each in group)
+    severity = Severity.INFO if idle else Severity.WARNING
+    together = {each.connection.vhost for each in group} == {first.vhost}
     return Finding(
         rule=NAME,
-        severity=Severity.CRITICAL if sent and closed < len(group) else Severity.INFO if idle else Severity.WARNING,
-        subject=Subject(kind="connection", name=name, vhost=first.vhost, node=first.node),
+        severity=Severity.CRITICAL if sent and closed < len(group) else severity,
+        subject=Subject(kind="connection", name=name, vhost=first.vhost if together else None, node=first.node),
         since=min(group, key=lambda each: each.since.mono).since.iso(),
         facts={
             "client": name,
@@ -203,13 +218,13 @@ def _finding(view: View, group: list[SilentConnection]) -> Finding:
             "peers": sorted({peer for each in group if (peer := connection_peer(each.connection))}),
             "user": first.user,
             "vhost": first.vhost,
+            "idle": idle,
             "connections": len(group),
             "open_connections": [each.connection.name for each in group if not each.closed],
             "closed": closed,
             "heartbeat_seconds": first.heartbeat,
             "silent_seconds": longest.seconds,
             "unacked": unacked,
-            "idle": idle,
             "queues": [each.name for each in sent.queues] if sent else [],
             "sent": sent.messages if sent else 0,
             "sent_seconds": sent.seconds if sent else None,

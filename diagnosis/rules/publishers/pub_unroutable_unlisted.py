@@ -60,6 +60,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         total = (vhost.stats.drop_unroutable or 0) - (history[0].value.stats.drop_unroutable or 0)
         listed, error = per_view(view, _listed).get(vhost.name, (0, 0))
         dropped = total - listed
+        if _may_be_late(view, vhost.name):
+            error += round(2 * SKEW_SECONDS * dropped / span(history))
         if dropped - error >= view.thresholds.queues.loss_least:
             yield from _finding(view, vhost.name, history, dropped, listed)
 
@@ -69,6 +71,16 @@ def _readings(view: View) -> Series[tuple[VHost, ...]]:
     first = view.channels_before
     readings: Series[tuple[VHost, ...]] = view.window.readings("vhosts")
     return tuple(seen for seen in readings if first is not None and seen.at.since(first) >= -_ROUND)
+
+
+def _may_be_late(view: View, vhost: str) -> bool:
+    """Return whether a channel of a virtual host was just opened, and shows less than its virtual host counts."""
+    readings = view.window.readings("channels")
+    known = {
+        each.name for seen in readings if readings[-1].at.since(seen.at) >= 2 * SKEW_SECONDS for each in seen.value
+    }
+    new = (each for each in view.channels if (each.vhost or "/") == vhost and each.name not in known)
+    return any(not each.stats.drop_unroutable for each in new)
 
 
 def _listed(view: View) -> dict[str, tuple[int, int]]:
@@ -89,13 +101,14 @@ def _listed(view: View) -> dict[str, tuple[int, int]]:
                 counts.setdefault(key, []).append((seen.at.mono, channel.stats.drop_unroutable))
     found: dict[str, tuple[int, int]] = {}
     for (vhost, _), numbers in counts.items():
-        # One that was opened among the readings counts from zero.
-        opened = numbers[0][0] > readings[0].at.mono
-        before = next((number for at, number in reversed(numbers) if at <= since.mono), 0 if opened else numbers[0][1])
+        earlier = [seen.at.mono for seen in readings if seen.at.mono < numbers[0][0]]
+        # One that dropped none at the first readings, or was opened since, counts from zero.
+        shown = numbers[-1][0] - numbers[0][0]
+        numbers[:0] = [(at, 0) for at in earlier[-1:]]
+        before = next((number for at, number in reversed(numbers) if at <= since.mono), numbers[0][1])
         own = numbers[-1][1] - before
-        seconds = max(numbers[-1][0] - numbers[0][0], SKEW_SECONDS)
         ended = numbers[-1][0] < readings[-1].at.mono
-        unsure = own if ended else round(2 * SKEW_SECONDS * (numbers[-1][1] - numbers[0][1]) / seconds)
+        unsure = own if ended else round(2 * SKEW_SECONDS * (numbers[-1][1] - numbers[0][1]) / max(shown, SKEW_SECONDS))
         listed, error = found.get(vhost, (0, 0))
         found[vhost] = (listed + own, error + unsure + 1)
     return found

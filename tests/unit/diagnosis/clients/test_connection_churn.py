@@ -143,11 +143,23 @@ def starving(t, *, every=1.6, rate=4.0, consumers=0, vhost="/", brief=False, dec
     }
 
 
-@pytest.mark.parametrize(("until", "severity"), [(40, "info"), (80, "warning")])
+@pytest.mark.parametrize(
+    ("every", "until", "severity"),
+    [
+        (0.2, 25, "info"),
+        (0.2, 40, "warning"),
+        (1.6, 25, "info"),
+        (1.6, 40, "warning"),
+        (3.5, 30, "info"),
+        (3.5, 65, "warning"),
+    ],
+)
 @pytest.mark.parametrize("brief", [False, True])
-def test_a_loop_that_moves_nothing_while_a_queue_grows_without_a_consumer_is_urgent_sooner(until, severity, brief):
-    """At any rate from one every 4 s on; the queue without its consumer is a consequence."""
-    verdict = look(film(lambda t: starving(t, brief=brief), until=until))
+def test_a_loop_that_moves_nothing_while_a_queue_grows_without_a_consumer_is_urgent_sooner(
+    every, until, severity, brief
+):
+    """After ten connections, at any rate from one every 4 s on; the queue without its consumer is a consequence."""
+    verdict = look(film(lambda t: starving(t, every=every, brief=brief), until=until))
     (finding,) = [each for each in verdict.findings if each.rule == "connection-churn"]
 
     assert (severity, ["render"]) == (finding.severity, finding.facts["starved"])
@@ -178,6 +190,40 @@ def test_a_queue_whose_consumer_came_during_the_loop_is_not_that_of_the_loop():
         return {**made, "queues": (replace(render, consumers=int(60 < t < 90)),)}
 
     assert [] == [each for each in look(film(frame, until=180)).findings if each.rule == "connection-churn"]
+
+
+def dropped(t, *, every=2.5, lump=5, client="weigher"):
+    """A client whose channel is closed with an error drops its connection without closing it: many end at once."""
+    made = starving(t, every=every)
+    done = turns(t, 1 / every, 0)
+    ended = max(0, done // lump * lump - 1)
+    there = [each for each in made["connections"] if each.client_name == "shop"]
+    there += [
+        connection(
+            f"10.0.0.7:{50000 + number} -> 10.0.0.1:5672",
+            client_name=client,
+            user="scales",
+            peer_host="10.0.0.7",
+            channels=0,
+            connected_at=WALL + number * every,
+        )
+        for number in range(ended, done)
+    ]
+    moved = made["overview"].stats
+    overview = churning(t, channels=done, connections=done, stats=moved)
+    overview = replace(overview, churn={**overview.churn, "connection_closed": 15 + ended})
+    return {**made, "overview": overview, "connections": tuple(there)}
+
+
+@pytest.mark.parametrize(("every", "lump"), [(2.5, 5), (2.0, 8), (0.5, 46)])
+def test_connections_that_end_many_at_a_time_are_a_loop(every, lump):
+    """They are opened steadily; those that stay for a while have no channel any more."""
+    verdict = look(film(lambda t: dropped(t, every=every, lump=lump), until=60))
+    (finding,) = [each for each in verdict.findings if each.rule == "connection-churn"]
+
+    assert ("warning", "weigher") == (finding.severity, finding.facts["client"])
+    assert "403 ACCESS_REFUSED" in text(finding).cause
+    assert any("list_user_permissions scales" in (step.command or "") for step in text(finding).steps)
 
 
 @pytest.mark.parametrize(("declares", "said"), [(1, "406"), (0, "crashes at its start")])

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from tests.unit.diagnosis.pictures import channel, film, look, only, stats, text
@@ -6,13 +8,12 @@ from tests.unit.diagnosis.pictures import connection as there
 RULE = "heartbeat-loss"
 
 
-def silent(t, *, since=20.0, closed=1e9, heartbeat=10, of=None, **fields):
+def silent(t, *, since=20.0, closed=1e9, heartbeat=10, **fields):
     """A client that sends a heartbeat every 5 s and then stops; and one that continues."""
     defaults = {"heartbeat": heartbeat, "protocol": "AMQP 0-9-1", "peer_host": "10.0.0.7", **fields}
     alive = there("10.0.0.9:1 -> 10.0.0.1:5672", **{**defaults, "client_name": "shop", "recv_oct": 8 * int(t / 5)})
     frozen = there(**{**defaults, "recv_oct": 8 * int(min(t, since) / 5), **fields})
-    works = channel(f"{frozen.name} (1)", connection_name=frozen.name, **(of or {"consumer_count": 1}))
-    return {"connections": (alive,) if t >= closed else (alive, frozen), "channels": () if t >= closed else (works,)}
+    return {"connections": (alive,) if t >= closed else (alive, frozen)}
 
 
 def lost(frame, until):
@@ -28,23 +29,6 @@ def test_a_client_that_stopped_sending_heartbeats_is_reported():
     expected = {"client": "billing", "host": "10.0.0.7", "silent_seconds": 15.0, "heartbeat_seconds": 10, "closed": 0}
     assert expected == {key: finding.facts[key] for key in expected}
     assert ["silence", "closed", "unacked"] == [item.key for item in finding.evidence]
-
-
-@pytest.mark.parametrize(
-    ("of", "severity"),
-    [
-        ({"consumer_count": 0, "messages_unacked": 0}, "info"),
-        ({"consumer_count": 0, "messages_unacked": 3}, "warning"),
-        ({"consumer_count": 0, "messages_unacked": 0, "stats": stats(publish=1)}, "warning"),
-    ],
-    ids=["idle", "holds messages", "publishes"],
-)
-def test_a_silent_client_that_does_nothing_is_information(of, severity):
-    """A tool that declared its queues and stays connected: no message waits for it."""
-    (finding,) = lost(lambda t: silent(t, of=of), until=35)
-
-    assert severity == finding.severity.value
-    assert ("no message waits for it" in text(finding).summary) == (severity == "info")
 
 
 def test_it_is_reported_for_a_while_after_the_broker_closed_the_connection():
@@ -70,6 +54,51 @@ def test_it_is_reported_for_a_while_after_the_broker_closed_the_connection():
 def test_other_clients_are_not_reported(frame):
     """Silence within the heartbeat interval is normal."""
     assert [] == lost(frame, until=35)
+
+
+def waiting(t, *, counters=None, listed=True, number=1, **fields):
+    """Silent connections of one script in several virtual hosts, each with a channel."""
+    made = silent(t)
+    (alive, frozen) = made["connections"]
+    names = [f"10.0.0.7:{place} -> 10.0.0.1:5672" for place in range(number)]
+    own = tuple(replace(frozen, name=name, vhost=f"v{place}") for place, name in enumerate(names))
+    opened = (channel(f"{name} (1)", consumer_count=0, stats=stats(**(counters or {})), **fields) for name in names)
+    return {"connections": (alive, *own), "channels": tuple(opened) if listed else ()}
+
+
+def test_connections_over_which_nothing_was_moved_are_one_information():
+    """A script declared queues and waits; several connections of it are one finding."""
+    (finding,) = lost(lambda t: waiting(t, number=4), until=35)
+
+    assert ("info", 4, None) == (finding.severity, finding.facts["connections"], finding.subject.vhost)
+    assert "Nothing breaks" in text(finding).summary
+
+
+def test_an_idle_connection_of_a_client_that_is_missed_is_part_of_its_finding():
+    """The client is one process."""
+
+    def frame(t):
+        idle, busy = waiting(t, number=2), waiting(t, counters={"publish": 7})
+        return {
+            "connections": tuple(replace(each, vhost="v0") for each in idle["connections"]),
+            "channels": (*busy["channels"], idle["channels"][1]),
+        }
+
+    (finding,) = lost(frame, until=35)
+
+    assert ("warning", 2) == (finding.severity, finding.facts["connections"])
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"counters": {"publish": 1}}, {"counters": {"deliver_get": 1}}, {"messages_unacked": 2}, {"listed": False}],
+    ids=["published", "got", "holds", "unknown channels"],
+)
+def test_a_client_that_moved_messages_is_missed(fields):
+    """Or nobody knows whether it did."""
+    (finding,) = lost(lambda t: waiting(t, **fields), until=35)
+
+    assert "warning" == finding.severity
 
 
 def test_a_client_that_ends_its_connection_itself_was_not_silent():

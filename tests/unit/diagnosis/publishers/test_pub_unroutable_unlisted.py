@@ -3,7 +3,7 @@ import pytest
 from ackscope.counters import MessageStats
 from ackscope.snapshot import Part
 from ackscope.topology import VHost
-from tests.unit.diagnosis.pictures import film, look, text
+from tests.unit.diagnosis.pictures import film, look, moment, text
 from tests.unit.diagnosis.publishers.films import exchange, of, publisher, shop
 
 RULE = "pub-unroutable-unlisted"
@@ -84,3 +84,30 @@ def test_channels_that_were_read_later_than_virtual_hosts_explain_only_what_came
         return {**dropping(t, rate=0.0, listed=50.0), **late}
 
     assert [] == of(look(film(frame, until=25)), RULE)
+
+
+@pytest.mark.parametrize("late", [3.0, 5.5])
+@pytest.mark.parametrize(("rate", "began"), [(2.0, 3.0), (40.0, 3.0), (5.0, 14.0)])
+@pytest.mark.parametrize("until", [15, 20, 30, 45, 60])
+@pytest.mark.parametrize("every", [5, 15])
+def test_a_client_whose_statistics_are_late_is_listed(late, rate, began, until, every):
+    """A virtual host is read every 15 s, and counts what a new channel dropped before the channel itself shows it."""
+
+    def frame(t):
+        then, read = max(0.0, t // 15 * 15 - began), t // every * every
+        total, theirs = int(rate * then), int(rate * max(0.0, read - late - began))
+        counters = {"drop_unroutable": theirs} if theirs else {}
+        here = read >= began
+        return {
+            "vhosts": Part(
+                value=(VHost(name="/", stats=MessageStats(publish=9, drop_unroutable=total)),),
+                at=moment(t // 15 * 15),
+            ),
+            "exchanges": (exchange("orders.in", type="direct", received=int(rate * max(0.0, t - began)), routed=0),),
+            "channels": Part(
+                value=(publisher(read, rate=rate, confirm=False, counters=counters),) if here else (), at=moment(read)
+            ),
+            "connections": (shop(),) if here else (),
+        }
+
+    assert [] == of(look(film(frame, until=until)), RULE)
