@@ -1,14 +1,16 @@
 """connection-open-refused: clients log in, are refused when they open their virtual host, and retry.
 
 Such a connection is in no list. Only the counters of logins and of opened connections show it.
+Where a virtual host was down meanwhile and runs again, that was the cause, and the settings of the clients are right.
 Source: https://www.rabbitmq.com/docs/access-control, `/api/auth/attempts/<node>`; seen on 3.10.8 and 4.3.6.
 """
 
 from collections.abc import Iterator
 
-from ackscope.findings import Certainty, Evidence, Finding, Severity, Subject, source
+from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Subject, source
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.clients._shared.logins import RefusedOpenings, refused_openings
+from diagnosis.rules.nodes._shared.vhost_states import VHostOutage, outage_within
 
 NAME = "connection-open-refused"
 
@@ -22,6 +24,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _finding(view: View, refused: RefusedOpenings) -> Finding:
+    # A client that goes on after all virtual hosts run again has another cause.
+    outage = None if refused.continues else outage_within(view, refused.since)
     many = view.thresholds.clients.auth_failures_many
     return Finding(
         rule=NAME,
@@ -35,6 +39,7 @@ def _finding(view: View, refused: RefusedOpenings) -> Finding:
             "continues": refused.continues,
             "interval_seconds": refused.seconds,
             "warning_above_refused": many,
+            "outage": _outage_facts(outage),
         },
         evidence=(
             Evidence(
@@ -47,3 +52,10 @@ def _finding(view: View, refused: RefusedOpenings) -> Finding:
         certainty=Certainty.CERTAIN,
         seen_seconds=refused.seconds,
     )
+
+
+def _outage_facts(outage: VHostOutage | None) -> Fact:
+    if outage is None:
+        return None
+    nodes = list[Fact](outage.nodes)
+    return {"vhost": outage.name, "nodes": nodes, "node": min(outage.nodes, default=None), "seconds": outage.seconds}

@@ -1,9 +1,9 @@
 import pytest
 
-from ackscope.snapshot import Node
+from ackscope.snapshot import HealthCheck, Node
 from ackscope.topology import AuthAttempts, Limit, VHost
 from tests.unit.diagnosis.clients.loops import churning
-from tests.unit.diagnosis.pictures import NODE, connection, film, found, look, only, queue, stats
+from tests.unit.diagnosis.pictures import NODE, connection, film, found, look, only, queue, stats, text
 
 LATE = 5.0
 """Seconds after which the broker counts a connection; it counts a login at once."""
@@ -102,3 +102,53 @@ def test_a_virtual_host_that_was_deleted_is_its_cause():
 
     assert "queue-deleted" == cause.rule
     assert ["connection-open-refused"] == [each.rule for each in cause.consequences]
+
+
+def interrupted(t, *, until=40.0, refused=20.0, listed=True, name="lager"):
+    """A virtual host is down for some time, and its clients retry meanwhile.
+
+    Args:
+        t: second of the film.
+        until: second at which it runs again, after second 20.
+        refused: second from which on clients are refused.
+        listed: whether a list of virtual hosts shows it, or only the health check.
+        name: of the virtual host.
+    """
+    off = 20 <= t < until
+    state = VHost(name=name, cluster_state={NODE: "stopped" if off and listed else "running"})
+    health = (HealthCheck(name="virtual-hosts", ok=not off),)
+    made = refusing(max(0.0, t - refused), refused=1.0, until=until - refused)
+    return {**made, "vhosts": (state, VHost(name="/", cluster_state={NODE: "running"})), "health": health}
+
+
+@pytest.mark.parametrize(("until", "ends"), [(35.0, 75), (40.0, 90), (50.0, 160)])
+@pytest.mark.parametrize(("listed", "name"), [(True, "lager"), (True, "pay desk"), (False, "lager")])
+def test_a_vhost_that_was_down_meanwhile_is_the_cause(until, ends, listed, name):
+    """The settings of its clients are right."""
+    finding = of(look(film(lambda t: interrupted(t, until=until, listed=listed, name=name), until=ends)))
+
+    assert (name if listed else None) == finding.facts["outage"]["vhost"]
+    assert "was down" in text(finding).summary
+    assert not any("set_permissions" in (step.command or "") for step in text(finding).steps)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        lambda t: {**interrupted(t), **refusing(t, refused=1.0)},
+        lambda t: {**interrupted(t), "health": (), "vhosts": (VHost(name="/", cluster_state={NODE: "running"}),)},
+    ],
+    ids=["refused before and after", "no vhost was down"],
+)
+def test_other_refusals_have_another_cause(frame):
+    """A client that is refused without an outage, or in spite of its end, is wrong itself."""
+    finding = of(look(film(frame, until=90)))
+
+    assert finding.facts["outage"] is None
+    assert any("set_permissions" in (step.command or "") for step in text(finding).steps)
+
+
+def of(verdict):
+    """The finding of this rule."""
+    (finding,) = [each for each in verdict.findings if each.rule == "connection-open-refused"]
+    return finding
