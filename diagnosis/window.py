@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from ackscope.clock import Instant
 from ackscope.snapshot import FAMILIES, Connection, Overview, Part, Snapshot
+from ackscope.topology import VHost
 from diagnosis.endings import MOST, Ending, come_back, endings
 from diagnosis.left_clients import LeftClient, left_clients
 from diagnosis.pauses import Pause, continued
@@ -224,8 +225,14 @@ def _slim(snapshot: Snapshot, clients: dict[str, Part[Any]]) -> Snapshot:
         sessions=snapshot.sessions,
         streams=snapshot.streams,
         prometheus=snapshot.prometheus,
+        # Rules ask later which one was down; readings in which all of them run are dropped.
+        vhosts=snapshot.vhosts if _any_down(snapshot.vhosts) else _UNREAD,
         hidden_queues=snapshot.hidden_queues,
     )
+
+
+def _any_down(part: Part[tuple[VHost, ...]]) -> bool:
+    return any(state != "running" for each in part.value or () for state in each.cluster_state.values())
 
 
 def _sharing(snapshot: Snapshot, before: Snapshot) -> Snapshot:

@@ -51,6 +51,7 @@ class ConsumerThresholds(Settings):
     none_active_for: Seconds = 4.0
     no_credit_for: Seconds = 60.0
     cancelled_for: Seconds = 45.0
+    restarted_for: Seconds = 30.0
     prefetch_grows_for: Seconds = 30.0
     grows_seen: Seconds = 24.0
     grows_for: Seconds = 45.0

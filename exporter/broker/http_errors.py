@@ -141,7 +141,8 @@ def map_transport_error(
             return Unreachable(f"{place}: {FailurePhrase.REFUSED}; check that {server} is up and its address is right")
         return Unreachable(
             f"{place}: {FailurePhrase.REFUSED}; check that the node is up, that the port is right (15672), and that "
-            "the plugin is enabled (`rabbitmq-plugins enable rabbitmq_management`)"
+            "the plugin is enabled (`rabbitmq-plugins enable rabbitmq_management`); a node in maintenance refuses, too "
+            "(`rabbitmq-diagnostics status`)"
         )
     if has(TimeoutError):
         return Unreachable(

@@ -2,13 +2,15 @@
 
 An election takes seconds; one that does not end is a fault. Without a majority there can be no leader: that is
 quorum-queue-minority. The broker's own check exists since 4.1; before, the node of the named leader is checked.
+The check names no queue, and a queue whose leader is gone may still be listed with it: one that stands still since,
+while a publisher waits for a confirm, is probably meant.
 Source: https://www.rabbitmq.com/docs/quorum-queues#availability
 """
 
 from collections.abc import Iterator, Sequence
 
 from ackscope.findings import Certainty, Evidence, Finding, Inconclusive, Involved, Severity, source
-from ackscope.snapshot import HealthCheck, Queue
+from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.cluster._shared.cluster_state import other_node, stopped_nodes
 from diagnosis.rules.cluster._shared.replica_state import (
@@ -19,12 +21,11 @@ from diagnosis.rules.cluster._shared.replica_state import (
     queues_evidence,
     queues_subject,
 )
+from diagnosis.rules.cluster._shared.silent_queues import CHECK, check_failing, silent_queues
 from diagnosis.rules.nodes._shared.node_history import cluster_subject, trailing
 from diagnosis.series import span
 
 NAME = "quorum-queue-leaderless"
-
-CHECK = "quorum-queues-without-elected-leaders"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -45,8 +46,12 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     check = view.checks.get(CHECK)
     if check is None or check.ok is not False or any(lost_majority(queue, stopped) for queue in quorum):
         return
-    failing = _check_failing_seconds(view)
-    if failing >= limits.early:
+    failing = span(check_failing(view))
+    if failing < limits.early:
+        return
+    for silent in silent_queues(view).values():
+        yield _finding(view, silent.queues, silent.seconds, listed=False)
+    if not silent_queues(view):
         yield _finding(view, (), failing)
 
 
@@ -58,16 +63,8 @@ def _seconds(view: View, queue: Queue, stopped: frozenset[str]) -> float:
     return span(trailing(view.history(queue), lambda seen: _is_leaderless(seen, stopped)))
 
 
-def _check_failing_seconds(view: View) -> float:
-    """Return for how many seconds the broker's own check has failed."""
-
-    def fails(checks: Sequence[HealthCheck]) -> bool:
-        return any(check.name == CHECK and check.ok is False for check in checks)
-
-    return span(trailing(view.window.readings("health"), fails))
-
-
-def _finding(view: View, queues: Sequence[Queue], seconds: float) -> Finding:
+def _finding(view: View, queues: Sequence[Queue], seconds: float, *, listed: bool = True) -> Finding:
+    """Return the finding about queues; not `listed` if the broker still names a leader of theirs."""
     limit = view.thresholds.cluster.leaderless_for
     lasting = seconds >= limit
     evidence = [
@@ -76,6 +73,13 @@ def _finding(view: View, queues: Sequence[Queue], seconds: float) -> Finding:
             value=queue.leader,
             source=source("/api/queues", "leader"),
             facts={"queue_name": queue.name, "members": list(queue.members or ())},
+        )
+        if listed
+        else Evidence(
+            key="counters",
+            value=queue.stats.publish,
+            source=source("/api/queues", "message_stats"),
+            facts={"queue_name": queue.name},
         )
         for queue in queues[:3]
     ]
@@ -92,6 +96,9 @@ def _finding(view: View, queues: Sequence[Queue], seconds: float) -> Finding:
         facts={
             **queue_list(queues),
             "first_queue": {"vhost": queues[0].vhost, "name": queues[0].name} if queues else None,
+            "suspected": not listed,
+            "single_member": bool(queues) and all(len(queue.members or ()) == 1 for queue in queues),
+            "nodes": len(view.nodes),
             "other_node": other_node(view, None),
             "critical_after_seconds": limit,
         },

@@ -29,6 +29,7 @@ from diagnosis.queue_families import name_pattern
 from diagnosis.relations import SAME_CONNECTION
 from diagnosis.routes import bound_exchanges, dead_letter_targets, dead_letters_from, is_delay
 from diagnosis.rules.clients._shared.connections import has_channels
+from diagnosis.rules.consumers._shared.after_restart import lost_by_restart
 from diagnosis.rules.consumers._shared.arrivals import filled_by_consumers, filling_clients, filling_shovels, passed_on
 from diagnosis.rules.consumers._shared.comings import was_cancelled
 from diagnosis.rules.consumers._shared.hash_exchanges import hash_exchange_of
@@ -138,9 +139,16 @@ def _piled_up(unconsumed: Series[Queue]) -> float:
 def _warning_after(view: View, queue: Queue) -> float:
     """Return the seconds after which a queue that grows without a consumer is a warning."""
     limits = view.limits(queue).consumers
-    if federated_to(queue) is not None or not _cancelled(view, queue):
+    if federated_to(queue) is not None:
         return limits.no_consumer_growing
-    return min(limits.cancelled_for, limits.no_consumer_growing)
+    times = [limits.no_consumer_growing]
+    if _cancelled(view, queue):
+        times.append(limits.cancelled_for)
+    lost = lost_by_restart(view, queue)
+    if lost is not None and lost.seen:
+        # The broker is back, and the publishers are.
+        times.append(limits.restarted_for)
+    return min(times)
 
 
 def _cancelled(view: View, queue: Queue) -> list[Channel]:
@@ -347,6 +355,7 @@ def _finding(view: View, unread: _Unread, others: Sequence[_Unread] = ()) -> Fin
     found_other = similar is not None or downstream is not None or _ever_consumed(view, queue)
     idle_elsewhere = () if found_other else never_fed(view, queue.vhost)
     warning_after = _warning_after(view, queue)
+    lost = lost_by_restart(view, queue) if lacks_application else None
     early = severity is Severity.INFO and grows and seconds < warning_after
     piled_up = _piled_up(unconsumed)
     ttl = queue.setting("message-ttl")
@@ -393,6 +402,7 @@ def _finding(view: View, unread: _Unread, others: Sequence[_Unread] = ()) -> Fin
             "deleted_unused_after_seconds": unread.replaced.expires_seconds if unread.replaced else None,
             "idle_connections": idle_names,
             "cancelled": left,
+            "restarted": lost.facts() if lost else None,
             "mqtt_client": absent,
             "federated_to": downstream,
             "other_sessions": [mqtt_client(each.queue) for each in others[:MAX_NAMED]],

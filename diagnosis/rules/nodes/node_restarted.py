@@ -1,11 +1,17 @@
-"""node-restarted (D11): a node was restarted while it was watched; this explains what was lost or disconnected."""
+"""node-restarted (D11): a node was restarted while it was watched; this explains what was lost or disconnected.
+
+One that was started shortly before it was watched, as in one look after a crash, is reported where a queue waits for
+its consumer. Whether it ran before is not known.
+"""
 
 from collections.abc import Iterator
 
 from ackscope.clock import Instant
 from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, Unit, source
+from ackscope.snapshot import Node
 from diagnosis.contract import RuleResult, View
-from diagnosis.rules.nodes._shared.node_history import node_subject, restarts
+from diagnosis.rules.nodes._shared.node_history import RECENTLY, node_subject, restarts
+from diagnosis.rules.queues._shared.queue import is_private
 
 NAME = "node-restarted"
 
@@ -19,6 +25,16 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         seen = [each.at for each in restarts(view, node.name)]
         if seen and (view.now.since(seen[-1]) <= limits.restart_told or len(seen) >= limits.restart_loop):
             yield _finding(view, node.name, node.uptime_seconds, seen)
+        elif not seen and node.uptime_seconds < RECENTLY and _lacks_consumers(view, node):
+            yield _finding(view, node.name, node.uptime_seconds, [])
+
+
+def _lacks_consumers(view: View, node: Node) -> bool:
+    """Return whether messages wait in a lasting queue of a node, and nobody consumes: its clients are not all back."""
+    return any(
+        each.node == node.name and each.consumers == 0 and each.messages_ready and each.durable and not is_private(each)
+        for each in view.queues
+    )
 
 
 def _finding(view: View, name: str, uptime: float, seen: list[Instant]) -> Finding:
@@ -28,7 +44,7 @@ def _finding(view: View, name: str, uptime: float, seen: list[Instant]) -> Findi
         rule=NAME,
         severity=Severity.WARNING if looping else Severity.INFO,
         subject=node_subject(name),
-        since=seen[0 if looping else -1].iso(),
+        since=seen[0 if looping else -1].iso() if seen else None,
         facts={"uptime_seconds": uptime, "restarts": len(seen)},
         certainty=Certainty.CERTAIN,
         evidence=(

@@ -8,20 +8,19 @@ from collections.abc import Iterator
 
 from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, Subject, source
 from ackscope.snapshot import HealthCheck
-from ackscope.topology import VHost
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.nodes._shared.node_history import cluster_subject, trailing
+from diagnosis.rules.nodes._shared.vhost_states import VHOST_CHECK, stopped_on
 from diagnosis.series import span
 from diagnosis.window import Series
 
 NAME = "vhost-down"
-_CHECK = "virtual-hosts"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every vhost by its state on running nodes; the health check fails sooner but does not name the vhost."""
-    down = {vhost.name: nodes for vhost in view.vhosts if (nodes := _stopped(view, vhost))}
-    check = view.checks.get(_CHECK)
+    down = {vhost.name: nodes for vhost in view.vhosts if (nodes := stopped_on(view, vhost))}
+    check = view.checks.get(VHOST_CHECK)
     failing = _failing(view)
     for name, nodes in sorted(down.items()):
         # The list is read less often than the check, which may already show that the failure is over.
@@ -37,15 +36,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 def _failing(view: View) -> Series[tuple[HealthCheck, ...]]:
     """The latest consecutive readings in which the health check failed."""
     return trailing(
-        view.window.readings("health"), lambda checks: any(c.name == _CHECK and c.ok is False for c in checks)
-    )
-
-
-def _stopped(view: View, vhost: VHost) -> tuple[str, ...]:
-    """Return the running nodes on which the vhost does not run; a node that is down is a finding of its own."""
-    stopped = {node.name for node in view.nodes if node.running is False}
-    return tuple(
-        sorted(node for node, state in vhost.cluster_state.items() if state != "running" and node not in stopped)
+        view.window.readings("health"), lambda checks: any(c.name == VHOST_CHECK and c.ok is False for c in checks)
     )
 
 
@@ -53,7 +44,7 @@ def _finding(view: View, name: str | None, nodes: tuple[str, ...], failing: Seri
     limit = view.thresholds.nodes.vhost_down_for
     lasting = span(failing) >= limit
     node = nodes[0] if nodes else None
-    check = view.checks.get(_CHECK)
+    check = view.checks.get(VHOST_CHECK)
     evidence = [
         Evidence(
             key="state", value="stopped", source=source("/api/vhosts", "cluster_state"), facts={"stopped_on": each}
@@ -62,7 +53,7 @@ def _finding(view: View, name: str | None, nodes: tuple[str, ...], failing: Seri
     ]
     if check is not None:
         value = check.reason or ("ok" if check.ok else "failed")
-        evidence.append(Evidence(key="check", value=value, source=source(f"/api/health/checks/{_CHECK}")))
+        evidence.append(Evidence(key="check", value=value, source=source(f"/api/health/checks/{VHOST_CHECK}")))
     return Finding(
         rule=NAME,
         severity=Severity.CRITICAL if lasting else Severity.INFO,

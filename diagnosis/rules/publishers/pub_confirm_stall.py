@@ -11,6 +11,7 @@ from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Subj
 from ackscope.snapshot import Channel, Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts, queue_ref
+from diagnosis.rules.cluster._shared.silent_queues import silent_queues
 from diagnosis.rules.publishers._shared.publishers import (
     BLOCKED,
     ActivePublisher,
@@ -66,7 +67,9 @@ def _finding(view: View, vhost: str, group: list[ActivePublisher]) -> Finding:
         (queue for queue in view.all_queues if queue.vhost == vhost and _is_unavailable(queue)),
         key=lambda queue: queue.name,
     )
-    quorum = next((queue for queue in unavailable if queue.type == "quorum"), None)
+    silent = silent_queues(view).get(vhost)
+    suspected = [] if unavailable or silent is None else list(silent.queues)
+    quorum = next((queue for queue in (*unavailable, *suspected) if queue.type == "quorum"), None)
     nodes_down = sorted(node.name for node in view.nodes if node.running is False)
     late = seconds >= view.thresholds.publishers.stall_for
     return Finding(
@@ -79,13 +82,16 @@ def _finding(view: View, vhost: str, group: list[ActivePublisher]) -> Finding:
             "channels": len(group),
             "unconfirmed": sum(each.published for each in group),
             "stalled_seconds": seconds,
+            "suspected_queues": [queue.name for queue in suspected],
             "unavailable_queues": [_state(queue) for queue in unavailable],
             "quorum_queue": None if quorum is None else queue_facts(quorum),
             "nodes_down": nodes_down,
         },
         evidence=(*_of_publishers(group), *_of_queues(unavailable)),
         involved=replace(
-            involved_publishers(group), queues=tuple(map(queue_ref, unavailable)), nodes=tuple(nodes_down)
+            involved_publishers(group),
+            queues=tuple(map(queue_ref, (*unavailable, *suspected))),
+            nodes=tuple(nodes_down),
         ),
         certainty=Certainty.LIKELY,
         seen_seconds=seconds,

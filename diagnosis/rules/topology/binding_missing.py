@@ -5,8 +5,8 @@ The exchange must drop more messages than before. Only the exchange that clients
 gets them through bindings from another exchange has no counters, so its loss shows where the messages came in.
 
 Where other queues still get the messages, nothing is dropped. There a queue with a consumer whose inflow stopped when
-its binding went, while the exchange goes on, is cut off. One whose binding was replaced, or that nobody consumes, is
-not.
+its binding, or one between exchanges before it, went, while the exchange goes on, is cut off. One whose binding was
+replaced, or that nobody consumes, is not.
 Source: https://www.rabbitmq.com/docs/publishers#unroutable
 """
 
@@ -27,7 +27,6 @@ from ackscope.findings import (
     Unit,
     source,
 )
-from ackscope.snapshot import Queue
 from ackscope.topology import Binding, Bindings, Exchange
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
@@ -35,7 +34,8 @@ from diagnosis.memo import per_view
 from diagnosis.rules.consumers._shared.comings import recent_clients
 from diagnosis.rules.publishers._shared.away_queues import exchanges_with_absences
 from diagnosis.rules.queues._shared.queue import NAMED_BY_BROKER, is_private
-from diagnosis.series import count, delta, span, stretch
+from diagnosis.rules.topology._shared.cut_off import CutOffQueue, cut_off_queues
+from diagnosis.series import count, span
 from diagnosis.window import Series, Timestamped
 
 NAME = "binding-missing"
@@ -43,12 +43,6 @@ NAME = "binding-missing"
 _ALTERNATE = "alternate-exchange"
 _ROSE = 1.5
 """Least ratio of the messages dropped per second since a binding was removed to those before."""
-_BEFORE, _AFTER = 45.0, 10.0
-"""Seconds before and after the first reading without a binding in which the inflow of its queue must have stopped:
-bindings are read every 30 s, and counters are some seconds old.
-"""
-_GOES_ON = 0.5
-"""Least share of the former inflow of a queue that its exchange must still receive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +61,12 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         return
     readings: Series[tuple[Exchange, ...]] = view.window.readings("exchanges")
     with_alternate = {policy.name for policy in view.policies if _ALTERNATE in policy.definition}
-    lost_by = _lost_by(view, removed)
+    lost_by, named = _lost_by(view, removed), set[Binding]()
+    absent = per_view(view, exchanges_with_absences)
     for exchange in view.exchanges:
         bindings = lost_by.get(exchange.key)
-        if not bindings or _ALTERNATE in exchange.arguments or exchange.policy in with_alternate:
+        if not bindings or _diverts(exchange, with_alternate):
             continue
-        absent = per_view(view, exchanges_with_absences)
         # A queue that comes and goes with its consumer takes its binding along.
         bindings = [each for each in bindings if (each.value.vhost, each.value.source) not in absent]
         if not bindings or exchange.key in absent:
@@ -93,68 +87,47 @@ def evaluate(view: View) -> Iterator[RuleResult]:
                     bindings,
                     UnroutedMessages(received, dropped, since_then[-1][0].since(since_then[0][0])),
                 )
-                continue
-        own = [each for each in removed.get(exchange.key, ()) if each in bindings]
-        yield from _cut_off(view, exchange, own, history)
+                named |= {each.value for each in bindings}
+    apart = absent | {each.key for each in view.exchanges if _diverts(each, with_alternate)}
+    kept = {
+        key: [each for each in bindings if each.value not in named]
+        for key, bindings in removed.items()
+        if key not in apart
+    }
+    together: dict[str, list[CutOffQueue]] = {}
+    for each in cut_off_queues(view, kept):
+        if each.exchange.key not in apart:
+            together.setdefault(f"{each.queue.vhost}/{each.removed[0].value.source}", []).append(each)
+    for queues in together.values():
+        yield _starved(view, queues)
 
 
-def _cut_off(
-    view: View, exchange: Exchange, removed: list[Timestamped[Binding]], history: list[tuple[Instant, Exchange]]
-) -> Iterator[Finding]:
-    """Yield the queues that get no messages since their binding was removed, while the exchange receives them."""
-    listed = [seen.value.listed for seen in view.window.readings("bindings") if seen.value.listed is not None]
-    added = frozenset(view.bindings or ()) - frozenset(listed[0]) if listed else frozenset()
-    for each in removed:
-        binding = each.value
-        replaced = any(
-            new.destination == binding.destination
-            or (new.source, new.routing_key) == (binding.source, binding.routing_key)
-            for new in added
-            if new.vhost == binding.vhost
-        )
-        queue = view.queue(binding.vhost, binding.destination) if binding.destination_type == "queue" else None
-        if queue is None or not queue.consumers or replaced:
-            continue
-        readings = view.history(queue)
-        quiet = stretch(readings, lambda older, newer: not delta((older, newer), "publish"))
-        rate, seconds = _rate_until(view, queue, quiet[0]), span(quiet)
-        if len(quiet) < 2 or not rate or not -_BEFORE <= quiet[0].at.since(each.at) <= _AFTER:
-            continue
-        meanwhile = [pair for pair in history if pair[0].mono >= quiet[0].at.mono]
-        over = meanwhile[-1][0].since(meanwhile[0][0]) if meanwhile else 0.0
-        if rate * seconds < view.thresholds.topology.binding_lost or not over:
-            continue
-        if _gained(meanwhile, "publish_in") >= _GOES_ON * rate * over:
-            yield _starved(view, exchange, each, queue, rate, quiet)
+def _diverts(exchange: Exchange, with_alternate: set[str]) -> bool:
+    """Return whether what an exchange cannot route goes to an alternate exchange."""
+    return _ALTERNATE in exchange.arguments or exchange.policy in with_alternate
 
 
-def _rate_until(view: View, queue: Queue, end: Timestamped[Queue]) -> float:
-    """Return messages per second that were published to a queue until a reading; 0 if that is not known."""
-    readings = tuple(seen for seen in view.history(queue) if seen.at.mono <= end.at.mono)
-    if span(readings):
-        return delta(readings, "publish") / span(readings)
-    # A queue that was declared just before has counted from its beginning.
-    absent = [at for at, there in view.presence(queue.key) if there is None and at.mono < end.at.mono]
-    return count(end.value.stats, "publish") / end.at.since(absent[-1]) if absent else 0.0
-
-
-def _starved(
-    view: View, exchange: Exchange, removed: Timestamped[Binding], queue: Queue, rate: float, quiet: Series[Queue]
-) -> Finding:
-    binding, late = removed.value, view.thresholds.publishers.unroutable_after
-    early = span(quiet) < late
+def _starved(view: View, found: list[CutOffQueue]) -> Finding:
+    """Return the finding about queues that were cut off together, by bindings of one exchange."""
+    first, late = found[0], view.thresholds.publishers.unroutable_after
+    quiet = min((each.quiet for each in found), key=span)
+    early, queue, own = span(quiet) < late, first.queue, first.removed[0].value
+    removed = list(dict.fromkeys(gone.value for each in found for gone in each.removed))
+    removed.sort(key=lambda each: each.destination_type == "queue")
     return Finding(
         rule=NAME,
         severity=Severity.INFO if early else Severity.WARNING,
-        subject=Subject(kind="queue", name=queue.name, vhost=queue.vhost, node=queue.node),
+        subject=Subject(kind="exchange", name=own.source, vhost=queue.vhost)
+        if len(found) > 1
+        else Subject(kind="queue", name=queue.name, vhost=queue.vhost, node=queue.node),
         since=quiet[0].at.iso(),
         facts={
-            "vhost": exchange.vhost,
-            "exchange": exchange.name,
-            "exchange_type": exchange.type,
-            "source_type": exchange.type,
+            "vhost": queue.vhost,
+            "exchange": first.exchange.name,
+            "exchange_type": first.exchange.type,
+            "source_type": _type(view, (queue.vhost, removed[0].source)),
             "passes_to": None,
-            "removed": [_binding_facts(binding)],
+            "removed": [_binding_facts(each) for each in removed],
             "destination_exists": True,
             "for_one_client": False,
             "received": 0,
@@ -162,25 +135,53 @@ def _starved(
             "over_seconds": span(quiet),
             "warning_after_seconds": late,
             "starved": queue_facts(queue),
-            "rate_before": rate,
-            "clients": recent_clients(view, queue),
+            "starved_queues": [each.queue.name for each in found],
+            "declared_again": _declared_again(view, queue.vhost, removed),
+            "rate_before": max(each.rate for each in found),
+            "clients": sorted({name for each in found for name in recent_clients(view, each.queue)}),
         },
         certainty=Certainty.EARLY if early else Certainty.LIKELY,
         seen_seconds=span(quiet),
         evidence=(
-            Evidence(key="removed", value=1, source=source("/api/bindings")),
-            Evidence(
-                key="inflow",
-                value=0,
-                unit=Unit.MESSAGES,
-                source=source("/api/queues", "message_stats.publish"),
-                facts={"rate_before": rate, "over_seconds": span(quiet)},
+            Evidence(key="removed", value=len(removed), source=source("/api/bindings")),
+            *(
+                Evidence(
+                    key="inflow",
+                    value=0,
+                    unit=Unit.MESSAGES,
+                    source=source("/api/queues", "message_stats.publish"),
+                    facts={"rate_before": each.rate, "over_seconds": span(each.quiet), "queue_name": each.queue.name},
+                )
+                for each in found[:3]
             ),
         ),
         involved=Involved(
-            exchanges=(ExchangeRef(exchange.vhost, exchange.name),), queues=(QueueRef(queue.vhost, queue.name),)
+            exchanges=tuple(
+                ExchangeRef(queue.vhost, name)
+                for name in dict.fromkeys((first.exchange.name, *(each.source for each in removed)))
+            ),
+            queues=tuple(QueueRef(queue.vhost, each.queue.name) for each in found),
         ),
     )
+
+
+def _type(view: View, exchange: tuple[str, str]) -> str | None:
+    return next((each.type for each in view.exchanges if each.key == exchange), None)
+
+
+def _declared_again(view: View, vhost: str, removed: list[Binding]) -> Fact:
+    """Return the first exchange of removed bindings whose type changed; None if there is none."""
+    names = {each.source for each in removed} | {
+        each.destination for each in removed if each.destination_type == "exchange"
+    }
+    readings: Series[tuple[Exchange, ...]] = view.window.readings("exchanges")
+    for exchange in view.exchanges:
+        if exchange.vhost == vhost and exchange.name in names:
+            types = [each.type for seen in readings for each in seen.value if each.key == exchange.key]
+            before = [each for each in types if each != exchange.type]
+            if before:
+                return {"name": exchange.name, "type_before": before[-1], "type": exchange.type}
+    return None
 
 
 def _lost_by(
@@ -189,7 +190,9 @@ def _lost_by(
     """Exchange -> removed bindings of it and of the exchanges to which its messages go on."""
     found = {key: list(bindings) for key, bindings in removed.items()}
     sources: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for binding in view.bindings or ():
+    gone = [each.value for bindings in removed.values() for each in bindings]
+    # An exchange may have lost the bindings that led to it, too.
+    for binding in (*(view.bindings or ()), *gone):
         if binding.destination_type == "exchange":
             sources.setdefault((binding.vhost, binding.destination), []).append((binding.vhost, binding.source))
     for key, bindings in removed.items():
@@ -199,7 +202,8 @@ def _lost_by(
             reached.update(above)
             waiting += above
         for each in reached - {key}:
-            found.setdefault(each, []).extend(bindings)
+            known = found.setdefault(each, [])
+            known += [binding for binding in bindings if binding not in known]
     return found
 
 
@@ -263,9 +267,9 @@ def _finding(
             "clients": [],
             "removed": [_binding_facts(binding) for binding in removed],
             "passes_to": first.source if first.source != exchange.name else None,
-            "source_type": next(
-                (each.type for each in view.exchanges if each.key == (first.vhost, first.source)), None
-            ),
+            "source_type": _type(view, (first.vhost, first.source)),
+            "starved_queues": [],
+            "declared_again": _declared_again(view, exchange.vhost, removed),
             "destination_exists": (first.vhost, first.destination) in queues or first.destination_type == "exchange",
             "for_one_client": first.destination_type == "queue" and first.destination.startswith(NAMED_BY_BROKER),
             "received": unrouted.received,

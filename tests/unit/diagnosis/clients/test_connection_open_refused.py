@@ -3,9 +3,7 @@ import pytest
 from ackscope.snapshot import HealthCheck, Node
 from ackscope.topology import AuthAttempts, Limit, VHost
 from tests.unit.diagnosis.clients.loops import churning
-from tests.unit.diagnosis.pictures import NODE, OK, WALL, connection, film, found, look, only, queue, stats, text
-
-RULE = "connection-open-refused"
+from tests.unit.diagnosis.pictures import NODE, connection, film, found, look, only, queue, stats, text
 
 LATE = 5.0
 """Seconds after which the broker counts a connection; it counts a login at once."""
@@ -51,62 +49,6 @@ def test_some_that_have_stopped_are_information():
     finding = only(look(film(lambda t: refusing(t, refused=1.0, until=20), until=90)))
 
     assert ("info", 20, False) == (finding.severity, finding.facts["refused"], finding.facts["continues"])
-
-
-def stopped(t, *, down=(31.0, 52.0), refused=(32.0, 50.0), back=("lager",), rate=1.0):
-    """A vhost is down for some seconds; clients are refused for some seconds, and connect again after it."""
-    made = refusing(max(0.0, min(t, refused[1]) - refused[0]), refused=rate)
-    over = max(0.0, t - LATE - refused[0])
-    churn = {"connection_created": 50, "connection_closed": 40 + int(rate * min(over, refused[1] - refused[0]))}
-    check = HealthCheck(name="virtual-hosts", ok=not down[0] <= t < down[1])
-    there = tuple(
-        connection(f"{vhost} -> b", vhost=vhost, connected_at=WALL + down[1] + 2) for vhost in back if t > down[1] + 2
-    )
-    return {
-        **made,
-        "overview": churning(t, churn=churn, connections=10),
-        "health": (OK, check),
-        "connections": (connection(connected_at=WALL - 500), *there),
-    }
-
-
-@pytest.mark.parametrize("rate", [0.5, 3.0])
-def test_a_vhost_that_was_down_meanwhile_is_the_reason(rate):
-    """Its clients came back to it, so its name is known."""
-    (finding,) = [each for each in look(film(lambda t: stopped(t, rate=rate), until=100)).findings if each.rule == RULE]
-    said = text(finding)
-
-    assert ("info", ["lager"]) == (finding.severity, finding.facts["down_vhosts"])
-    assert "A vhost was down meanwhile, probably 'lager'" in said.summary
-    assert not any("set_permissions" in (step.command or "") for step in said.steps)
-
-
-def test_a_vhost_is_not_named_if_clients_of_several_came_back():
-    """Any of them may have been down."""
-    frame = lambda t: stopped(t, back=("lager", "kasse"))  # noqa: E731
-    (finding,) = [each for each in look(film(frame, until=100)).findings if each.rule == RULE]
-
-    assert [] == finding.facts["down_vhosts"]
-    assert finding.facts["down_seconds"] >= 20
-
-
-@pytest.mark.parametrize(
-    "times",
-    [
-        {"refused": (32.0, 200.0)},
-        {"refused": (75.0, 90.0), "down": (15.0, 25.0)},
-        {"refused": (5.0, 90.0), "down": (55.0, 65.0)},
-        {"down": (1000.0, 1001.0)},
-    ],
-    ids=["refused on and on", "down long before", "refused before", "never down"],
-)
-def test_another_outage_is_no_reason(times):
-    """Who is refused before it, or after it, has another reason."""
-    verdict = look(film(lambda t: stopped(t, **times), until=125))
-    (finding,) = [each for each in verdict.findings if each.rule == RULE]
-
-    assert finding.facts["down_seconds"] is None
-    assert "does not exist" in text(finding).cause
 
 
 @pytest.mark.parametrize(
@@ -160,3 +102,53 @@ def test_a_virtual_host_that_was_deleted_is_its_cause():
 
     assert "queue-deleted" == cause.rule
     assert ["connection-open-refused"] == [each.rule for each in cause.consequences]
+
+
+def interrupted(t, *, until=40.0, refused=20.0, listed=True, name="lager"):
+    """A virtual host is down for some time, and its clients retry meanwhile.
+
+    Args:
+        t: second of the film.
+        until: second at which it runs again, after second 20.
+        refused: second from which on clients are refused.
+        listed: whether a list of virtual hosts shows it, or only the health check.
+        name: of the virtual host.
+    """
+    off = 20 <= t < until
+    state = VHost(name=name, cluster_state={NODE: "stopped" if off and listed else "running"})
+    health = (HealthCheck(name="virtual-hosts", ok=not off),)
+    made = refusing(max(0.0, t - refused), refused=1.0, until=until - refused)
+    return {**made, "vhosts": (state, VHost(name="/", cluster_state={NODE: "running"})), "health": health}
+
+
+@pytest.mark.parametrize(("until", "ends"), [(35.0, 75), (40.0, 90), (50.0, 160)])
+@pytest.mark.parametrize(("listed", "name"), [(True, "lager"), (True, "pay desk"), (False, "lager")])
+def test_a_vhost_that_was_down_meanwhile_is_the_cause(until, ends, listed, name):
+    """The settings of its clients are right."""
+    finding = of(look(film(lambda t: interrupted(t, until=until, listed=listed, name=name), until=ends)))
+
+    assert (name if listed else None) == finding.facts["outage"]["vhost"]
+    assert "was down" in text(finding).summary
+    assert not any("set_permissions" in (step.command or "") for step in text(finding).steps)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        lambda t: {**interrupted(t), **refusing(t, refused=1.0)},
+        lambda t: {**interrupted(t), "health": (), "vhosts": (VHost(name="/", cluster_state={NODE: "running"}),)},
+    ],
+    ids=["refused before and after", "no vhost was down"],
+)
+def test_other_refusals_have_another_cause(frame):
+    """A client that is refused without an outage, or in spite of its end, is wrong itself."""
+    finding = of(look(film(frame, until=90)))
+
+    assert finding.facts["outage"] is None
+    assert any("set_permissions" in (step.command or "") for step in text(finding).steps)
+
+
+def of(verdict):
+    """The finding of this rule."""
+    (finding,) = [each for each in verdict.findings if each.rule == "connection-open-refused"]
+    return finding

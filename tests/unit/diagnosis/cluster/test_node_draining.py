@@ -1,3 +1,6 @@
+import pytest
+
+from ackscope.snapshot import Overview
 from tests.unit.diagnosis.cluster.scenes import ONE, THREE, TWO, cause_of, finding_of, node, replicated, reported
 from tests.unit.diagnosis.pictures import film, look, text
 
@@ -39,3 +42,31 @@ def test_replicas_that_it_stopped_are_a_consequence():
         return {"nodes": drained(t), "queues": (replicated(online=(ONE, TWO) if t >= 20 else (ONE, TWO, THREE)),)}
 
     assert RULE == cause_of(look(film(frame, until=60)), "quorum-queue-under-replicated")
+
+
+@pytest.mark.parametrize(
+    ("others", "severity"),
+    [
+        ((), "critical"),
+        ((node(TWO, running=False),), "critical"),
+        ((node(TWO, being_drained=True),), "critical"),
+        ((node(TWO),), "info"),
+        ((node(TWO, running=None),), "info"),
+    ],
+    ids=["no other node", "the other is down", "the other too", "the other runs", "the other is unknown"],
+)
+def test_without_another_node_the_broker_is_out_of_service(others, severity):
+    """On purpose or not; with another node, clients go there."""
+
+    def frame(t):
+        connected = Overview(node=ONE, connections=14 if t < 20 else 0)
+        return {"nodes": (node(ONE, being_drained=t >= 20), *others), "overview": connected}
+
+    (finding,) = [
+        each for each in look(film(frame, until=40)).findings if (each.rule, each.subject.name) == (RULE, ONE)
+    ]
+
+    assert severity == finding.severity
+    shown = text(finding)
+    assert (severity == "critical") == ("the whole broker accepts no clients" in shown.summary)
+    assert (severity == "critical") == any("0, 14 before" in each.value for each in shown.evidence)

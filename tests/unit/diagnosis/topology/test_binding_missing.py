@@ -225,3 +225,111 @@ def test_a_queue_that_lost_its_binding_while_others_get_the_messages_is_cut_off(
 def test_a_binding_that_was_removed_for_a_reason_is_not_reported(fields):
     """A queue that is given up, or replaced."""
     assert [] == missed(lambda t: cut_off(t, **fields), until=110)
+
+
+def bound(source, destination, kind="queue", key="t"):
+    """A binding of the exchanges below."""
+    return Binding(vhost="/", source=source, destination=destination, destination_type=kind, routing_key=key)
+
+
+TAP = bound("in", "tap", key="")
+HOP = bound("in", "mid", "exchange", key="")
+LEGS = (bound("mid", "risk"), bound("mid", "book"))
+
+
+def recreated(
+    t,
+    *,
+    at=40.0,
+    rate=5.0,
+    gone=(HOP, *LEGS),
+    back=(),
+    kind=("direct", "topic"),
+    pauses=False,
+    consumers=1,
+    tapped=True,
+):
+    """An exchange behind another one loses bindings; the first one feeds another queue still.
+
+    Args:
+        t: second of the film.
+        at: second at which the bindings go.
+        rate: messages a second.
+        gone: what goes.
+        back: what is bound instead.
+        kind: type of the exchange in the middle, before and after.
+        pauses: whether the publisher stops, too.
+        consumers: of the queues behind.
+        tapped: whether another queue gets the messages still.
+    """
+    cut = {each.destination for each in gone} & {"risk", "book"} if HOP not in gone else {"risk", "book"}
+    n, until = int(rate * (min(t, at) if pauses else t)), int(rate * min(t, at))
+    there = {name: until if name in cut else n for name in ("risk", "book")}
+    listed = ((TAP,) if tapped else ()) + ((HOP, *LEGS) if t < at else (*({HOP, *LEGS} - set(gone)), *back))
+    routed = sum(there.values()) + (n if tapped else 0)
+    return {
+        "bindings": Bindings(listed=listed),
+        "exchanges": (
+            Exchange(vhost="/", name="in", type="fanout", stats=stats(publish_in=n, publish_out=routed)),
+            Exchange(vhost="/", name="mid", type=kind[t >= at]),
+        ),
+        "queues": (
+            queue("tap", stats=stats(publish=n)),
+            queue("mid.v2", consumers=1),
+            *(queue(name, consumers=consumers, stats=stats(publish=number)) for name, number in there.items()),
+        ),
+    }
+
+
+@pytest.mark.parametrize("fields", [{}, {"rate": 0.5}, {"rate": 150.0}, {"kind": ("topic", "topic")}])
+def test_an_exchange_that_was_declared_again_cuts_off_all_queues_behind_it(fields):
+    """One finding, with each binding that is missing."""
+    (finding,) = missed(lambda t: recreated(t, **fields), until=110)
+
+    assert ("warning", "exchange", "mid") == (finding.severity, finding.subject.kind, finding.subject.name)
+    assert ["book", "risk"] == finding.facts["starved_queues"]
+    commands = [step.command or "" for step in text(finding).steps]
+    assert all(any(f"/e/{end}" in each for each in commands) for end in ("in/e/mid", "mid/q/risk", "mid/q/book"))
+    assert ("kind" not in fields) == ("(direct before, topic now)" in text(finding).cause)
+
+
+@pytest.mark.parametrize(
+    ("fields", "subject", "number"),
+    [
+        ({"gone": (HOP,)}, "in", 1),
+        ({"gone": (LEGS[0],)}, "risk", 1),
+        # The application declared its queues and their bindings again, and nobody the one between the exchanges.
+        ({"back": tuple(replace(each, routing_key="t.#") for each in LEGS)}, "mid", 3),
+    ],
+    ids=["between exchanges", "the last one", "bound again to an exchange that gets nothing"],
+)
+def test_a_single_missing_link_is_named(fields, subject, number):
+    """Wherever it was on the way."""
+    (finding,) = missed(lambda t: recreated(t, **fields), until=110)
+
+    assert (subject, number) == (finding.subject.name, len(finding.facts["removed"]))
+    assert text(finding).summary
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"pauses": True},
+        {"consumers": 0},
+        {"back": (bound("in", "mid.v2", "queue", key=""),)},
+        {"gone": (HOP,), "back": (bound("in", "risk"), bound("in", "book"))},
+    ],
+    ids=["the publisher stopped", "nobody consumes", "another queue takes over", "bound directly"],
+)
+def test_ways_that_were_changed_on_purpose_are_not_reported(fields):
+    """The messages go elsewhere, or there are none."""
+    assert [] == missed(lambda t: recreated(t, **fields), until=110)
+
+
+def test_an_exchange_that_was_declared_again_is_named_where_nothing_else_gets_the_messages():
+    """They are routed to nobody then, where they come in."""
+    (finding,) = missed(lambda t: recreated(t, tapped=False), until=110)
+
+    assert ("in", 3) == (finding.subject.name, len(finding.facts["removed"]))
+    assert finding.facts["dropped"]
+    assert "(direct before, topic now)" in text(finding).cause

@@ -252,7 +252,8 @@ def test_a_refused_connection_says_what_to_check():
 
     assert (
         f"127.0.0.1:{port}/rabbit/api/overview: connection refused; check that the node is up, that the port is right "
-        "(15672), and that the plugin is enabled (`rabbitmq-plugins enable rabbitmq_management`)"
+        "(15672), and that the plugin is enabled (`rabbitmq-plugins enable rabbitmq_management`); a node in "
+        "maintenance refuses, too (`rabbitmq-diagnostics status`)"
     ) == str(caught.value)
 
 

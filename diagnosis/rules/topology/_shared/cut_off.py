@@ -1,0 +1,199 @@
+"""Queues that get nothing since bindings on their way were removed, while what fed them goes on.
+
+The bindings may be those of the queue, or those between exchanges before it: an exchange that is deleted and declared
+again has none of its bindings left, and no error shows it where other queues still get the messages. Only exchanges
+that clients publish to have counters, so the inflow is looked for at all exchanges from which the queue was reached.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from ackscope.clock import Instant
+from ackscope.snapshot import Queue
+from ackscope.topology import Binding, Exchange
+from diagnosis.contract import View
+from diagnosis.rules.publishers._shared.lossy_exchanges import exchange_histories, messages_in
+from diagnosis.series import count, delta, span, stretch
+from diagnosis.window import Series, Timestamped
+
+_BEFORE, _AFTER = 45.0, 10.0
+"""Seconds before and after the first reading without a binding in which the inflow of its queue must have stopped:
+bindings are read every 30 s, and counters are some seconds old.
+"""
+_GOES_ON = 0.5
+"""Least share of the former inflow of a queue that an exchange must still receive."""
+
+Removals = Mapping[tuple[str, str], Iterable[Timestamped[Binding]]]
+"""Exchange -> bindings that began there and were removed, with the first reading without them."""
+_Place = tuple[str, str, str]
+"""Virtual host, "exchange" or "queue", and name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutOffQueue:
+    """A queue with a consumer that gets nothing since bindings on its way were removed.
+
+    Attributes:
+        exchange: the exchange that fed it, and receives as many messages as before.
+        removed: the bindings on its way that were removed, its own first.
+        rate: messages per second that it got before.
+        quiet: its readings since the last message.
+    """
+
+    queue: Queue
+    exchange: Exchange
+    removed: tuple[Timestamped[Binding], ...]
+    rate: float
+    quiet: Series[Queue]
+
+
+def cut_off_queues(view: View, removed: Removals) -> Iterator[CutOffQueue]:
+    """Yield the queues that were cut off by removed bindings, sorted."""
+    lasting = [
+        each
+        for bindings in removed.values()
+        for each in bindings
+        if each.value.destination_type != "queue" or view.queue(each.value.vhost, each.value.destination) is not None
+    ]
+    if not lasting:
+        return
+    ways = _Ways(view, lasting)
+    for vhost, name in ways.queues_behind():
+        queue = view.queue(vhost, name)
+        if queue is not None and queue.consumers and (found := _cut_off(view, queue, ways)):
+            yield found
+
+
+def _cut_off(view: View, queue: Queue, ways: "_Ways") -> CutOffQueue | None:
+    readings = view.history(queue)
+    quiet = stretch(readings, lambda older, newer: not delta((older, newer), "publish"))
+    if len(quiet) < 2 or not (rate := _rate_until(view, queue, quiet[0])):
+        return None
+    gone = [each for each in ways.removed_before(queue) if -_BEFORE <= quiet[0].at.since(each.at) <= _AFTER]
+    if not gone or rate * span(quiet) < view.thresholds.topology.binding_lost:
+        return None
+    before = ways.exchanges_before(queue, gone)
+    fed_by = sorted(
+        (each for each in view.exchanges if each.key in before and _goes_on(view, each.key, rate, quiet)),
+        key=lambda each: before.index(each.key),
+    )
+    if not fed_by or ways.is_replaced(queue, gone, fed_by):
+        return None
+    return CutOffQueue(queue=queue, exchange=fed_by[0], removed=tuple(gone), rate=rate, quiet=quiet)
+
+
+def _goes_on(view: View, exchange: tuple[str, str], rate: float, quiet: Series[Queue]) -> bool:
+    """Return whether an exchange receives at least about as many messages as a queue got, since that got none."""
+    since = tuple(seen for seen in exchange_histories(view).get(exchange, ()) if seen.at.mono >= quiet[0].at.mono)
+    return span(since) > 0 and messages_in(since) >= _GOES_ON * rate * span(since)
+
+
+def _rate_until(view: View, queue: Queue, end: Timestamped[Queue]) -> float:
+    """Return messages per second that were published to a queue until a reading; 0 if that is not known."""
+    readings = tuple(seen for seen in view.history(queue) if seen.at.mono <= end.at.mono)
+    if span(readings):
+        return delta(readings, "publish") / span(readings)
+    # A queue that was declared just before has counted from its beginning.
+    absent = [at for at, there in view.presence(queue.key) if there is None and at.mono < end.at.mono]
+    return count(end.value.stats, "publish") / end.at.since(absent[-1]) if absent else 0.0
+
+
+class _Ways:
+    """The bindings of now and those that were removed."""
+
+    def __init__(self, view: View, removed: list[Timestamped[Binding]]) -> None:
+        self._view = view
+        self._now = tuple(view.bindings or ())
+        self._removed = removed
+
+    def queues_behind(self) -> list[tuple[str, str]]:
+        """Return the queues that were reached over a removed binding, sorted."""
+        ends = self._reached({_end(each.value) for each in self._removed}, _edges(self._all, backward=False))
+        return sorted((vhost, name) for vhost, kind, name in ends if kind == "queue")
+
+    def removed_before(self, queue: Queue) -> list[Timestamped[Binding]]:
+        """Return the removed bindings over which a queue was reached, its own first."""
+        before = self._reached({_place(queue.vhost, "queue", queue.name)}, self._back)
+        found = [each for each in self._removed if _end(each.value) in before]
+        return sorted(
+            found,
+            key=lambda each: (each.value.destination_type != "queue", each.value.source, each.value.routing_key),
+        )
+
+    def exchanges_before(self, queue: Queue, gone: list[Timestamped[Binding]]) -> list[tuple[str, str]]:
+        """Return the exchanges from which a queue was reached over one of these bindings, the nearest ones first."""
+        starts = {_place(each.value.vhost, "exchange", each.value.source) for each in gone}
+        nearest = sorted({(queue.vhost, name) for _, _, name in starts})
+        return [*nearest, *sorted({(vhost, name) for vhost, _, name in self._reached(starts, self._back) - starts})]
+
+    def is_replaced(self, queue: Queue, gone: list[Timestamped[Binding]], fed_by: list[Exchange]) -> bool:
+        """Return whether a new binding leads to the queue, or takes the messages of a removed one elsewhere."""
+        fed = self._reached({_place(each.vhost, "exchange", each.name) for each in fed_by}, self._forward)
+        behind = self._reached({_place(queue.vhost, "queue", queue.name)}, self._back_now)
+        # An exchange that was declared again and is not fed yet has nothing for the queues that are bound to it.
+        dry = {_place(each.value.vhost, "exchange", each.value.source) for each in gone} - fed
+        for new in self._added_since(min((each.at for each in gone), key=lambda at: at.mono)):
+            begin = _place(new.vhost, "exchange", new.source)
+            if begin in dry:
+                continue
+            if _end(new) in behind:
+                return True
+            if any((new.vhost, new.source, new.routing_key) == _keyed(each.value) for each in gone):
+                return True
+        return False
+
+    def _added_since(self, moment: Instant) -> frozenset[Binding]:
+        """Return the bindings of now that were not there in the reading before a moment."""
+        readings = self._view.window.readings("bindings")
+        before = [
+            seen.value.listed for seen in readings if seen.at.mono < moment.mono and seen.value.listed is not None
+        ]
+        return frozenset(self._now) - frozenset(before[-1]) if before else frozenset()
+
+    @property
+    def _all(self) -> list[Binding]:
+        return [*self._now, *(each.value for each in self._removed)]
+
+    @cached_property
+    def _back(self) -> Mapping[_Place, list[_Place]]:
+        return _edges(self._all, backward=True)
+
+    @cached_property
+    def _back_now(self) -> Mapping[_Place, list[_Place]]:
+        return _edges(self._now, backward=True)
+
+    @cached_property
+    def _forward(self) -> Mapping[_Place, list[_Place]]:
+        return _edges(self._now, backward=False)
+
+    @staticmethod
+    def _reached(starts: set[_Place], edges: Mapping[_Place, list[_Place]]) -> set[_Place]:
+        found, waiting = set(starts), list(starts)
+        while waiting:
+            following = [each for each in edges.get(waiting.pop(), ()) if each not in found]
+            found.update(following)
+            waiting += following
+        return found
+
+
+def _edges(bindings: Iterable[Binding], *, backward: bool) -> Mapping[_Place, list[_Place]]:
+    found: dict[_Place, list[_Place]] = defaultdict(list)
+    for each in bindings:
+        if each.source:
+            begin, end = _place(each.vhost, "exchange", each.source), _end(each)
+            found[end if backward else begin].append(begin if backward else end)
+    return found
+
+
+def _place(vhost: str, kind: str, name: str) -> _Place:
+    return vhost, kind, name
+
+
+def _end(binding: Binding) -> _Place:
+    return binding.vhost, binding.destination_type, binding.destination
+
+
+def _keyed(binding: Binding) -> tuple[str, str, str]:
+    return binding.vhost, binding.source, binding.routing_key
