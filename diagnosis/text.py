@@ -6,7 +6,7 @@ below, and the macros of `catalogue/shared/*.jinja`. A fact that is not there is
 """
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Self
@@ -21,6 +21,7 @@ from ackscope.findings import (
     DiagnosisResult,
     Evidence,
     Finding,
+    Impact,
     Inconclusive,
     Source,
     Suppressed,
@@ -75,24 +76,28 @@ _UNITS: Mapping[Unit, Callable[[float], str]] = {
 _OVER = "{{ over(since) }}"
 """What is added to the summary of what has ended."""
 
+_LOSES = "{{ loses(summary, more) }}"
+"""What is added to the summary of a cause by which messages are lost: that of the loss, and how many more there are."""
+
 
 def render(finding: Finding, cluster: Cluster = Cluster()) -> FindingReport:
     """Render a finding and its consequences as text."""
     page, facts = pages()[finding.rule], _facts(finding, cluster)
     steps = tuple(_steps(page, facts, management=cluster.has_management))
+    consequences = tuple(render(each, cluster) for each in finding.consequences)
     return FindingReport(
         rule=finding.rule,
         severity=finding.severity,
         subject=finding.subject,
         since=finding.since,
-        summary=_summary(page, finding, facts),
+        summary=_with_loss(_summary(page, finding, facts), page.impact, consequences),
         cause=_all(page.cause, facts),
         evidence=tuple(_evidence(page, each, facts) for each in finding.evidence),
         next_steps=tuple(str(step) for step in steps),
         runbook=runbook(finding.rule),
         last_seen=finding.last_seen,
         over_since=finding.over_since,
-        consequences=tuple(render(each, cluster) for each in finding.consequences),
+        consequences=consequences,
         steps=steps,
         facts=finding.facts,
         involved=finding.involved,
@@ -111,6 +116,14 @@ def render_summary(finding: Finding) -> str:
 def _summary(page: Page, finding: Finding, facts: Mapping[str, Any]) -> str:
     text = _first(page.summary, facts)
     return f"{text} {_text(_OVER, {'since': finding.over_since})}" if finding.is_over else text
+
+
+def _with_loss(summary: str, impact: Impact, consequences: Sequence[FindingReport]) -> str:
+    """Return the summary of a cause with that of the first loss that it explains: a loss is no detail."""
+    losses = [each.summary for each in consequences if each.impact is Impact.LOSS]
+    if impact is Impact.LOSS or not losses:
+        return summary
+    return f"{summary} {_text(_LOSES, {'summary': losses[0], 'more': len(losses) - 1})}"
 
 
 def render_inconclusive(each: Inconclusive) -> InconclusiveReport:

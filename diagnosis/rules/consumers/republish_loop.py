@@ -73,6 +73,20 @@ class _Circle:
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue whose messages clients take, then those that may feed each other."""
+    for circle in per_view(view, _circles):
+        yield _finding(view, circle)
+
+
+def circling_queues(view: View) -> frozenset[Place]:
+    """Return the queues whose consumers publish to them again what they take."""
+    return frozenset(each.key for circle in per_view(view, _circles) for each in circle.queues[: circle.consumed])
+
+
+def _circles(view: View) -> tuple[_Circle, ...]:
+    return tuple(_find(view))
+
+
+def _find(view: View) -> Iterator[_Circle]:
     made = client_publishes(view)
     if made is None:
         return
@@ -85,13 +99,13 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if found is None and (leading := _leading_to(view, queue)):
             found = _circle(view, (queue, *leading), 1, made)
         if found is not None:
-            yield _finding(view, found)
+            yield found
         elif not (polled or queue.exclusive or queue.auto_delete):
             rest[queue.vhost].append(queue)
     for _, queues in sorted(rest.items()):
         found = _circle_of_several(view, queues, made)
         if found is not None:
-            yield _finding(view, found)
+            yield found
 
 
 def _leading_to(view: View, queue: Queue) -> tuple[Queue, ...]:

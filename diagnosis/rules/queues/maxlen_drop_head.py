@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median
 
-from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Suppressed, source
+from ackscope.findings import Certainty, Evidence, Fact, Facts, Finding, Severity, Suppressed, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.ledger import from_its_beginning, ledger, levels, losing, may_have_lost, may_settle_unseen
@@ -58,6 +58,12 @@ _BURSTS, _MOST, _LOW = 3, 0.8, 0.25
 """Least number of steps in which bursts fill a queue, because a purge takes all at once; their least share of the loss;
 and the highest median level of the readings: messages that wait below the limit for longer leave for another reason.
 """
+
+_LARGE, _UNEQUAL, _FITS = 0.5, 5.0, 5.0
+"""Share of the limit that large messages take, how many times as large as the small ones they are, and how many of them
+a higher limit should hold.
+"""
+_ALIKE: Facts = {"small_bytes": None, "large_bytes": None, "max_length_bytes_raised": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +175,7 @@ def _early(view: View, queue: Queue) -> Finding | None:
         facts={
             "queue": queue_with_policy(view, queue),
             **_limit_facts(queue),
+            **_ALIKE,
             **balance_facts(whole),
             "consumers": 0,
             "cut": None,
@@ -364,6 +371,7 @@ def _finding(view: View, dropping: DroppingQueue) -> Finding:
         facts={
             "queue": queue_with_policy(view, queue),
             **_limit_facts(queue),
+            **_size_facts(view, queue),
             **balance_facts(found),
             "consumers": queue.consumers or 0,
             "cut": None if dropping.cut is None else _cut_facts(view, dropping.cut),
@@ -430,6 +438,22 @@ def _burst_facts(queue: Queue, burst: FillingBurst | None) -> dict[str, Fact]:
 def _ready_evidence() -> Evidence:
     fields = ("messages_ready", "message_bytes_ready", "arguments", "effective_policy_definition")
     return Evidence(key="ready", source=source("/api/queues", *fields))
+
+
+def _size_facts(view: View, queue: Queue) -> Facts:
+    """Return the smallest mean size of the waiting messages, and how large one of them was at least.
+
+    None unless a limit of bytes is in force and one message takes half of it, so that it pushes out many small ones.
+    """
+    limit, readings = queue.setting("max-length-bytes"), [seen.value for seen in view.history(queue)]
+    shown = [(each.message_bytes or 0, each.messages) for each in readings if each.message_bytes and each.messages]
+    small = min((size / number for size, number in shown), default=0.0)
+    # What small ones do not account for is of one or more large ones.
+    large = max(((size - (number - 1) * small) for size, number in shown), default=0.0)
+    if not isinstance(limit, int) or large < _LARGE * limit or large < _UNEQUAL * small:
+        return _ALIKE
+    raised = None if "x-max-length-bytes" in queue.arguments else max(limit, round(_FITS * large))
+    return {"small_bytes": round(small), "large_bytes": round(large), "max_length_bytes_raised": raised}
 
 
 def _limit_facts(queue: Queue) -> dict[str, Fact]:

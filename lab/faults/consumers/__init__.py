@@ -45,6 +45,7 @@ from lab.faults.consumers import (
     slow_consumer,
     stream_overtaken,
     stream_read_again,
+    stream_unserved,
     streams,
     stuck_consumer,
     unacked_grows,
@@ -101,5 +102,6 @@ FAULTS: tuple[FaultSpec, ...] = (
     *among_others.SPECS,
     stream_read_again.SPEC,
     stream_read_again.SKIPS_SPEC,
+    stream_unserved.SPEC,
     *asks_elsewhere.SPECS,
 )

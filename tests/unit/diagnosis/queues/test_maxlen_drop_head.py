@@ -4,7 +4,7 @@ import pytest
 
 from ackscope.findings import Certainty
 from diagnosis.thresholds import Thresholds
-from tests.unit.diagnosis.pictures import film, look, queue, stats, text
+from tests.unit.diagnosis.pictures import WALL, channel, connection, consumer, film, full_text, look, queue, stats, text
 from tests.unit.diagnosis.queues.films import flowing, frame, of, one
 
 RULE = "maxlen-drop-head"
@@ -330,3 +330,73 @@ def test_messages_whose_size_is_seen_must_fill_it():
     seen = {"messages": 2, "messages_ready": 2, "message_bytes": 600, "message_bytes_ready": 600}
 
     assert [] == of(RULE, look(film(lambda t: frame(bursting(t, **BYTES, **seen)), until=100)))
+
+
+def sized(large, *, small=300, limit=40_000, argument=True, every=20.0, pace=5.0):
+    """A queue with a limit of bytes; a large message waits in it for half of the time, and messages are lost."""
+
+    def frame(t):
+        has_large = large and t % every < every / 2
+        ready = 4 if has_large else limit // small // 3
+        size = (ready - bool(has_large)) * small + (large if has_large else 0)
+        settings = {"max-length-bytes": limit}
+        return {
+            "queues": (
+                queue(
+                    "scans",
+                    messages_ready=ready,
+                    message_bytes=size,
+                    message_bytes_ready=size,
+                    stats=stats(publish=int(100 + 8 * t), ack=int(pace * t), deliver=int(pace * t)),
+                    arguments={"x-max-length-bytes": limit} if argument else {},
+                    effective_policy={} if argument else settings,
+                    policy=None if argument else "cap",
+                ),
+            ),
+        }
+
+    return frame
+
+
+@pytest.mark.parametrize(("large", "limit", "small"), [(39_500, 40_000, 300), (700_000, 800_000, 2000)])
+@pytest.mark.parametrize("argument", [True, False])
+def test_a_large_message_that_pushes_out_small_ones_is_named(large, limit, small, argument):
+    """A limit of bytes; more consumers do not help against it."""
+    finding = one(RULE, look(film(sized(large, limit=limit, small=small, argument=argument), until=120)))
+
+    assert large == finding.facts["large_bytes"]
+    assert (None if argument else 5 * large) == finding.facts["max_length_bytes_raised"]
+    assert "push out many small ones" in full_text(finding)
+
+
+def test_messages_of_one_size_are_not_unequal():
+    """The limit is reached by their number."""
+    held = {"ready": 100, "message_bytes": 39_900, "message_bytes_ready": 39_900}
+    finding = one(RULE, shot(120, acked=5.0, arguments={"x-max-length-bytes": 40_000}, **held))
+
+    assert finding.facts["large_bytes"] is None
+    assert "differ much in size" not in full_text(finding)
+
+
+def test_the_summary_of_a_cause_says_that_messages_are_lost():
+    """Consumers that hang let the queue fill up; who reads one sentence only must not miss the loss."""
+
+    def stands(t):
+        held = {"messages_unacked": 10, "message_bytes_ready": None}
+        counters = stats(publish=int(100 + 8 * t), ack=50, deliver=60, deliver_get=60)
+        here = queue("orders", messages_ready=min(10, int(40 + 8 * t)), stats=counters, arguments=LIMITED, **held)
+        mine = stats(ack=50, deliver=60)
+        return {
+            "queues": (here,),
+            "consumers": (consumer(),),
+            "channels": (channel(messages_unacked=10, stats=mine, idle_since=WALL - 100),),
+            "connections": (connection(connected_at=WALL - 900),),
+        }
+
+    verdict = look(film(stands, until=100))
+    cause = next(each for each in verdict.findings if each.consequences)
+    lost = one(RULE, verdict)
+
+    assert ["stuck-consumer", [RULE]] == [cause.rule, [each.rule for each in cause.consequences]]
+    assert text(cause).summary.endswith(f"So messages are lost: {text(lost).summary}")
+    assert "So messages are lost" not in text(lost).summary
