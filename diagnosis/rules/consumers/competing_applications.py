@@ -83,7 +83,7 @@ def _applications(view: View, queue: Queue) -> dict[_Application, list[ConsumerP
     return found
 
 
-def _taking_for_good(groups: dict[_Application, list[ConsumerPath]]) -> list[ConsumerPath]:
+def _automatic_paths(groups: dict[_Application, list[ConsumerPath]]) -> list[ConsumerPath]:
     """Return the consumers of applications that acknowledge automatically, while those of others do after their work.
 
     Two codes take from one queue then, and not two instances of one. None if a shovel is among them.
@@ -114,7 +114,7 @@ def _only_queue(_view: View, finding: Finding) -> Iterable[Hashable]:
     return ((queues[0].vhost, queues[0].name),) if len(queues) == 1 else ()
 
 
-TAKEN_FOR_GOOD = Relation(_automatic, _only_queue)
+AUTOMATIC_BESIDE = Relation(_automatic, _only_queue)
 """The cause is that one of several applications acknowledges automatically; the consequence is about its queue."""
 
 TARGETS_OF_SHOVELS = Relation(_targets_of_shovels, INVOLVED_QUEUES.of_other)
@@ -129,9 +129,9 @@ def _finding(
     view: View, queue: Queue, groups: dict[_Application, list[ConsumerPath]], delivered: dict[_Application, int]
 ) -> Finding:
     total = sum(delivered.values())
-    taking = _taking_for_good(groups)
-    lasts = min((age_seconds(view, path.connection) for path in taking if path.connection), default=0.0)
-    late = bool(taking) and lasts >= _TAKES_FOR
+    automatic_paths = _automatic_paths(groups)
+    lasts = min((age_seconds(view, path.connection) for path in automatic_paths if path.connection), default=0.0)
+    late = bool(automatic_paths) and lasts >= _TAKES_FOR
     applications: list[Fact] = [
         {
             "user": user,
@@ -150,9 +150,9 @@ def _finding(
         facts={
             "queue": {"name": queue.name, "vhost": queue.vhost},
             "applications": applications,
-            "automatic": client_names(taking),
-            "automatic_delivered": sum(_delivered(path) for path in taking),
-            "automatic_seconds": lasts if taking else None,
+            "automatic": client_names(automatic_paths),
+            "automatic_delivered": sum(_delivered(path) for path in automatic_paths),
+            "automatic_seconds": lasts if automatic_paths else None,
             "warning_after_seconds": _TAKES_FOR,
             "shovel_moves": [
                 {
@@ -174,8 +174,8 @@ def _finding(
             ),
         ),
         involved=involved_consumers((queue,), [path for paths in groups.values() for path in paths]),
-        certainty=Certainty.EARLY if taking and not late else Certainty.LIKELY,
-        seen_seconds=lasts if taking else None,
+        certainty=Certainty.EARLY if automatic_paths and not late else Certainty.LIKELY,
+        seen_seconds=lasts if automatic_paths else None,
     )
 
 

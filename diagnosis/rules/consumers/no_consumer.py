@@ -27,7 +27,7 @@ from diagnosis.purpose import (
 )
 from diagnosis.queue_families import name_pattern
 from diagnosis.relations import SAME_CONNECTION
-from diagnosis.routes import bound_exchanges, dead_letter_targets, dead_letters_from, is_delay
+from diagnosis.routes import dead_letter_targets, dead_letters_from, is_delay
 from diagnosis.rules.clients._shared.connections import has_channels
 from diagnosis.rules.consumers._shared.after_restart import lost_by_restart
 from diagnosis.rules.consumers._shared.arrivals import filled_by_consumers, filling_clients, filling_shovels, passed_on
@@ -182,15 +182,11 @@ def _rises(series: Series[Queue]) -> bool:
 
 
 def _may_be_needed(view: View, queue: Queue) -> bool:
-    """Return whether its messages may be all that is left of something, or are sent to this queue on purpose.
-
-    It got dead letters, or messages left it although nobody took any; or only its name reaches it, and clients use it.
-    """
+    """Return whether its messages may be all that is left: dead letters, or others left although nobody took any."""
     if dead_letters_received(queue) or left_unconsumed(view, queue) or queue.key in dead_letter_targets(view):
         return True
-    if any(_ready(newer) < _ready(older) for older, newer in pairwise(stretch(view.history(queue), _unconsumed))):
-        return True
-    return bool(queue.stats.publish) and view.bindings is not None and not bound_exchanges(view, queue)
+    unconsumed = stretch(view.history(queue), _unconsumed)
+    return any(_ready(newer) < _ready(older) for older, newer in pairwise(unconsumed))
 
 
 def _unconsumed(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:

@@ -389,14 +389,14 @@ def test_messages_that_a_consumer_left_behind_are_found_without_any_rate(until, 
     assert early == ("A job that runs seldom looks the same; a warning after 8 min." in text(finding).summary)
 
 
-def full_at(t, *, limit=40, bound=True, letters=False, falls=None, publishes=True):
+def full_at(t, *, limit=40, letters=False, falls=None, publishes=True):
     """A queue without a consumer that holds the same number of messages all the time; publishes go on."""
     ready = limit if falls is None or t < falls else limit // 10
     counters = {} if letters else {"publish": int(limit + (3 * t if publishes else 0))}
     listed = (Binding(vhost="/", source="events", destination="orders", destination_type="queue", routing_key="#"),)
     return {
         "queues": (queue(consumers=0, messages_ready=ready, stats=stats(**counters)),),
-        "bindings": Bindings(listed=listed if bound else ()),
+        "bindings": Bindings(listed=listed),
         "exchanges": (Exchange(vhost="/", name="events", type="topic"),),
     }
 
@@ -415,14 +415,13 @@ def test_a_queue_that_is_full_does_not_grow(limit):
     ("frame", "purge"),
     [
         (lambda t: {**full_at(t), **lonely()(t)}, True),
-        (lambda t: full_at(t, bound=False), False),
         (lambda t: full_at(t, letters=True, publishes=False), False),
         (lambda t: full_at(t, falls=30.0), False),
     ],
-    ids=["subscribed", "sent to by its name", "dead letters", "lost most of them"],
+    ids=["subscribed", "dead letters", "lost most of them"],
 )
 def test_what_nobody_else_may_have_is_not_to_be_purged(frame, purge):
-    """Messages that are sent to a queue by its name, dead letters, and what is left of a loss."""
+    """Dead letters, and what is left of a loss."""
     findings = [each for each in look(film(frame, until=600)).findings if each.subject.name == "orders"]
     commands = [
         step.command

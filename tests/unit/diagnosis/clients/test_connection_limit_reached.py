@@ -188,7 +188,7 @@ def test_a_limit_of_0_names_the_queue_whose_consumer_it_keeps_out():
 
     assert ("connection-limit-reached", "critical") == (finding.rule, finding.severity)
     assert "no-consumer" in [each.rule for each in finding.consequences]
-    assert "2027-01-15T08:00:25Z" == finding.since
+    assert "2027-01-15T08:00:30Z" == finding.since
     said = text(finding)
     assert "admits no new connection" in said.summary
     commands = [step.command for step in said.steps]
