@@ -46,6 +46,8 @@ _LEAST_PART = 0.1
 """Least share that a queue must have had of what an exchange received; a smaller one may be missing unnoticed."""
 _NEARLY_ALL = 0.9
 """Share of the publishes of a channel that are refused if it only repeats."""
+_LEAST_COUNTED = 10
+"""Least messages of a channel and of a queue whose numbers are equal, so that this is no coincidence."""
 _MOST_QUEUES = 3
 """More queues of a virtual host that never got a message are there for rare events."""
 
@@ -56,8 +58,8 @@ class QuietQueue:
 
     Attributes:
         quiet: its readings since the last message.
-        rate: messages per second that it got before.
-        pause: seconds of the longest pause before.
+        rate: messages per second that it got before; 0 if that was not seen.
+        pause: seconds of the longest pause before; 0 if that was not seen.
     """
 
     queue: Queue
@@ -117,6 +119,29 @@ def fed_until(view: View, exchange: Exchange, lossy: Series[Exchange]) -> tuple[
         and _routes_by(view, exchange.name, each.queue)
         and _SHARE * rate <= each.rate <= rate / _SHARE
         and abs(each.quiet[0].at.since(began)) <= _apart(view, began)
+    )
+
+
+def fed_by(view: View, exchange: Exchange, losers: Sequence[Channel]) -> tuple[QuietQueue, ...]:
+    """Return the queues of an exchange that got just as many messages as a channel had routed before it lost all.
+
+    This needs no reading from before: both have counted since the channel was opened. The queue gets none now.
+    """
+    routed = {
+        count(each.stats, "publish") - count(each.stats, "drop_unroutable", "return_unroutable") for each in losers
+    }
+    return tuple(
+        QuietQueue(queue=queue, quiet=history, rate=0.0, pause=0.0)
+        for queue in view.queues
+        if queue.vhost == exchange.vhost
+        and queue.consumers
+        and count(queue.stats, "publish") >= _LEAST_COUNTED
+        and count(queue.stats, "publish") in routed
+        and _is_plain(queue)
+        and _routes_by(view, exchange.name, queue)
+        and (history := view.history(queue))
+        and len(history) > 1
+        and not delta(history, "publish")
     )
 
 

@@ -50,13 +50,14 @@ from diagnosis.rules.publishers._shared.publishers import (
     involved_publishers,
     publishers,
 )
-from diagnosis.rules.publishers._shared.starved_queues import QuietQueue, fed_until, never_fed
+from diagnosis.rules.publishers._shared.starved_queues import QuietQueue, fed_by, fed_until, never_fed
 from diagnosis.rules.publishers._shared.unroutable_facts import (
     NOT_EXAMINED,
     SUBSCRIPTION_TYPES,
     exchange_subject,
     publisher_evidence,
     publisher_facts,
+    routed_evidence,
 )
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, is_private, queue_refs
 from diagnosis.series import count, delta, span
@@ -199,6 +200,7 @@ def _loss(view: View, counter: str, group: UnroutablePublishers, lossy: LossyExc
         found = same or near or found
     losers = [each for each in found if each.published >= _ALL * increase(view, each.history, "publish")]
     names = clients(losers)
+    fed, counted = fed_until(view, exchange, lossy.lossy), fed_by(view, exchange, [each.channel for each in losers])
     same_client = [each for each in publishers(view) if each.client in names]
     bindings = None
     if view.bindings is not None:
@@ -217,20 +219,24 @@ def _loss(view: View, counter: str, group: UnroutablePublishers, lossy: LossyExc
         bindings=None if bindings is None else len(bindings),
         dead_ends=_dead_ends(view, bindings or []),
         alternate=alternate_of(view, exchange),
-        fed=fed_until(view, exchange, lossy.lossy),
+        fed=fed or counted,
         returned=counter == RETURNED,
-        seconds=max(span(lossy.lossy), _lasted(view, counter, lossy, found) if len(group.exchanges) == 1 else 0.0),
+        seconds=max(
+            span(lossy.lossy), _lasted(view, counter, lossy, found, counted) if len(group.exchanges) == 1 else 0.0
+        ),
     )
 
 
-def _lasted(view: View, counter: str, lossy: LossyExchange, publishers: Sequence[ActivePublisher]) -> float:
+def _lasted(
+    view: View, counter: str, lossy: LossyExchange, publishers: Sequence[ActivePublisher], counted: Sequence[QuietQueue]
+) -> float:
     """Return for how long the present rate explains what publishers have lost since they opened their channels.
 
     They have not lost messages for longer than they are connected. Where the exchange was seen to route everything
     before, or a publisher loses a larger share now than since it opened its channel, they may have lost the others at
-    an earlier time.
+    an earlier time; not where a queue got all that it did not lose (`counted`).
     """
-    if lossy.routed_before or any(_lost_less_before(view, counter, each) for each in publishers):
+    if lossy.routed_before or (not counted and any(_lost_less_before(view, counter, each) for each in publishers)):
         return 0.0
     lost = sum(count(each.channel.stats, counter) for each in publishers)
     ages = [age_seconds(view, each.connection) for each in publishers if each.connection is not None]
@@ -402,7 +408,7 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
                 unit=Unit.MESSAGES,
                 source=source("/api/exchanges", "message_stats.publish_in"),
             ),
-            *_routed_evidence(lossy),
+            *routed_evidence(lossy),
             *publisher_evidence(counter, loss.publishers),
         ),
         involved=replace(
@@ -429,17 +435,6 @@ def _of_clients(view: View, loss: Loss) -> dict[str, Fact] | None:
     lost = sum(each.published for each in loss.publishers)
     published = sum(increase(view, each.history, "publish") for each in loss.publishers)
     return {"lost": lost, "published": published} if 0 < lost <= published else None
-
-
-def _routed_evidence(lossy: LossyExchange) -> Iterator[Evidence]:
-    """Yield what the exchange routed, unless its counter includes what it lost."""
-    if not lossy.miscounted:
-        yield Evidence(
-            key="exchange_routed",
-            value=lossy.routed,
-            unit=Unit.MESSAGES,
-            source=source("/api/exchanges", "message_stats.publish_out"),
-        )
 
 
 def _temporary(view: View, exchange: Exchange) -> Sequence[str]:

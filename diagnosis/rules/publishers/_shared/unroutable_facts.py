@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from ackscope.findings import Evidence, Fact, Facts, Subject, Unit, source
 from ackscope.topology import Exchange
+from diagnosis.rules.publishers._shared.lossy_exchanges import LossyExchange
 from diagnosis.rules.publishers._shared.publishers import ActivePublisher, clients, listed
 
 SUBSCRIPTION_TYPES = ("fanout", "topic", "headers")
@@ -58,4 +59,15 @@ def publisher_evidence(counter: str, publishers: Sequence[ActivePublisher]) -> I
             unit=Unit.MESSAGES,
             source=source("/api/channels", f"message_stats.{counter}"),
             facts={"publisher": each.facts(), "confirm": each.channel.confirm},
+        )
+
+
+def routed_evidence(lossy: LossyExchange) -> Iterator[Evidence]:
+    """Yield what the exchange routed, unless its counter includes what it lost."""
+    if not lossy.miscounted:
+        yield Evidence(
+            key="exchange_routed",
+            value=lossy.routed,
+            unit=Unit.MESSAGES,
+            source=source("/api/exchanges", "message_stats.publish_out"),
         )
