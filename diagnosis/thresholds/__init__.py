@@ -140,9 +140,10 @@ class Thresholds(Settings):
     def brief(cls) -> Self:
         """For an observation of less than a minute: rates and early findings need shorter times.
 
-        The severity of a finding depends on the same times as in the exporter.
+        The severity of a finding depends on the same times as in the exporter. A node may have been started before it
+        is looked at, and nobody saw whether it ran before.
         """
-        return cls(interval=4.0, early=4.0)
+        return cls(interval=4.0, early=4.0, nodes=NodeThresholds.brief())
 
     @classmethod
     def as_if_lasting(cls) -> Self:

@@ -6,6 +6,9 @@ from pydantic import Field
 
 from ackscope.settings import Seconds, Settings
 
+_LOOK_AFTER_START = 120.0
+"""Seconds after its start in which the clients of a node may not be back."""
+
 
 class NodeThresholds(Settings):
     """Thresholds of the rules about nodes and what they run on (D)."""
@@ -32,6 +35,7 @@ class NodeThresholds(Settings):
     slow_times: float = Field(default=5.0, ge=1.0)
     restart_told: Seconds = 900.0
     restart_loop: int = Field(default=3, ge=2)
+    restart_recent: float = Field(default=0.0, ge=0.0)
     overload_seconds: Seconds = 5.0
     overload_readings: int = Field(default=3, ge=1)
     certificate_days: float = Field(default=30.0, ge=0.0)
@@ -44,9 +48,15 @@ class NodeThresholds(Settings):
     clock_skew_large: Seconds = 300.0
 
     @classmethod
+    def brief(cls) -> Self:
+        """For one look: the start of a node is not seen."""
+        return cls(restart_recent=_LOOK_AFTER_START)
+
+    @classmethod
     def as_if_lasting(cls) -> Self:
         """For two readings 6 to 10 s apart."""
         return cls(
+            restart_recent=_LOOK_AFTER_START,
             memory_near_for=4.0,
             overload_readings=1,
             vhost_down_for=4.0,

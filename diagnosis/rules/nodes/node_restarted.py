@@ -10,7 +10,7 @@ from ackscope.clock import Instant
 from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, Unit, source
 from ackscope.snapshot import Node
 from diagnosis.contract import RuleResult, View
-from diagnosis.rules.nodes._shared.node_history import RECENTLY, node_subject, restarts
+from diagnosis.rules.nodes._shared.node_history import node_subject, restarts
 from diagnosis.rules.queues._shared.queue import is_private
 
 NAME = "node-restarted"
@@ -25,7 +25,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         seen = [each.at for each in restarts(view, node.name)]
         if seen and (view.now.since(seen[-1]) <= limits.restart_told or len(seen) >= limits.restart_loop):
             yield _finding(view, node.name, node.uptime_seconds, seen)
-        elif not seen and node.uptime_seconds < RECENTLY and _lacks_consumers(view, node):
+        elif not seen and node.uptime_seconds < limits.restart_recent and _lacks_consumers(view, node):
             yield _finding(view, node.name, node.uptime_seconds, [])
 
 

@@ -164,7 +164,12 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         "shadowed": {"name": "dlx", "in_force": "it's lazy", "keys": {"dead-letter-exchange": names.exchange}},
         "source_type": "topic",
         "starved": None,
-        "removed": [{"destination_type": "queue", "destination": names.classic, "routing_key": "it's new"}],
+        "removed": [
+            {"source": names.exchange, "destination_type": "queue", "destination": names.classic, "routing_key": key}
+            for key in ("it's new", "a b", "#")
+        ],
+        "outage": {"vhost": names.vhost, "nodes": [names.node], "node": names.node, "seconds": 12.0},
+        "max_length_bytes_raised": 10_000_000,
         "hoarder": {"connection": names.connection},
         "owner": {"connection": names.connection},
         "holder": {"connection": names.connection},

@@ -7,7 +7,7 @@ from ackscope.snapshot import Node, Queue
 from diagnosis.contract import View
 from diagnosis.memo import per_view
 from diagnosis.purpose import had_consumer
-from diagnosis.rules.nodes._shared.node_history import RECENTLY, restarts
+from diagnosis.rules.nodes._shared.node_history import restarts
 from diagnosis.rules.queues._shared.queue import is_private
 from diagnosis.series import stretch
 
@@ -69,7 +69,7 @@ def lost_by_restart(view: View, queue: Queue) -> ConsumerLost | None:
 def _is_its_first(view: View, queue: Queue, node: Node, uptime: float) -> bool:
     """Return whether the node of a lasting queue was started shortly before it was watched."""
     here = queue.node == node.name and not is_private(queue)
-    return here and uptime < RECENTLY and not had_consumer(view.listings(queue))
+    return here and uptime < view.thresholds.nodes.restart_recent and not had_consumer(view.listings(queue))
 
 
 class _Consumed:

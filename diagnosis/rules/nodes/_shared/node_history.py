@@ -9,9 +9,6 @@ from diagnosis.series import T, stretch
 from diagnosis.view import View
 from diagnosis.window import Series
 
-RECENTLY = 300.0
-"""Seconds after its start in which the clients of a node may not be back."""
-
 
 def node_subject(name: str) -> Subject:
     """A node as the subject of a finding."""
