@@ -164,7 +164,16 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         "shadowed": {"name": "dlx", "in_force": "it's lazy", "keys": {"dead-letter-exchange": names.exchange}},
         "source_type": "topic",
         "starved": None,
-        "removed": [{"destination_type": "queue", "destination": names.classic, "routing_key": "it's new"}],
+        "removed": [
+            {
+                "source": names.exchange,
+                "destination_type": "queue",
+                "destination": names.classic,
+                "routing_key": f"it's {number}",
+            }
+            for number in range(3)
+        ],
+        "outage": {"vhost": names.vhost, "nodes": [names.node], "node": names.node, "seconds": 20.0},
         "hoarder": {"connection": names.connection},
         "owner": {"connection": names.connection},
         "holder": {"connection": names.connection},
