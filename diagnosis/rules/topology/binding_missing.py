@@ -89,21 +89,13 @@ def evaluate(view: View) -> Iterator[RuleResult]:
                 )
                 named |= {each.value for each in bindings}
     apart = absent | {each.key for each in view.exchanges if _diverts(each, with_alternate)}
-<<<<<<< HEAD
-    remaining = {
-=======
     others = {
->>>>>>> field6c
         key: [each for each in bindings if each.value not in named]
         for key, bindings in removed.items()
         if key not in apart
     }
     together: dict[str, list[CutOffQueue]] = {}
-<<<<<<< HEAD
-    for each in cut_off_queues(view, remaining):
-=======
     for each in cut_off_queues(view, others):
->>>>>>> field6c
         if each.exchange.key not in apart:
             together.setdefault(f"{each.queue.vhost}/{each.removed[0].value.source}", []).append(each)
     for queues in together.values():
