@@ -12,6 +12,7 @@ from ackscope.findings import Certainty, Evidence, Fact, Finding, Involved, Seve
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import client_name, queue_facts, queue_ref
 from diagnosis.rules.consumers._shared.ack_timeouts import OverdueConsumer, overdue_consumers, returned_deliveries
+from diagnosis.rules.consumers._shared.consequences import queue_key
 from diagnosis.rules.consumers._shared.objects import queue_subject
 
 NAME = "consumer-ack-timeout"
@@ -44,6 +45,14 @@ def _connection(_view: View, finding: Finding) -> Iterable[Hashable]:
 
 CONNECTIONS_OF_CLOSED_CHANNELS = Relation(_connections, _connection)
 """The cause closes channels; the effect is about a connection of such a channel."""
+
+
+def _of_held(view: View, finding: Finding) -> Iterable[Hashable]:
+    return queue_key(view, finding) if finding.severity is Severity.INFO and not finding.facts["ready"] else ()
+
+
+HELD_WITHOUT_BACKLOG = Relation(queue_key, _of_held)
+"""The effect is information about messages of the same queue that are held while none waits."""
 
 
 def _finding(view: View, found: list[OverdueConsumer]) -> Finding:

@@ -123,7 +123,7 @@ def test_before_4_0_the_default_timeout_is_assumed():
         picture = holding(timeout_ms=None)(t)
         return {**picture, "channels": (channel(messages_unacked=5, idle_since=WALL - 1000),)}
 
-    finding = next(each for each in at("3.10.8", frame, 30).findings if each.rule == "consumer-ack-timeout")
+    finding = next(each for each in flat(at("3.10.8", frame, 30).findings) if each.rule == "consumer-ack-timeout")
 
     assert (1800.0, False) == (finding.facts["timeout_seconds"], finding.facts["timeout_reported"])
 
