@@ -5,6 +5,7 @@ begin at 0, and only settings and names are left to judge by.
 """
 
 import math
+from collections.abc import Iterable
 
 from ackscope.snapshot import Queue
 from diagnosis.series import count
@@ -34,10 +35,20 @@ _POLLED = 0.1
 
 def mqtt_client(queue: Queue) -> str | None:
     """Return the client id of the MQTT session that a queue belongs to; None if it belongs to none."""
-    name = queue.name.removeprefix(MQTT_SESSIONS)
-    if name == queue.name or not name.endswith(_MQTT_QUALITIES):
+    return _session_client(queue.name)
+
+
+def mqtt_clients(names: Iterable[str]) -> list[str]:
+    """Return the client ids of the MQTT sessions that queues of these names belong to; [] if one belongs to none."""
+    found = [_session_client(name) for name in names]
+    return [] if None in found else sorted({each for each in found if each is not None})
+
+
+def _session_client(queue_name: str) -> str | None:
+    client = queue_name.removeprefix(MQTT_SESSIONS)
+    if client == queue_name or not client.endswith(_MQTT_QUALITIES):
         return None
-    return name[: -len(_MQTT_QUALITIES[0])]
+    return client[: -len(_MQTT_QUALITIES[0])]
 
 
 def federated_to(queue: Queue) -> str | None:

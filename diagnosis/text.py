@@ -31,6 +31,7 @@ from ackscope.measures import band_range
 from ackscope.reports import EvidenceReport, FindingReport, InconclusiveReport, Step, SuppressedReport, runbook
 from ackscope.snapshot import Snapshot
 from diagnosis.pages import EvidenceTemplate, Page, StepTemplate, Variant, Variants, macros, pages, shared
+from diagnosis.purpose import mqtt_clients
 from diagnosis.usual import band_facts
 
 MANAGEMENT = "http://MANAGEMENT_HOST:15672"
@@ -281,6 +282,7 @@ def _environment() -> ImmutableSandboxedEnvironment:
         "some": fmt.join,
         "quoted": repr,
         "all_quoted": lambda items: [repr(item) for item in items],
+        "mqtt_clients": mqtt_clients,
         "sh": lambda value: shlex.quote(str(value)),
         "url": lambda value: quote(str(value), safe=""),
         "regex": _regex,

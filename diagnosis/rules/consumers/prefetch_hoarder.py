@@ -19,6 +19,7 @@ from diagnosis.hold_time import QUORUM_MOST, prefetch
 from diagnosis.rules.consumers._shared.objects import (
     client_names,
     involved_consumers,
+    preferred_priority,
     process_facts,
     queue_subject,
 )
@@ -159,7 +160,7 @@ def _finding(view: View, hoard: Hoard) -> Finding:
             "acked": hoard.acked,
             "prefetch": link.consumer.prefetch_count,
             "starving_consumers": len(hoard.starving),
-            "priority": _higher_priority(view, hoard),
+            "priority": preferred_priority(hoard.link, view.links(hoard.queue)),
             "max_work_seconds": limits.hoard_work,
             "warning_after_seconds": limits.hoard_for,
         },
@@ -191,13 +192,6 @@ def _finding(view: View, hoard: Hoard) -> Finding:
         certainty=Certainty.CERTAIN if late else Certainty.EARLY,
         seen_seconds=seconds,
     )
-
-
-def _higher_priority(view: View, hoard: Hoard) -> int | None:
-    """Return the priority of a consumer that the broker prefers to all others of its queue; None if it does not."""
-    others = [link.consumer.priority or 0 for link in view.links(hoard.queue) if link is not hoard.link]
-    own = hoard.link.consumer.priority or 0
-    return own if others and own > max(others) else None
 
 
 def _risk(vhost: str, found: list[tuple[Queue, ConsumerPath]]) -> Finding:

@@ -212,6 +212,7 @@ NO_CONSUMER_FACTS: dict[str, Any] = {
     "passed_on": None,
     "filled_by_consumers": None,
     "rises": True,
+    "restarted": None,
     "may_be_needed": False,
     "idle_elsewhere": [],
     "similar_queue": None,

@@ -74,6 +74,19 @@ def may_hold_messages(link: ConsumerPath) -> bool:
     return link.channel is None or link.channel.messages_unacked != 0
 
 
+def preferred_priority(link: ConsumerPath, links: Iterable[ConsumerPath]) -> int | None:
+    """Return the priority of a consumer that the broker prefers to all others of its queue; None if it does not."""
+    others = [each.consumer.priority or 0 for each in links if each is not link]
+    own = link.consumer.priority or 0
+    return own if others and own > max(others) else None
+
+
+def one_gets_all(links: tuple[ConsumerPath, ...]) -> bool:
+    """Return whether one consumer holds messages, has a higher priority than all others, and these hold none."""
+    holders = tuple(filter(may_hold_messages, links))
+    return len(holders) == 1 and preferred_priority(holders[0], links) is not None
+
+
 def waiting_on_channel(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> tuple[str, ...]:
     """Return the other queues with messages ready that the channels of these consumers consume from."""
     channels = {link.consumer.channel_name for link in links}

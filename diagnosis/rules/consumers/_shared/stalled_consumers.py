@@ -18,7 +18,7 @@ from diagnosis.hold_time import QUORUM_MOST, prefetch
 from diagnosis.memo import per_view
 from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.consumers._shared.mqtt import is_mqtt, mqtt_at_standstill
-from diagnosis.rules.consumers._shared.objects import may_hold_messages, waiting_on_channel
+from diagnosis.rules.consumers._shared.objects import may_hold_messages, one_gets_all, waiting_on_channel
 from diagnosis.rules.consumers._shared.sessions import (
     BLOCKED,
     StuckConsumer,
@@ -197,7 +197,8 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
         return None
     never_acked = all(link.channel is not None and not link.channel.stats.ack for link in links)
     # What they hold may be the batch that they collect; one that never grew and was never acknowledged is doubtful.
-    only_held = not full and 0 not in allowed and (most == 0 or unacked <= 1.5 * most)
+    gets_all = not full and delta(stalled, "deliver") > 0 and one_gets_all(links)
+    only_held = not full and 0 not in allowed and (most == 0 or unacked <= 1.5 * most) and not (gets_all and most == 0)
     if only_held and not (never_acked and unacked > len(links) and delta(stalled, "deliver") == 0):
         return None
     usual, were_quick = handling_time(history, stalled), jobs_were_quick(history, stalled)
@@ -212,7 +213,7 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
         need = limits.consumers.stuck_long
         # One job may be much longer than others. If many were quick, it is worth information before.
         quick = need if were_quick else quick
-    if (ready == 0 and unacked <= len(links)) or (not full and unacked <= most):
+    if (ready == 0 and unacked <= len(links)) or (not full and unacked <= most) or (gets_all and most == 0):
         need = limits.consumers.stuck_long_job
     need = max(need, min(limits.consumers.stuck_patience * usual, limits.consumers.stuck_long_job))
     held_seconds = max(seen, _idle_for(view, idle))
@@ -226,6 +227,7 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
     early, growing = held_seconds < need, published > 0 or ready > (stalled[0].value.messages_ready or 0)
     # Weaker evidence is reported early only if nothing contradicts it: a backlog grows, and no pace is known.
     certain = need == quick or only_held or _never_acked(queue) or (full and not usual and ready > 0 and growing)
+    certain = certain or gets_all
     if early and (held_seconds < limits.early or not certain):
         return None
     shared = max((full and link.channel and link.channel.global_prefetch_count) or 0 for link in links)

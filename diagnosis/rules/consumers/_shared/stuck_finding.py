@@ -10,7 +10,13 @@ from diagnosis.facts import consumer_facts, queue_facts
 from diagnosis.rules.consumers._shared.awaited_replies import awaiting_replies, mutual_wait
 from diagnosis.rules.consumers._shared.common_stops import common_stop
 from diagnosis.rules.consumers._shared.handover import successors
-from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, process_facts, queue_subject
+from diagnosis.rules.consumers._shared.objects import (
+    client_names,
+    involved_consumers,
+    preferred_priority,
+    process_facts,
+    queue_subject,
+)
 from diagnosis.rules.consumers._shared.sessions import SETTLED_BY, session_evidence
 from diagnosis.rules.consumers._shared.stalled_consumers import Stall
 from diagnosis.rules.consumers._shared.stream_readers import reader_evidence
@@ -83,6 +89,7 @@ def _finding(view: View, rule: str, stall: Stall, other_queues: list[str]) -> Fi
             "gathered": stall.gathered,
             "awaiting_replies": list[Fact](awaiting_replies(view, stall.stuck)) if stall.whole_queue else [],
             "prefetch": max(stall.prefetches, default=0),
+            "priority": _priority(view, stall),
             "other_queues": list[Fact](other_queues),
             "mutual": mutual.facts() if mutual is not None else None,
             "together": together.facts() if together is not None else None,
@@ -94,6 +101,13 @@ def _finding(view: View, rule: str, stall: Stall, other_queues: list[str]) -> Fi
         certainty=Certainty.EARLY if stall.early else Certainty.LIKELY,
         seen_seconds=stall.seen_seconds,
     )
+
+
+def _priority(view: View, stall: Stall) -> int | None:
+    """Return the priority of the only stuck consumer, if the broker prefers it to others that wait; else None."""
+    if len(stall.stuck) != 1 or stall.consumers < 2 or stall.standbys:
+        return None
+    return preferred_priority(stall.stuck[0], view.links(stall.queue))
 
 
 def _key(link: ConsumerPath) -> Hashable:

@@ -30,6 +30,7 @@ def restarting(
     of_queue=None,
     wrong=0.0,
     flaps=True,
+    named="meter.raw",
 ):
     """A queue that leaves with its consumer; the publisher goes on; another one may use a wrong key all the time."""
     counter = "return_unroutable" if returned else "drop_unroutable"
@@ -45,13 +46,13 @@ def restarting(
         born = max((at for at in range(int(t) + 1) if not is_here(at - 1) and is_here(at)), default=0)
         life, read, bound = t - born, t - t % 15, t - t % 30
         through = int(rate * life)
-        here = queue("meter.raw", stats=stats(publish=through, deliver=through, ack=through), **queue_fields)
+        here = queue(named, stats=stats(publish=through, deliver=through, ack=through), **queue_fields)
         peer = f"10.0.0.7:{50001 + (born if flaps else 0)} -> b"
         client = connection(peer, client_name="meter-store")
-        consumes = consumer("meter.raw", connection_name=peer, channel_name=f"{peer} (1)")
+        consumes = consumer(named, connection_name=peer, channel_name=f"{peer} (1)")
         lost = int(rate * gap(t))
         sent, dropped = int(rate * read), int(rate * gap(read)) + int(wrong * read)
-        binding = Binding(vhost="/", source=name, destination="meter.raw", destination_type="queue", routing_key="raw")
+        binding = Binding(vhost="/", source=name, destination=named, destination_type="queue", routing_key="raw")
         stranger = "10.0.0.5:51111 -> b"
         return {
             "nodes": (Node(name=NODE, running=True, uptime_seconds=90_000.0 + t),),
@@ -255,3 +256,24 @@ def test_the_binding_that_left_with_the_queue_is_no_fault_of_its_own():
     assert {"info"} == {severity for severity, *_ in of(first, "binding-missing")}
     assert [] == of(again, "binding-missing")
     assert [("warning", "exchange", "meter.x")] == of(again, DROPPED)
+
+
+@pytest.mark.parametrize("session", ["mqtt-subscription-valve-12qos1", "mqtt-subscription-door.7qos0"])
+def test_a_session_of_mqtt_is_kept_by_its_client(session):
+    """Its queue is the broker's own: nobody can declare it, and a device has no log."""
+    frame_of = restarting(kind="topic", name="amq.topic", named=session, of_queue={"exclusive": True, "durable": True})
+    (finding,) = findings(look(film(frame_of, until=150)), DROPPED)
+    steps = " ".join(text(finding).next_steps)
+
+    assert "clean session off" in steps
+    assert "subscribe with QoS 1" in steps
+    assert "declare it once" not in steps
+    assert "Read the log" not in steps
+    assert "an MQTT session that ends with its connection" in text(finding).cause
+
+
+def test_a_queue_that_is_only_named_alike_gets_the_usual_advice():
+    """The broker ends the names of its own with the quality of service."""
+    (finding,) = findings(look(film(restarting(named="mqtt-subscription-log"), until=150)), DROPPED)
+
+    assert "declare it once" in " ".join(text(finding).next_steps)
