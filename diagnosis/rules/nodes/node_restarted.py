@@ -10,10 +10,15 @@ from ackscope.clock import Instant
 from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, Unit, source
 from ackscope.snapshot import Node
 from diagnosis.contract import RuleResult, View
+from diagnosis.routes import dead_letter_targets
 from diagnosis.rules.nodes._shared.node_history import RECENTLY, node_subject, restarts
 from diagnosis.rules.queues._shared.queue import is_private
+from diagnosis.series import delta
 
 NAME = "node-restarted"
+
+_ONE_LOOK = 60.0
+"""Seconds of observation after which it is known who came back."""
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -25,14 +30,26 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         seen = [each.at for each in restarts(view, node.name)]
         if seen and (view.now.since(seen[-1]) <= limits.restart_told or len(seen) >= limits.restart_loop):
             yield _finding(view, node.name, node.uptime_seconds, seen)
-        elif not seen and node.uptime_seconds < RECENTLY and _lacks_consumers(view, node):
+        elif (
+            not seen
+            and view.window.span < _ONE_LOOK
+            and node.uptime_seconds < RECENTLY
+            and _lacks_consumers(view, node)
+        ):
             yield _finding(view, node.name, node.uptime_seconds, [])
 
 
 def _lacks_consumers(view: View, node: Node) -> bool:
     """Return whether messages wait in a lasting queue of a node, and nobody consumes: its clients are not all back."""
     return any(
-        each.node == node.name and each.consumers == 0 and each.messages_ready and each.durable and not is_private(each)
+        each.node == node.name
+        and each.consumers == 0
+        and each.messages_ready
+        and each.durable
+        and not is_private(each)
+        and each.key not in dead_letter_targets(view)
+        and each.setting("dead-letter-exchange") is None
+        and delta(view.history(each), "publish") > 0
         for each in view.queues
     )
 
