@@ -10,8 +10,10 @@ from ackscope.clock import Instant
 from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, Unit, source
 from ackscope.snapshot import Node
 from diagnosis.contract import RuleResult, View
+from diagnosis.routes import dead_letter_targets
 from diagnosis.rules.nodes._shared.node_history import node_subject, restarts
 from diagnosis.rules.queues._shared.queue import is_private
+from diagnosis.series import delta
 
 NAME = "node-restarted"
 
@@ -32,7 +34,14 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 def _lacks_consumers(view: View, node: Node) -> bool:
     """Return whether messages wait in a lasting queue of a node, and nobody consumes: its clients are not all back."""
     return any(
-        each.node == node.name and each.consumers == 0 and each.messages_ready and each.durable and not is_private(each)
+        each.node == node.name
+        and each.consumers == 0
+        and each.messages_ready
+        and each.durable
+        and not is_private(each)
+        and each.key not in dead_letter_targets(view)
+        and each.setting("dead-letter-exchange") is None
+        and delta(view.history(each), "publish") > 0
         for each in view.queues
     )
 
