@@ -147,7 +147,7 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         "alternate_type": "topic",
         "exchange_type": "headers",
         "dead_end_type": "topic",
-        "away": [names.classic],
+        "away": [names.classic, "mqtt-subscription-it's a meterqos1"],
         "fed": [names.classic],
         "session": {"client_id": "it's a meter"},
         "fast_reply": False,
