@@ -147,7 +147,7 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         "alternate_type": "topic",
         "exchange_type": "headers",
         "dead_end_type": "topic",
-        "away": [names.classic, "mqtt-subscription-it's a meterqos1"],
+        "away": [names.classic],
         "fed": [names.classic],
         "session": {"client_id": "it's a meter"},
         "fast_reply": False,
@@ -217,6 +217,8 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
     if command.rule == "dlx-missing" and command.step.when in {"bound", "bound_with_other_keys | length == 1"}:
         # There the exchange exists.
         facts["exchange"] = names.exchange
+    if str(command.step.when).endswith("and away | mqtt_clients"):
+        facts["away"] = ["mqtt-subscription-it's a meterqos1"]
     if command.rule == "connection-limit-reached":
         facts["raised_limits"] = {"max-connections": 100}
     if command.rule == "queue-limit-reached":

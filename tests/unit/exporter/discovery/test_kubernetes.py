@@ -1,5 +1,6 @@
 """Discovery beside the stand-in of the Kubernetes API."""
 
+import re
 import time
 
 import pytest
@@ -103,7 +104,8 @@ def test_an_expired_version_is_listed_again(api, as_event, caplog):
         eventually(lambda: running.status().error is None)
 
         assert api.lists() > lists
-    assert "410" not in caplog.text
+    # Ports and times have these digits, too.
+    assert not re.search(r"\b410\b", caplog.text)
 
 
 def test_a_broken_watch_goes_on_from_its_latest_version(api):
