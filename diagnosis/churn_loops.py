@@ -25,6 +25,7 @@ from ackscope.snapshot import Channel, Connection, Overview
 from diagnosis.churn import churn_increase, churn_streak, churn_window, loop_streak
 from diagnosis.contract import View
 from diagnosis.facts import client_name
+from diagnosis.left_clients import client_of
 from diagnosis.loop_bytes import (
     Cycle,
     active,
@@ -367,8 +368,7 @@ def _brief(
 
 def identity(connection: Connection) -> Identity:
     """Return what stays the same when an application reconnects."""
-    name = connection.client_name or connection.client_product or ""
-    return (name, connection.user or "", connection.vhost or "", connection.peer_host or "")
+    return (*client_of(connection), connection.peer_host or "")
 
 
 def _probed(view: View) -> bool:

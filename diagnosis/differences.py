@@ -65,6 +65,10 @@ class Readings:
                     found.setdefault(key, queue)
         return found
 
+    def changed(self) -> frozenset[Key]:
+        """Return the queues that differ between any two readings, or were not in all of them."""
+        return frozenset(key for step in self._steps for key in (*step.others, *step.came))
+
     def interrupted(self, least: int) -> frozenset[Key]:
         """Return the queues that had at least so many messages in one reading and in the next none that continue it.
 

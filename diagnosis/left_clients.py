@@ -12,7 +12,8 @@ from ackscope.snapshot import Channel, Connection
 MOST = 500
 """Maximum number of clients that are kept, those that left last."""
 
-_Client = tuple[str, str, str]
+Client = tuple[str, str, str]
+"""Name, user and virtual host of an application. These stay the same when it comes back, also from another host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +53,13 @@ def left_clients(
     known = tuple(known)
     if not ended and not known:
         return ()
-    connected = {_client(each) for each in after[1]}
+    connected = {client_of(each) for each in after[1]}
     published = _published(channels) if ended else {}
-    groups: dict[_Client, list[Connection]] = {}
+    groups: dict[Client, list[Connection]] = {}
     for each in ended:
-        if _client(each) not in connected:
-            groups.setdefault(_client(each), []).append(each)
-    found = [each for each in known if _client(each.connection) not in connected]
+        if client_of(each) not in connected:
+            groups.setdefault(client_of(each), []).append(each)
+    found = [each for each in known if client_of(each.connection) not in connected]
     for group in groups.values():
         sent = sum(published.get(each.name, 0) for each in group)
         if sent:
@@ -66,8 +67,8 @@ def left_clients(
     return tuple(found[-MOST:])
 
 
-def _client(connection: Connection) -> _Client:
-    """Return what stays the same when a client comes back, also from another host."""
+def client_of(connection: Connection) -> Client:
+    """Return what stays the same when a client comes back; its library stands for a name that it does not give."""
     name = connection.client_name or connection.client_product or ""
     return name, connection.user or "", connection.vhost or ""
 

@@ -67,6 +67,26 @@ def last(series: Series[T], seconds: float) -> Series[T]:
     return series
 
 
+def readings_since(series: Sequence[Timestamped[T]], moment: float) -> Series[T]:
+    """Return the readings at or after a moment, seconds of the monotonic clock."""
+    return tuple(seen for seen in series if seen.at.mono >= moment)
+
+
+def readings_until(series: Sequence[Timestamped[T]], moment: float) -> Series[T]:
+    """Return the readings at or before a moment, seconds of the monotonic clock."""
+    return tuple(seen for seen in series if seen.at.mono <= moment)
+
+
+def unmoved_tail(series: Series[C], *counters: str) -> Series[C]:
+    """Return the longest tail of `series` in which the sum of some counters stays the same."""
+    return stretch(series, lambda older, newer: delta((older, newer), *counters) == 0)
+
+
+def without_consumers(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
+    """Return whether a queue had no consumer at two readings."""
+    return older.value.consumers == newer.value.consumers == 0
+
+
 def steps(series: Series[T], seconds: float) -> tuple[tuple[Timestamped[T], Timestamped[T]], ...]:
     """Return adjacent pairs of readings at least `seconds` apart, newest last.
 

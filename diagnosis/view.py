@@ -207,6 +207,10 @@ class View(LatestReadings):
         before = self._queue_readings.ago(queue.key, self.thresholds.interval)
         return before is None or getattr(before.stats, counter) != getattr(queue.stats, counter)
 
+    def has_changed(self, queue: Queue) -> bool:
+        """Return whether a queue differs in any of the readings; cheap, so idle queues need no history."""
+        return queue.key in self._changed
+
     def channel_history(self, name: str) -> Series[Channel]:
         """Return a channel at each reading since it was opened, oldest first."""
         return life(_unbroken([(at, known.get(name)) for at, known in self._channel_readings]))
@@ -305,6 +309,10 @@ class View(LatestReadings):
     @cached_property
     def _queue_readings(self) -> Readings:
         return Readings(self.window.readings("queues"))
+
+    @cached_property
+    def _changed(self) -> frozenset[tuple[str, str]]:
+        return self._queue_readings.changed()
 
     @cached_property
     def _endings(self) -> dict[tuple[str, str], list[Ending]]:

@@ -117,19 +117,15 @@ class Window:
     def _pauses(self, added: Snapshot, begin: float) -> tuple[Pause, ...]:
         """Return the pauses up to an added snapshot, without those that no snapshot goes back to."""
         found = tuple(each for each in self.pauses if each.end.mono >= begin)
-        part, before = added.queues, self.snapshots[-1].queues
-        if part.at is None or part.value is None or before.at is None or before.value is None or part.at == before.at:
-            return found
-        return continued(found, (before.at, before.value), (part.at, part.value))
+        lists = _two_lists(self.snapshots[-1].queues, added.queues)
+        return found if lists is None else continued(found, *lists)
 
     def _left(self, added: Snapshot) -> tuple[LeftClient, ...]:
         """Return the clients that left up to an added snapshot."""
         found = tuple(each for each in self.left if added.taken.since(each.gone) <= TRAIL_HORIZON)
-        part, before = added.connections, self.snapshots[-1].connections
-        if part.at is None or part.value is None or before.at is None or before.value is None or part.at == before.at:
-            return found
-        channels = self.snapshots[-1].channels.value or ()
-        return left_clients(found, (before.at, before.value), (part.at, part.value), channels)
+        latest = self.snapshots[-1]
+        lists = _two_lists(latest.connections, added.connections)
+        return found if lists is None else left_clients(found, *lists, latest.channels.value or ())
 
     def readings(self, family: str) -> Series[Any]:
         """Return the distinct good readings of one part, oldest first.
@@ -144,6 +140,13 @@ class Window:
         return _readings(
             (*(each for each in self.trail if not latest or each.taken != latest[0].taken), *latest), family
         )
+
+
+def _two_lists(before: Part[T], after: Part[T]) -> tuple[tuple[Instant, T], tuple[Instant, T]] | None:
+    """Return time and value of a part in two snapshots; None if one of them is unread, or both are one reading."""
+    if before.at is None or before.value is None or after.at is None or after.value is None or before.at == after.at:
+        return None
+    return (before.at, before.value), (after.at, after.value)
 
 
 def _readings(snapshots: tuple[Snapshot, ...], family: str) -> Series[Any]:

@@ -55,9 +55,7 @@ class ClusterState:
 
     def latest_only(self) -> "ClusterState":
         """Return a copy with only the latest snapshot, which uses less memory than the window."""
-        return replace(
-            self, window=replace(self.window, snapshots=self.window.snapshots[-1:], trail=(), endings=(), pauses=())
-        )
+        return replace(self, window=Window(self.window.cluster, self.window.snapshots[-1:]))
 
     def latest_outcomes(self) -> list[ProbeOutcome]:
         """Return the latest summary of every stream, in a fixed order."""

@@ -96,6 +96,18 @@ class Fault:
                 name, **{"durable": True, "arguments": {"x-queue-type": "classic", **(arguments or {})}, **declare}
             )
 
+    def make_exchange(self, name: str, kind: str = "direct", arguments: dict[str, object] | None = None) -> None:
+        """Declare a durable exchange, which is deleted when the fault ends.
+
+        Args:
+            name: name of the exchange; begins with `fault.`.
+            kind: its type.
+            arguments: arguments of the exchange, such as `alternate-exchange`.
+        """
+        with self.briefly(f"{name}.setup") as channel:
+            channel.exchange_declare(name, kind, durable=True, arguments=arguments)
+        self.later(lambda: self._delete_exchange(name))
+
     @contextmanager
     def briefly(self, name: str) -> Iterator[BlockingChannel]:
         """A channel for setup; its connection is closed at the end of the block."""
@@ -161,6 +173,10 @@ class Fault:
     def undo(self) -> None:
         """Run all undo actions in reverse order; errors of a lost broker are ignored."""
         self._undo.close()
+
+    def _delete_exchange(self, name: str) -> None:
+        with self.briefly("fault-cleanup") as channel:
+            channel.exchange_delete(name)
 
     def _delete_queue(self, name: str) -> None:
         with self.briefly("fault-cleanup") as channel:

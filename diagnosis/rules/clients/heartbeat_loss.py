@@ -17,7 +17,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ackscope.clock import Instant
 from ackscope.findings import Certainty, Evidence, Finding, Inconclusive, QueueRef, Severity, Subject, Unit, source
 from ackscope.protocols import native_protocol
 from ackscope.snapshot import Channel, Connection, Consumer
@@ -33,7 +32,7 @@ from diagnosis.rules.clients._shared.silence import (
     silent_connections,
 )
 from diagnosis.rules.consumers._shared.objects import connection_peer
-from diagnosis.series import count, span
+from diagnosis.series import count, readings_since, span
 from diagnosis.window import Series
 
 NAME = "heartbeat-loss"
@@ -110,7 +109,7 @@ def _sent_while_silent(view: View, group: list[SilentConnection]) -> SentWhileSi
     queues = {(each.vhost, each.queue) for name in since for each in consumers[name].values() if _lasts(view, each)}
     if not queues:
         return None
-    seen_since = {name: _from(view.window.readings("channels"), at) for name, at in since.items()}
+    seen_since = {name: readings_since(view.window.readings("channels"), at.mono) for name, at in since.items()}
     counts = [_sent(readings, {name}, "deliver_no_ack") for name, readings in seen_since.items()]
     sent, since_opened = (sum(each) for each in zip(*counts, strict=True))
     readings = max(seen_since.values(), key=len)
@@ -130,10 +129,6 @@ def _share(view: View, readings: ChannelReadings, queues: set[tuple[str, str]], 
         return None
     every, _ = _sent(readings, here, "deliver", "deliver_no_ack")
     return sent / max(sent, every)
-
-
-def _from(readings: ChannelReadings, at: Instant) -> ChannelReadings:
-    return tuple(seen for seen in readings if seen.at.mono >= at.mono)
 
 
 def _lasts(view: View, consumer: Consumer) -> bool:

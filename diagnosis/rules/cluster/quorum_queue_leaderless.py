@@ -21,8 +21,8 @@ from diagnosis.rules.cluster._shared.replica_state import (
     queues_evidence,
     queues_subject,
 )
-from diagnosis.rules.cluster._shared.silent_queues import CHECK, check_failing, silent_queues
-from diagnosis.rules.nodes._shared.node_history import cluster_subject, trailing
+from diagnosis.rules.cluster._shared.silent_queues import CHECK, silent_queues
+from diagnosis.rules.nodes._shared.node_history import cluster_subject, failed_readings, trailing
 from diagnosis.series import span
 
 NAME = "quorum-queue-leaderless"
@@ -46,7 +46,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     check = view.checks.get(CHECK)
     if check is None or check.ok is not False or any(lost_majority(queue, stopped) for queue in quorum):
         return
-    failing = span(check_failing(view))
+    failing = span(failed_readings(view, CHECK))
     if failing < limits.early:
         return
     for silent in silent_queues(view).values():

@@ -40,7 +40,7 @@ from diagnosis.rules.consumers._shared.similar_queues import similar_queue
 from diagnosis.rules.publishers._shared.starved_queues import never_fed
 from diagnosis.rules.queues._shared.message_balance import balance
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
-from diagnosis.series import count, delta, last, piled_up_seconds, span, stretch
+from diagnosis.series import count, delta, last, piled_up_seconds, span, stretch, without_consumers
 from diagnosis.usual import queue_baselines
 from diagnosis.window import Series, Timestamped
 
@@ -191,7 +191,7 @@ def _may_be_needed(view: View, queue: Queue) -> bool:
 
 def _unconsumed(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
     return (
-        older.value.consumers == newer.value.consumers == 0
+        without_consumers(older, newer)
         and _ready(older) > 0
         and _ready(newer) > 0
         and all(delta((older, newer), counter) == 0 for counter in TAKE_COUNTERS)

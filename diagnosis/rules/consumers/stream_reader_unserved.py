@@ -5,7 +5,7 @@ stream from its offset on. If it sends nothing, it finds nothing for that reader
 offset is later than all of them. A message without a filter value matches no filter, unless the reader asks for those
 as well.
 
-A filter of which messages come seldom looks the same, and one whose publishers pause. It is a warning only for a reader
+A filter that few messages match looks the same, and one whose publishers pause. It is a warning only for a reader
 that was sent messages steadily, and if as many are published as before.
 Source: https://www.rabbitmq.com/docs/streams#filtering
 """
@@ -83,7 +83,7 @@ def _unserved(view: View, queue: Queue, link: ConsumerPath) -> _Unserved | None:
     if not _has_credit(link, reads[-1]):
         return None
     delivered = count(channel.stats, *_SENT)
-    # A filter of which messages come seldom, or a reader that has just come.
+    # A filter that few messages match, or a reader that has just come.
     if not delivered and seconds < _WARNING_AFTER:
         return None
     before = history[: len(history) - len(silent) + 1] if queue.consumers == 1 else ()

@@ -11,7 +11,12 @@ from ackscope.findings import Certainty, Evidence, Finding, Inconclusive, Involv
 from ackscope.records import ProbeOutcome
 from ackscope.snapshot import Node
 from diagnosis.contract import RuleResult, View
-from diagnosis.rules.nodes._shared.node_history import just_started, node_or_cluster, node_subject, trailing
+from diagnosis.rules.nodes._shared.node_history import (
+    failed_readings,
+    just_started,
+    node_or_cluster,
+    node_subject,
+)
 from diagnosis.rules.nodes._shared.unresponsive import (
     VITAL,
     api_evidence,
@@ -130,8 +135,7 @@ def _read_after_refusal(view: View, name: str | None) -> bool:
 
 def _read_since_check_fails(view: View) -> bool:
     """Return whether nodes were read after the check began to fail; before that, it may be another start."""
-    readings = view.window.readings("health")
-    began = trailing(readings, lambda checks: any(each.name == _CHECK and each.ok is False for each in checks))
+    began = failed_readings(view, _CHECK)
     return not began or (view.age("nodes") or 0.0) <= view.now.since(began[0].at)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, Subject, source
 from ackscope.snapshot import HealthCheck
 from diagnosis.contract import RuleResult, View
-from diagnosis.rules.nodes._shared.node_history import cluster_subject, trailing
+from diagnosis.rules.nodes._shared.node_history import cluster_subject, failed_readings
 from diagnosis.rules.nodes._shared.vhost_states import VHOST_CHECK, stopped_on
 from diagnosis.series import span
 from diagnosis.window import Series
@@ -21,7 +21,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every vhost by its state on running nodes; the health check fails sooner but does not name the vhost."""
     down = {vhost.name: nodes for vhost in view.vhosts if (nodes := stopped_on(view, vhost))}
     check = view.checks.get(VHOST_CHECK)
-    failing = _failing(view)
+    failing = failed_readings(view, VHOST_CHECK)
     for name, nodes in sorted(down.items()):
         # The list is read less often than the check, which may already show that the failure is over.
         if check is None or check.ok is False:
@@ -31,13 +31,6 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     named_soon = listed is not None and span(failing) < listed <= view.thresholds.data_age
     if not down and not named_soon and span(failing) >= view.thresholds.nodes.vhost_down_for:
         yield _finding(view, None, (), failing)
-
-
-def _failing(view: View) -> Series[tuple[HealthCheck, ...]]:
-    """The latest consecutive readings in which the health check failed."""
-    return trailing(
-        view.window.readings("health"), lambda checks: any(c.name == VHOST_CHECK and c.ok is False for c in checks)
-    )
 
 
 def _finding(view: View, name: str | None, nodes: tuple[str, ...], failing: Series[tuple[HealthCheck, ...]]) -> Finding:

@@ -32,7 +32,7 @@ from diagnosis.contract import RuleResult, View
 from diagnosis.facts import client_name, queue_facts, queue_ref
 from diagnosis.rules.publishers._shared.starved_queues import StarvedQueue, starved_queues
 from diagnosis.rules.queues._shared.queue import queue_subject
-from diagnosis.series import delta, span, stretch
+from diagnosis.series import span, unmoved_tail
 from diagnosis.usual import SOURCE, band_facts, of_queue
 from diagnosis.window import Series
 
@@ -94,7 +94,7 @@ def _named(view: View, patterns: Sequence[re.Pattern[str]]) -> Iterator[Finding]
 
 
 def _since_last_publish(view: View, queue: Queue) -> Series[Queue]:
-    return stretch(view.history(queue), lambda older, newer: delta((older, newer), "publish") == 0)
+    return unmoved_tail(view.history(queue), "publish")
 
 
 def _below_baseline(view: View, named: Sequence[re.Pattern[str]]) -> Iterator[Finding]:

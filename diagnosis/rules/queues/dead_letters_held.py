@@ -24,7 +24,7 @@ from diagnosis.rules.publishers._shared.overflow import (
 from diagnosis.rules.publishers._shared.refused_by_queue import fitting
 from diagnosis.rules.queues._shared.dead_letter_route import missing_part, new_route
 from diagnosis.rules.queues._shared.queue import involved_queue, queue_subject
-from diagnosis.series import delta, restarted, span, stretch
+from diagnosis.series import delta, restarted, span, stretch, without_consumers
 from diagnosis.window import Series, Timestamped
 
 NAME = "dead-letters-held"
@@ -87,10 +87,6 @@ def _keeps(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
     return 0 < before <= after
 
 
-def _without_consumer(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
-    return older.value.consumers == newer.value.consumers == 0
-
-
 def _is_full(queue: Queue) -> bool:
     return refuses_when_full(queue) and level(queue) >= 1.0
 
@@ -141,7 +137,7 @@ def _finding(view: View, found: HeldLetters) -> Finding:
     stopped = is_delay(view, queue) and grown > 0 and _none_arrives(view, queue, found.run)
     late = seconds >= view.limits(queue).queues.dlx_for
     alone = found.target.consumers == 0 if found.target else False
-    unattended = stretch(view.history(found.target), _without_consumer) if found.target and alone else ()
+    unattended = stretch(view.history(found.target), without_consumers) if found.target and alone else ()
     finding = Finding(
         rule=NAME,
         severity=Severity.CRITICAL if found.refused or (stopped and late) else Severity.WARNING,

@@ -24,7 +24,7 @@ from diagnosis.rules.queues._shared.queue import (
     queue_subject,
     queue_with_policy,
 )
-from diagnosis.series import count, delta, span, stretch
+from diagnosis.series import count, delta, span, stretch, without_consumers
 from diagnosis.window import Series, Timestamped
 
 NAME = "orphan-queue"
@@ -82,7 +82,7 @@ def _orphans(view: View) -> Iterator[_Orphan]:
     for queue in suspects:
         if queue.key in targets or not (queue.stats.publish or 0):
             continue
-        run = stretch(view.history(queue), _without_consumers)
+        run = stretch(view.history(queue), without_consumers)
         seconds, limits = span(run), view.limits(queue)
         if delta(run, "publish") <= 0 or _ready(run[-1]) <= _ready(run[0]):
             continue
@@ -133,10 +133,6 @@ def _never_read(queue: Queue) -> bool:
 def _filled_on_purpose(view: View, queue: Queue) -> bool:
     """Return whether a shovel fills a queue, or a client with all that it takes from others: see no-consumer."""
     return bool(filling_shovels(view, queue)) or passed_on(view, queue, filling_clients(view, queue)) is not None
-
-
-def _without_consumers(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
-    return older.value.consumers == newer.value.consumers == 0
 
 
 def _ready(seen: Timestamped[Queue]) -> int:

@@ -53,7 +53,7 @@ from diagnosis.rules.queues._shared.queue import (
     queue_with_policy,
 )
 from diagnosis.rules.queues.queue_purged import purges
-from diagnosis.series import count, delta, last, span, stretch
+from diagnosis.series import count, delta, last, span, stretch, without_consumers
 from diagnosis.window import Series, Timestamped
 
 NAME = "ttl-expiry-loss"
@@ -162,7 +162,7 @@ def _expiry(view: View, queue: Queue, run: Series[Queue], found: MessageBalance)
 
 def _unattended(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
     """Return whether the queue had no consumer and was not polled between two readings."""
-    return older.value.consumers == newer.value.consumers == 0 and not delta((older, newer), *CONSUMED)
+    return without_consumers(older, newer) and not delta((older, newer), *CONSUMED)
 
 
 def _at_length_limit(view: View, queue: Queue) -> bool:

@@ -34,7 +34,7 @@ from diagnosis.memo import per_view
 from diagnosis.rules.consumers._shared.comings import recent_clients
 from diagnosis.rules.publishers._shared.away_queues import exchanges_with_absences
 from diagnosis.rules.queues._shared.queue import NAMED_BY_BROKER, is_private
-from diagnosis.rules.topology._shared.cut_off import CutOffQueue, cut_off_queues
+from diagnosis.rules.topology._shared.cut_off import CutOffQueue, cut_off_queues, reached
 from diagnosis.series import count, span
 from diagnosis.window import Series, Timestamped
 
@@ -196,12 +196,7 @@ def _lost_by(
         if binding.destination_type == "exchange":
             sources.setdefault((binding.vhost, binding.destination), []).append((binding.vhost, binding.source))
     for key, bindings in removed.items():
-        reached, waiting = {key}, [key]
-        while waiting:
-            above = [each for each in sources.get(waiting.pop(), ()) if each not in reached]
-            reached.update(above)
-            waiting += above
-        for each in reached - {key}:
+        for each in reached({key}, sources) - {key}:
             known = found.setdefault(each, [])
             known += [binding for binding in bindings if binding not in known]
     return found

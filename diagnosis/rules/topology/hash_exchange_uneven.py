@@ -17,7 +17,7 @@ from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts, queue_ref
 from diagnosis.routes import bound_exchanges
 from diagnosis.rules.consumers._shared.hash_exchanges import HashExchange, hash_exchanges
-from diagnosis.series import delta, span
+from diagnosis.series import delta, readings_since, readings_until, span
 from diagnosis.window import Series
 
 NAME = "hash-exchange-uneven"
@@ -76,7 +76,7 @@ def _uneven(view: View, exchange: HashExchange) -> _Uneven | None:
             and got >= limits.uneven_share * received
             and first[busiest.key] >= limits.uneven_share * sum(first.values())
         ):
-            history = _within(histories[busiest.key], begin, inf)
+            history = readings_since(histories[busiest.key], begin)
             if span(history) < view.thresholds.early or received < limits.uneven_messages:
                 return None
             idle = tuple(it for it in queues if it.consumers and not gained[it.key])
@@ -86,11 +86,9 @@ def _uneven(view: View, exchange: HashExchange) -> _Uneven | None:
 
 def _gained(histories: dict[tuple[str, str], Series[Queue]], begin: float, end: float) -> dict[tuple[str, str], int]:
     """Return how many messages each queue got between two times (monotonic)."""
-    return {key: delta(_within(series, begin, end), "publish") for key, series in histories.items()}
-
-
-def _within(series: Series[Queue], begin: float, end: float) -> Series[Queue]:
-    return tuple(seen for seen in series if begin <= seen.at.mono <= end)
+    return {
+        key: delta(readings_until(readings_since(series, begin), end), "publish") for key, series in histories.items()
+    }
 
 
 def _finding(view: View, exchange: HashExchange, found: _Uneven) -> Finding:

@@ -5,7 +5,7 @@ either, none can come. A client library that restores a connection declares a ne
 the bindings of the old name, the consumer is connected, consumes and gets nothing, while nothing is unroutable.
 
 That the client had bound a queue before, or has bound others now, shows that it expects messages. Without that it may
-be about to send its first request, or have told its name in another way: then nothing is said.
+be about to send its first request, or have published its name in another way: then nothing is said.
 Source: https://www.rabbitmq.com/docs/queues#server-named-queues
 """
 
@@ -20,6 +20,7 @@ from diagnosis.facts import client_name, consumer_facts, queue_facts
 from diagnosis.memo import per_view
 from diagnosis.routes import bound_exchanges
 from diagnosis.rules.consumers._shared.comings import seen_connections
+from diagnosis.rules.publishers._shared.lossy_exchanges import exchange_histories, messages_in
 from diagnosis.rules.queues._shared.queue import NAMED_BY_BROKER, involved_queue, queue_subject
 from diagnosis.series import count
 
@@ -137,11 +138,10 @@ def _present_seconds(view: View, queue: Queue) -> float:
 
 
 def _is_published_to(view: View, vhost: str, exchange: str) -> bool:
-    readings = view.window.readings("exchanges")
-    counts = [
-        count(each.stats, "publish_in") for seen in readings for each in seen.value if each.key == (vhost, exchange)
-    ]
-    return bool(counts) and (counts[-1] > counts[0] if len(counts) > 1 else counts[-1] > 0)
+    history = exchange_histories(view).get((vhost, exchange), ())
+    if len(history) == 1:
+        return bool(history[0].value.stats.publish_in)
+    return bool(history) and messages_in(history) > 0
 
 
 def _bound_until(known: _KnownBindings, moment: Instant | None) -> set[str]:

@@ -13,12 +13,11 @@ _QUEUES, _RATE = (f"{NAME}.default", f"{NAME}.tasks"), 8.0
 
 
 def inject(fault: Fault) -> None:
-    """Publish 8 messages a second, each of which reaches both queues of the worker."""
+    """Publish 8 messages a second; each reaches both queues of the worker."""
     for queue in _QUEUES:
         fault.make_queue(queue)
+    fault.make_exchange(NAME)
     with fault.briefly("fault-delivered-twice.setup") as channel:
-        channel.exchange_declare(NAME, "direct", durable=True)
-        fault.later(lambda: _delete_exchange(fault))
         for queue in _QUEUES:
             channel.queue_bind(queue, NAME, "tasks")
     worker = fault.connect("fault-delivered-twice-worker").channel()
@@ -35,11 +34,6 @@ def inject(fault: Fault) -> None:
         publish(publisher, "tasks", exchange=NAME)
         if number == 1:
             fault.announce()
-
-
-def _delete_exchange(fault: Fault) -> None:
-    with fault.briefly("fault-cleanup") as channel:
-        channel.exchange_delete(NAME)
 
 
 SPEC = FaultSpec(

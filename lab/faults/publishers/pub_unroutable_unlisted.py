@@ -10,20 +10,13 @@ _EVERY, _EACH, _PROOF = 2.0, 10, 5
 
 def inject(fault: Fault) -> None:
     """Publish to a direct exchange without bindings, each time on a connection of its own."""
-    with fault.briefly("fault-pub-unroutable-unlisted.setup") as channel:
-        channel.exchange_declare(EXCHANGE, "direct", durable=True)
-    fault.later(lambda: _delete(fault))
+    fault.make_exchange(EXCHANGE)
     for number, _ in enumerate(fault.ticks(_EVERY)):
         connection = connect(fault.address, "fault-pub-unroutable-unlisted")
         publish(connection.channel(), "order", _EACH, exchange=EXCHANGE)
         connection.close()
         if number == _PROOF:
             fault.announce()
-
-
-def _delete(fault: Fault) -> None:
-    with fault.briefly("fault-cleanup") as channel:
-        channel.exchange_delete(EXCHANGE)
 
 
 SPEC = FaultSpec(

@@ -15,11 +15,10 @@ def inject(fault: Fault) -> None:
     """Publish to the exchange; consume from the first queue only."""
     fault.make_queue(QUEUE)
     fault.make_queue(READ)
+    fault.make_exchange(EXCHANGE, "fanout")
     with fault.briefly("fault-orphan-queue-setup") as setup:
-        setup.exchange_declare(EXCHANGE, "fanout", durable=True)
         for name in (QUEUE, READ):
             setup.queue_bind(name, EXCHANGE)
-    fault.later(lambda: _delete(fault))
     channel, taker = writer(fault, QUEUE), reader(fault, READ, every=0.01, prefetch=20)
     announced = False
     for _ in fault.ticks(1 / _RATE):
@@ -28,11 +27,6 @@ def inject(fault: Fault) -> None:
         if not announced and taker.acked >= _PROOF:
             fault.announce()
             announced = True
-
-
-def _delete(fault: Fault) -> None:
-    with fault.briefly("fault-cleanup") as channel:
-        channel.exchange_delete(EXCHANGE)
 
 
 SPEC = FaultSpec(

@@ -13,10 +13,9 @@ def inject(fault: Fault) -> None:
     read = f"{NAME}.read"
     for queue in (NAME, read):
         fault.make_queue(queue)
+    for exchange in (_FIRST, NAME):
+        fault.make_exchange(exchange, "topic")
     with fault.briefly("fault-binding-keys-disjoint.setup") as channel:
-        for exchange in (_FIRST, NAME):
-            channel.exchange_declare(exchange, "topic", durable=True)
-        fault.later(lambda: _delete_exchanges(fault))
         channel.queue_bind(read, _FIRST, "order.#")
         channel.exchange_bind(NAME, _FIRST, "order.#")
         channel.queue_bind(NAME, NAME, "orders.#")
@@ -29,12 +28,6 @@ def inject(fault: Fault) -> None:
         publish(publisher, "order.placed", exchange=_FIRST)
         if number == 1:
             fault.announce()
-
-
-def _delete_exchanges(fault: Fault) -> None:
-    with fault.briefly("fault-cleanup") as channel:
-        for exchange in (NAME, _FIRST):
-            channel.exchange_delete(exchange)
 
 
 SPEC = FaultSpec(

@@ -18,9 +18,8 @@ _PROOF = 5
 def inject(fault: Fault) -> None:
     """Publish through a direct exchange to a queue that is limited to ten messages; then unbind it."""
     fault.make_queue(QUEUE, {"x-max-length": 10})
+    fault.make_exchange(EXCHANGE)
     with fault.briefly("fault-binding-missing.setup") as channel:
-        channel.exchange_declare(EXCHANGE, "direct", durable=True)
-        fault.later(lambda: _delete_exchange(fault))
         channel.queue_bind(QUEUE, EXCHANGE, "order")
     publisher = fault.connect("fault-binding-missing").channel()
     publisher.confirm_delivery()
@@ -37,11 +36,6 @@ def inject(fault: Fault) -> None:
         lost += 1
         if lost == _PROOF:
             fault.announce()
-
-
-def _delete_exchange(fault: Fault) -> None:
-    with fault.briefly("fault-cleanup") as channel:
-        channel.exchange_delete(EXCHANGE)
 
 
 SPEC = FaultSpec(

@@ -13,9 +13,8 @@ _RATE, _PROOF = 10.0, 20
 
 def inject(fault: Fault) -> None:
     """Publish with a header of another name; each of the three queues has a consumer."""
+    fault.make_exchange(EXCHANGE, "x-consistent-hash", {"hash-header": "tenant"})
     with fault.briefly("fault-hash-exchange-uneven.setup") as channel:
-        channel.exchange_declare(EXCHANGE, "x-consistent-hash", durable=True, arguments={"hash-header": "tenant"})
-        fault.later(lambda: _delete_exchange(fault))
         for queue in _QUEUES:
             fault.make_queue(queue)
             channel.queue_bind(queue, EXCHANGE, "1")
@@ -29,11 +28,6 @@ def inject(fault: Fault) -> None:
         publisher.basic_publish(EXCHANGE, "", b"uneven", BasicProperties(headers={"tenant_id": str(sent % 50)}))
         if sent == _PROOF:
             fault.announce()
-
-
-def _delete_exchange(fault: Fault) -> None:
-    with fault.briefly("fault-cleanup") as channel:
-        channel.exchange_delete(EXCHANGE)
 
 
 SPEC = FaultSpec(

@@ -10,9 +10,7 @@ _RATE, _PROOF = 5.0, 5
 
 def inject(fault: Fault) -> None:
     """Publish to a fanout exchange; declare, bind and consume in one instance, and all but the binding in the other."""
-    with fault.briefly("fault-unreachable-queue.setup") as channel:
-        channel.exchange_declare(EXCHANGE, "fanout", durable=True)
-        fault.later(lambda: _delete_exchange(fault))
+    fault.make_exchange(EXCHANGE, "fanout")
     for binds in (True, False):
         channel = fault.connect(CLIENT).channel()
         queue = channel.queue_declare("", exclusive=True).method.queue
@@ -26,11 +24,6 @@ def inject(fault: Fault) -> None:
         publisher.basic_publish(EXCHANGE, "", b"unreachable-queue")
         if sent == _PROOF:
             fault.announce()
-
-
-def _delete_exchange(fault: Fault) -> None:
-    with fault.briefly("fault-cleanup") as channel:
-        channel.exchange_delete(EXCHANGE)
 
 
 SPEC = FaultSpec(

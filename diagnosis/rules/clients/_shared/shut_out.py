@@ -15,7 +15,7 @@ from diagnosis.facts import client_name
 from diagnosis.left_clients import LeftClient
 from diagnosis.purpose import federated_to
 from diagnosis.rules.clients._shared.logins import AMQP, RefusedLogins
-from diagnosis.series import delta, span, stretch
+from diagnosis.series import delta, span, stretch, unmoved_tail, without_consumers
 from diagnosis.view import is_own
 
 _BEFORE = 15.0
@@ -61,7 +61,7 @@ def shut_out(view: View, logins: RefusedLogins) -> ShutOut:
     ]
     publishers = [each for each in view.window.left if logins.protocol != "amqp10" and _is_shut_out(view, each, began)]
     missed = [(each, tuple(_silent_since(view, each))) for each in publishers]
-    # Whoever is missed is named; others that left then only if nobody is.
+    # A client that is missed is named; others that left then only if none is missed.
     named = [pair for pair in missed if pair[1]] or missed
     silent = {queue.key: queue for _, queues in named for queue in queues}
     return ShutOut(
@@ -73,7 +73,7 @@ def shut_out(view: View, logins: RefusedLogins) -> ShutOut:
 
 def _left(view: View, queue: Queue, since: Instant) -> bool:
     history = view.history(queue)
-    run = stretch(history, lambda older, newer: older.value.consumers == newer.value.consumers == 0)
+    run = stretch(history, without_consumers)
     before = history[: len(history) - len(run)]
     lasts = span(run) >= view.thresholds.early
     return bool(lasts and before and before[-1].value.consumers) and run[0].at.mono >= since.mono - _BEFORE
@@ -95,7 +95,7 @@ def _silent_since(view: View, left: LeftClient) -> Iterable[Queue]:
         if queue.vhost != left.connection.vhost or not queue.stats.publish:
             continue
         history = view.history(queue)
-        quiet = stretch(history, lambda older, newer: delta((older, newer), "publish") == 0)
+        quiet = unmoved_tail(history, "publish")
         fed = history[: len(history) - len(quiet) + 1]
         if len(fed) < 2 or span(quiet) < view.thresholds.early:
             continue

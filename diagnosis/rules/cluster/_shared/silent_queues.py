@@ -12,9 +12,8 @@ from ackscope.clock import Instant
 from ackscope.snapshot import Channel, Queue
 from diagnosis.contract import View
 from diagnosis.memo import per_view
-from diagnosis.rules.nodes._shared.node_history import trailing
+from diagnosis.rules.nodes._shared.node_history import failed_readings
 from diagnosis.series import delta, span
-from diagnosis.window import Series
 
 CHECK = "quorum-queues-without-elected-leaders"
 
@@ -29,17 +28,10 @@ _COUNTERS = ("publish", "deliver", "deliver_no_ack", "get", "ack")
 
 @dataclass(frozen=True, slots=True)
 class SilentQueues:
-    """Quorum queues of one virtual host of which at least one has no leader, and for how many seconds."""
+    """Quorum queues of one virtual host, at least one of them without a leader, and for how many seconds."""
 
     queues: tuple[Queue, ...]
     seconds: float
-
-
-def check_failing(view: View) -> Series[object]:
-    """Return the latest consecutive readings in which the broker's check failed."""
-    return trailing(
-        view.window.readings("health"), lambda checks: any(each.name == CHECK and each.ok is False for each in checks)
-    )
 
 
 def silent_queues(view: View) -> dict[str, SilentQueues]:
@@ -48,16 +40,16 @@ def silent_queues(view: View) -> dict[str, SilentQueues]:
 
 
 def _silent_queues(view: View) -> dict[str, SilentQueues]:
-    failing = check_failing(view)
-    if not failing:
+    failed = failed_readings(view, CHECK)
+    if not failed:
         return {}
     found = {}
     for vhost, seconds in _waiting(view).items():
         here = [each for each in view.queues if each.vhost == vhost and each.type == "quorum" and each.stats.publish]
-        still = [each for each in here if _stands_still(view, each, failing[0].at)]
+        still = [each for each in here if _stands_still(view, each, failed[0].at)]
         if 0 < len(still) <= _MOST:
             queues = tuple(sorted(still, key=lambda each: each.name))
-            found[vhost] = SilentQueues(queues, max(seconds, span(failing)))
+            found[vhost] = SilentQueues(queues, max(seconds, span(failed)))
     return found
 
 

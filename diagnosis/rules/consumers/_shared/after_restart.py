@@ -56,11 +56,10 @@ def lost_by_restart(view: View, queue: Queue) -> ConsumerLost | None:
         started = view.now.mono - uptime
         if restarts(view, node.name):
             lost_at = without[0].at.mono
-            consumed = per_view(view, _Consumed).before(node.name, started)
+            consumed, again = per_view(view, _Consumed).before(node.name, started)
             if queue.key in consumed and started - _DOWN <= lost_at <= started + _LISTED:
-                others = [each for each in view.queues if each.key in consumed and each.key != queue.key]
-                again = sum(1 for each in others if each.consumers)
-                return ConsumerLost(node=node.name, seconds=uptime, seen=True, before=len(others), again=again)
+                others = len(consumed - {queue.key})
+                return ConsumerLost(node=node.name, seconds=uptime, seen=True, before=others, again=again)
         elif _is_its_first(view, queue, node, uptime):
             return ConsumerLost(node=node.name, seconds=uptime, seen=False)
     return None
@@ -77,11 +76,15 @@ class _Consumed:
 
     def __init__(self, view: View) -> None:
         self._view = view
-        self._known: dict[str, frozenset[tuple[str, str]]] = {}
+        self._known: dict[str, tuple[frozenset[tuple[str, str]], int]] = {}
 
-    def before(self, node: str, started: float) -> frozenset[tuple[str, str]]:
+    def before(self, node: str, started: float) -> tuple[frozenset[tuple[str, str]], int]:
+        """Return those that are still there, and how many of them have a consumer again."""
         if node not in self._known:
             earlier = [seen for seen in self._view.window.readings("queues") if seen.at.mono < started]
             there = earlier[-1].value if earlier else ()
-            self._known[node] = frozenset(each.key for each in there if each.consumers and not is_private(each))
+            consumed = {each.key for each in there if each.consumers and not is_private(each)}
+            now = [each for each in self._view.queues if each.key in consumed]
+            again = sum(1 for each in now if each.consumers)
+            self._known[node] = frozenset(each.key for each in now), again
         return self._known[node]

@@ -18,6 +18,7 @@ from ackscope.snapshot import Queue
 from diagnosis.contract import ConsumerPath, View
 from diagnosis.memo import per_view
 from diagnosis.relations import both
+from diagnosis.rules.consumers._shared.common_stops import stopped_within
 from diagnosis.rules.consumers._shared.consequences import queue_key
 from diagnosis.rules.consumers._shared.objects import client_names
 from diagnosis.rules.consumers._shared.stalled_consumers import Stall, stalls
@@ -75,15 +76,10 @@ def _by_queue(view: View) -> Mapping[Hashable, MutualWait]:
 
 def _waits(view: View) -> Iterator[MutualWait]:
     waiting = [each for each in stalls(view) if each.whole_queue and each.stuck and awaiting_replies(view, each.stuck)]
-    waiting.sort(key=lambda each: (each.queue.vhost, each.since, each.queue.name))
+    waiting.sort(key=lambda each: each.queue.vhost)
     for _, of_vhost in groupby(waiting, key=lambda each: each.queue.vhost):
-        group: list[Stall] = []
-        for stall in of_vhost:
-            if group and stall.since - group[0].since > _TOGETHER:
-                yield from _mutual(group)
-                group = []
-            group.append(stall)
-        yield from _mutual(group)
+        for group in stopped_within(((stall.since, stall) for stall in of_vhost), _TOGETHER):
+            yield from _mutual([stall for _, stall in group])
 
 
 def _mutual(group: list[Stall]) -> Iterator[MutualWait]:

@@ -79,13 +79,20 @@ def _stops(view: View) -> Iterator[CommonStop]:
     """Yield groups of stalls, each within a few seconds from its first one."""
     links = {stall.queue.key for _, stall in stalled_links(view)}
     timed = [(at, stall) for stall in stalls(view) if stall.queue.key not in links and (at := _stopped_at(view, stall))]
+    for group in stopped_within(timed, _TOGETHER):
+        yield from _group(group)
+
+
+def stopped_within(timed: Iterable[tuple[float, Stall]], seconds: float) -> Iterator[list[tuple[float, Stall]]]:
+    """Yield groups of stalls with their times, each within some seconds from its first one, in the order of time."""
     group: list[tuple[float, Stall]] = []
     for at, stall in sorted(timed, key=lambda pair: (pair[0], pair[1].queue.key)):
-        if group and at - group[0][0] > _TOGETHER:
-            yield from _group(group)
+        if group and at - group[0][0] > seconds:
+            yield group
             group = []
         group.append((at, stall))
-    yield from _group(group)
+    if group:
+        yield group
 
 
 def _group(group: list[tuple[float, Stall]]) -> Iterator[CommonStop]:

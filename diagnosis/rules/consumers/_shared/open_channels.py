@@ -88,8 +88,11 @@ def rejected_since_opened(view: View) -> Iterator[RejectedSinceOpened]:
     """Yield the queues whose consumers rejected messages since their channels were opened."""
     for queue in view.queues:
         now = levels(queue)
-        if now is not None and _missing(view, queue, now) > 0 and _only_rejects_delete(view, queue):
-            found = _of(view, queue, now)
+        if now is None:
+            continue
+        missing = _missing(view, queue, now)
+        if missing > 0 and _only_rejects_delete(view, queue):
+            found = _of(view, queue, now, missing)
             if found is not None:
                 yield found
 
@@ -112,7 +115,7 @@ def _only_rejects_delete(view: View, queue: Queue) -> bool:
     return all(seen.value.setting("dead-letter-exchange") is None for seen in view.history(queue))
 
 
-def _of(view: View, queue: Queue, now: Levels) -> RejectedSinceOpened | None:
+def _of(view: View, queue: Queue, now: Levels, missing: int) -> RejectedSinceOpened | None:
     rejecters = _rejecters(view, queue)
     connections = [each.link.connection for each in rejecters]
     ages = [age_seconds(view, each) for each in connections if each is not None and each.connected_at is not None]
@@ -120,7 +123,6 @@ def _of(view: View, queue: Queue, now: Levels) -> RejectedSinceOpened | None:
     if len(history) < 2 or not ages or len(ages) < len(rejecters):
         return None
     redelivered, limit = count(queue.stats, "redeliver"), delivery_limit(queue, view.version)
-    missing = _missing(view, queue, now)
     if limit is not None:
         missing -= at_limit(missing, redelivered, limit)
     lost = min(missing, sum(each.rejected for each in rejecters))

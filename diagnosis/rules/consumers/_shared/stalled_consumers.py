@@ -39,7 +39,7 @@ from diagnosis.rules.consumers._shared.standstill import (
 )
 from diagnosis.rules.consumers._shared.stream_readers import flow, lag, readers, readers_at_standstill, standstill
 from diagnosis.rules.consumers._shared.unattributed_consumers import Standing, judgement
-from diagnosis.series import delta, last, piled_up_seconds, span, stretch
+from diagnosis.series import delta, last, piled_up_seconds, readings_since, span, stretch
 from diagnosis.window import Series, Timestamped
 
 
@@ -226,8 +226,8 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
         held_seconds = max(held_seconds, _full_for(view, stalled, links))
     early, growing = held_seconds < need, published > 0 or ready > (stalled[0].value.messages_ready or 0)
     # Weaker evidence is reported early only if nothing contradicts it: a backlog grows, and no pace is known.
-    certain = need == quick or only_held or _never_acked(queue) or (full and not usual and ready > 0 and growing)
-    certain = certain or gets_all
+    known = need == quick or only_held or gets_all or _never_acked(queue)
+    certain = known or (full and not usual and ready > 0 and growing)
     if early and (held_seconds < limits.early or not certain):
         return None
     shared = max((full and link.channel and link.channel.global_prefetch_count) or 0 for link in links)
@@ -436,7 +436,7 @@ def _some_consumers(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -
         if stalled is None:
             continue
         seen, idle = span(stalled), _idle_since(view, together[:1])
-        others = _since(history, stalled[0].at.mono)
+        others = readings_since(history, stalled[0].at.mono)
         acked = delta(others, "ack")
         if seen < limits.stuck_seen or acked <= 0:
             continue
@@ -494,7 +494,3 @@ def _idle_for(view: View, idle: float | None) -> float:
     """Return the seconds that the channels were idle when they were read; 0 if unknown."""
     readings = view.window.readings("channels")
     return 0.0 if idle is None or not readings else max(0.0, readings[-1].at.wall - idle)
-
-
-def _since(history: Series[Queue], mono: float) -> Series[Queue]:
-    return tuple(seen for seen in history if seen.at.mono >= mono)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from ackscope.findings import Subject
-from ackscope.snapshot import Node
+from ackscope.snapshot import HealthCheck, Node
 from diagnosis.series import T, stretch
 from diagnosis.view import View
 from diagnosis.window import Series
@@ -30,6 +30,12 @@ def trailing(series: Series[T], holds: Callable[[T], bool]) -> Series[T]:
     if not series or not holds(series[-1].value):
         return ()
     return stretch(series, lambda older, _: holds(older.value))
+
+
+def failed_readings(view: View, check: str) -> Series[tuple[HealthCheck, ...]]:
+    """Return the latest consecutive readings in which a health check of the broker failed."""
+    readings: Series[tuple[HealthCheck, ...]] = view.window.readings("health")
+    return trailing(readings, lambda checks: any(each.name == check and each.ok is False for each in checks))
 
 
 def since_start(series: Series[Node]) -> Series[Node]:

@@ -1,7 +1,7 @@
 """Queues that got messages steadily and get none any more, while their consumer waits and what fed them goes on.
 
 A queue is quiet whenever its publisher is. It is starved if the exchange that fed it receives as many messages as
-before: had the publisher stopped, they would be missing there. This can only be told where the queue had a share of the
+before: had the publisher stopped, they would be missing there. This is only known where the queue had a share of the
 exchange that is larger than the exchange varies by itself. If another queue with a consumer gets as many more since,
 its publisher uses that one now, as in a planned move.
 
@@ -25,7 +25,7 @@ from diagnosis.routes import bound_exchanges, dead_letter_targets
 from diagnosis.rules.consumers._shared.comings import recent_clients
 from diagnosis.rules.publishers._shared.lossy_exchanges import exchange_histories, messages_in, messages_out
 from diagnosis.rules.queues._shared.queue import is_lasting
-from diagnosis.series import count, delta, last, span, stretch
+from diagnosis.series import count, delta, last, readings_since, readings_until, span, unmoved_tail
 from diagnosis.window import Series, Timestamped
 
 _PAUSES = 4.0
@@ -194,10 +194,10 @@ def _quiet_queues(view: View) -> tuple[QuietQueue, ...]:
 def _quiet(view: View, queue: Queue) -> QuietQueue | None:
     if not queue.consumers or queue.messages or not queue.stats.publish or not _is_plain(queue):
         return None
-    if view.moved(queue, "publish"):
+    if view.moved(queue, "publish") or not view.has_changed(queue):
         return None
     history = view.history(queue)
-    quiet = stretch(history, lambda older, newer: delta((older, newer), "publish") == 0)
+    quiet = unmoved_tail(history, "publish")
     before = history[: len(history) - len(quiet) + 1]
     limits = view.limits(queue)
     if len(quiet) < 2 or span(before) < limits.early:
@@ -260,10 +260,10 @@ def _goes_on(view: View, exchange: tuple[str, str], quiet: QuietQueue) -> float 
     history, stopped = exchange_histories(view).get(exchange, ()), quiet.quiet[0].at
     if not history or not messages_in(history):
         return None
-    before = last(tuple(seen for seen in history if seen.at.mono <= stopped.mono), _BEFORE)
-    since = tuple(seen for seen in history if seen.at.mono >= stopped.mono)
-    after = tuple(seen for seen in since if seen.at.since(stopped) <= _AFTER)
-    after = after if span(after) else since[:2]
+    before = last(readings_until(history, stopped.mono), _BEFORE)
+    following = readings_since(history, stopped.mono)
+    after = readings_until(following, stopped.mono + _AFTER)
+    after = after if span(after) else following[:2]
     if not span(before) or not span(after):
         return 0.0
     then, least = _rate(before), _SHARE * quiet.rate
@@ -274,7 +274,7 @@ def _goes_on(view: View, exchange: tuple[str, str], quiet: QuietQueue) -> float 
     varies = max(_LEAST_DISPERSION, _dispersion(before), _dispersion(after))
     unsure = _DEVIATIONS * sqrt(varies * then * (1 / span(before) + 1 / span(after)))
     # It must not have become less meanwhile, either.
-    same = unsure <= least and _rate(after) >= then - unsure and _rate(since) >= then - least
+    same = unsure <= least and _rate(after) >= then - unsure and _rate(following) >= then - least
     latest = _rate(last(history, view.thresholds.interval))
     return latest if same and latest >= least else 0.0
 
@@ -306,8 +306,7 @@ def _gained_by(view: View, quiet: QuietQueue) -> Iterator[str]:
 def _came(view: View, queue: Queue, stopped: Timestamped[Queue]) -> float:
     """Return how many messages per second more a queue gets since a moment than before."""
     history = view.history(queue)
-    before = last(tuple(seen for seen in history if seen.at.mono <= stopped.at.mono), _BEFORE)
-    after = tuple(seen for seen in history if seen.at.mono >= stopped.at.mono)
+    before, after = last(readings_until(history, stopped.at.mono), _BEFORE), readings_since(history, stopped.at.mono)
     then = delta(before, "publish") / span(before) if span(before) else 0.0
     return delta(after, "publish") / span(after) - then if span(after) else 0.0
 

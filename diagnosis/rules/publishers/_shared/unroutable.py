@@ -424,7 +424,7 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
 def _of_clients(view: View, loss: Loss) -> dict[str, Fact] | None:
     """Return what the clients of a loss on the default exchange lose of all that they publish; None if not known.
 
-    Whoever publishes to a queue by its name uses that exchange, so what it receives in all says little.
+    Every client that publishes to a queue by its name uses that exchange, so what it receives in all says little.
 
     Returns:
         `{"lost", "published"}`.

@@ -8,7 +8,7 @@ from ackscope.snapshot import Queue
 from diagnosis.contract import View
 from diagnosis.ledger import levels, settled_after
 from diagnosis.purpose import CONSUMED
-from diagnosis.series import count, delta, restarted, stretch
+from diagnosis.series import count, delta, restarted, stretch, without_consumers
 from diagnosis.window import Series, Timestamped
 
 _STARTING = 30.0
@@ -54,7 +54,7 @@ def unused_before(view: View, deletion: Deletion) -> Series[Queue] | None:
     expires = queue.setting("expires")
     if not isinstance(expires, int) or queue.consumers != 0:
         return None
-    unused = stretch(deletion.readings, lambda older, newer: older.value.consumers == newer.value.consumers == 0)
+    unused = stretch(deletion.readings, without_consumers)
     begins = unused[0].at if len(unused) < len(deletion.readings) else deletion.born
     if begins is not None and deletion.after.since(begins) + view.thresholds.interval < expires / 1000:
         return None
@@ -138,9 +138,7 @@ def _unread(history: Series[Queue], seconds: float) -> bool:
     if len(history) < 2 or seconds > _PACE_KNOWN:
         return False
     older, newer = history[-2:]
-    return older.value.consumers == newer.value.consumers == 0 and not delta(
-        (older, newer), *CONSUMED, "get", "get_no_ack"
-    )
+    return without_consumers(older, newer) and not delta((older, newer), *CONSUMED, "get", "get_no_ack")
 
 
 def node_started(view: View, deletion: Deletion) -> bool:

@@ -6,16 +6,17 @@ that clients publish to have counters, so the inflow is looked for at all exchan
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 from ackscope.clock import Instant
 from ackscope.snapshot import Queue
 from ackscope.topology import Binding, Exchange
 from diagnosis.contract import View
 from diagnosis.rules.publishers._shared.lossy_exchanges import exchange_histories, messages_in
-from diagnosis.series import count, delta, span, stretch
+from diagnosis.series import count, delta, readings_since, readings_until, span, unmoved_tail
 from diagnosis.window import Series, Timestamped
 
 _BEFORE, _AFTER = 45.0, 10.0
@@ -27,6 +28,7 @@ _GOES_ON = 0.5
 
 Removals = Mapping[tuple[str, str], Iterable[Timestamped[Binding]]]
 """Exchange -> bindings that began there and were removed, with the first reading without them."""
+K = TypeVar("K", bound=Hashable)
 _Place = tuple[str, str, str]
 """Virtual host, "exchange" or "queue", and name."""
 
@@ -68,7 +70,7 @@ def cut_off_queues(view: View, removed: Removals) -> Iterator[CutOffQueue]:
 
 def _cut_off(view: View, queue: Queue, ways: "_Ways") -> CutOffQueue | None:
     readings = view.history(queue)
-    quiet = stretch(readings, lambda older, newer: not delta((older, newer), "publish"))
+    quiet = unmoved_tail(readings, "publish")
     if len(quiet) < 2 or not (rate := _rate_until(view, queue, quiet[0])):
         return None
     gone = [each for each in ways.removed_before(queue) if -_BEFORE <= quiet[0].at.since(each.at) <= _AFTER]
@@ -86,13 +88,13 @@ def _cut_off(view: View, queue: Queue, ways: "_Ways") -> CutOffQueue | None:
 
 def _goes_on(view: View, exchange: tuple[str, str], rate: float, quiet: Series[Queue]) -> bool:
     """Return whether an exchange receives at least about as many messages as a queue got, since that got none."""
-    since = tuple(seen for seen in exchange_histories(view).get(exchange, ()) if seen.at.mono >= quiet[0].at.mono)
-    return span(since) > 0 and messages_in(since) >= _GOES_ON * rate * span(since)
+    meanwhile = readings_since(exchange_histories(view).get(exchange, ()), quiet[0].at.mono)
+    return span(meanwhile) > 0 and messages_in(meanwhile) >= _GOES_ON * rate * span(meanwhile)
 
 
 def _rate_until(view: View, queue: Queue, end: Timestamped[Queue]) -> float:
     """Return messages per second that were published to a queue until a reading; 0 if that is not known."""
-    readings = tuple(seen for seen in view.history(queue) if seen.at.mono <= end.at.mono)
+    readings = readings_until(view.history(queue), end.at.mono)
     if span(readings):
         return delta(readings, "publish") / span(readings)
     # A queue that was declared just before has counted from its beginning.
@@ -110,12 +112,12 @@ class _Ways:
 
     def queues_behind(self) -> list[tuple[str, str]]:
         """Return the queues that were reached over a removed binding, sorted."""
-        ends = self._reached({_end(each.value) for each in self._removed}, _edges(self._all, backward=False))
+        ends = reached({_end(each.value) for each in self._removed}, _edges(self._all, backward=False))
         return sorted((vhost, name) for vhost, kind, name in ends if kind == "queue")
 
     def removed_before(self, queue: Queue) -> list[Timestamped[Binding]]:
         """Return the removed bindings over which a queue was reached, its own first."""
-        before = self._reached({_place(queue.vhost, "queue", queue.name)}, self._back)
+        before = reached({_place(queue.vhost, "queue", queue.name)}, self._back)
         found = [each for each in self._removed if _end(each.value) in before]
         return sorted(
             found,
@@ -126,12 +128,12 @@ class _Ways:
         """Return the exchanges from which a queue was reached over one of these bindings, the nearest ones first."""
         starts = {_place(each.value.vhost, "exchange", each.value.source) for each in gone}
         nearest = sorted({(queue.vhost, name) for _, _, name in starts})
-        return [*nearest, *sorted({(vhost, name) for vhost, _, name in self._reached(starts, self._back) - starts})]
+        return [*nearest, *sorted({(vhost, name) for vhost, _, name in reached(starts, self._back) - starts})]
 
     def is_replaced(self, queue: Queue, gone: list[Timestamped[Binding]], fed_by: list[Exchange]) -> bool:
         """Return whether a new binding leads to the queue, or takes the messages of a removed one elsewhere."""
-        fed = self._reached({_place(each.vhost, "exchange", each.name) for each in fed_by}, self._forward)
-        behind = self._reached({_place(queue.vhost, "queue", queue.name)}, self._back_now)
+        fed = reached({_place(each.vhost, "exchange", each.name) for each in fed_by}, self._forward)
+        behind = reached({_place(queue.vhost, "queue", queue.name)}, self._back_now)
         # An exchange that was declared again and is not fed yet has nothing for the queues that are bound to it.
         dry = {_place(each.value.vhost, "exchange", each.value.source) for each in gone} - fed
         for new in self._added_since(min((each.at for each in gone), key=lambda at: at.mono)):
@@ -168,14 +170,16 @@ class _Ways:
     def _forward(self) -> Mapping[_Place, list[_Place]]:
         return _edges(self._now, backward=False)
 
-    @staticmethod
-    def _reached(starts: set[_Place], edges: Mapping[_Place, list[_Place]]) -> set[_Place]:
-        found, waiting = set(starts), list(starts)
-        while waiting:
-            following = [each for each in edges.get(waiting.pop(), ()) if each not in found]
-            found.update(following)
-            waiting += following
-        return found
+
+def reached(starts: Iterable[K], edges: Mapping[K, Iterable[K]]) -> set[K]:
+    """Return everything that some starts lead to over any number of edges, with the starts."""
+    found = set(starts)
+    waiting = list(found)
+    while waiting:
+        following = [each for each in edges.get(waiting.pop(), ()) if each not in found]
+        found.update(following)
+        waiting += following
+    return found
 
 
 def _edges(bindings: Iterable[Binding], *, backward: bool) -> Mapping[_Place, list[_Place]]:
