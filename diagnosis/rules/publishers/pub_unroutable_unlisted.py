@@ -7,6 +7,7 @@ messages are no loss: their publisher knows. Protocols other than AMQP 0-9-1 do 
 Source: https://www.rabbitmq.com/docs/publishers#unroutable; counters seen on 3.10.8 and 4.3.6
 """
 
+import math
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -21,6 +22,7 @@ from ackscope.findings import (
     Unit,
     source,
 )
+from ackscope.snapshot import Channel
 from ackscope.topology import Exchange, VHost
 from diagnosis.contract import RuleResult, View
 from diagnosis.ledger import SKEW_SECONDS
@@ -42,6 +44,8 @@ _SUBSCRIPTION_TYPES = ("fanout", "topic", "headers")
 """Types of exchanges that need no subscriber."""
 _ROUND = 1.0
 """Seconds within which the families of one poll are read."""
+_YOUNG = 30.0
+"""Seconds for which a connection counts as new at the first reading of channels."""
 _FITS = 0.5
 """Share of the unlisted messages that an exchange must lose to be where they are lost."""
 
@@ -60,8 +64,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         total = (vhost.stats.drop_unroutable or 0) - (history[0].value.stats.drop_unroutable or 0)
         listed, error = per_view(view, _listed).get(vhost.name, (0, 0))
         dropped = total - listed
-        if _may_be_late(view, vhost.name):
-            error += round(2 * SKEW_SECONDS * dropped / span(history))
+        error += round(_late_seconds(view, vhost.name) * dropped / span(history))
         if dropped - error >= view.thresholds.queues.loss_least:
             yield from _finding(view, vhost.name, history, dropped, listed)
 
@@ -73,14 +76,41 @@ def _readings(view: View) -> Series[tuple[VHost, ...]]:
     return tuple(seen for seen in readings if first is not None and seen.at.since(first) >= -_ROUND)
 
 
-def _may_be_late(view: View, vhost: str) -> bool:
-    """Return whether a channel of a virtual host was just opened, and shows less than its virtual host counts."""
+def _late_seconds(view: View, vhost: str) -> float:
+    """Return for how long, at most, a new channel of a virtual host drops what its counters do not show yet."""
     readings = view.window.readings("channels")
-    known = {
-        each.name for seen in readings if readings[-1].at.since(seen.at) >= 2 * SKEW_SECONDS for each in seen.value
-    }
-    new = (each for each in view.channels if (each.vhost or "/") == vhost and each.name not in known)
-    return any(not each.stats.drop_unroutable for each in new)
+    return max(
+        (
+            min(_open_seconds(view, readings, channel), 2 * SKEW_SECONDS)
+            for channel in view.channels
+            if (channel.vhost or "/") == vhost
+            and not channel.stats.drop_unroutable
+            and _is_new(view, readings, channel)
+        ),
+        default=0.0,
+    )
+
+
+def _is_new(view: View, readings: Series[tuple[Channel, ...]], channel: Channel) -> bool:
+    """Return whether a channel was just opened: a first reading lists channels of any age."""
+    seen = [each.at for each in readings if any(it.name == channel.name for it in each.value)]
+    if not seen or readings[-1].at.since(seen[0]) >= 2 * SKEW_SECONDS:
+        return False
+    connection = view.connection(channel.connection_name)
+    began = connection.connected_at if connection is not None else None
+    return seen[0] != readings[0].at or (began is not None and readings[-1].at.wall - began < _YOUNG)
+
+
+def _open_seconds(view: View, readings: Series[tuple[Channel, ...]], channel: Channel) -> float:
+    """Return for how many seconds a channel has been open at most, by its readings and by its connection."""
+    now = readings[-1].at
+    without = [each.at for each in readings if all(it.name != channel.name for it in each.value)]
+    connection = view.connection(channel.connection_name)
+    began = connection.connected_at if connection is not None else None
+    return min(
+        now.since(without[-1]) if without else math.inf,
+        now.wall - began if began is not None else math.inf,
+    )
 
 
 def _listed(view: View) -> dict[str, tuple[int, int]]:

@@ -111,3 +111,24 @@ def test_a_client_whose_statistics_are_late_is_listed(late, rate, began, until, 
         }
 
     assert [] == of(look(film(frame, until=until)), RULE)
+
+
+@pytest.mark.parametrize("age", [300.0, 35.0])
+@pytest.mark.parametrize("new", [False, True])
+@pytest.mark.parametrize("rate", [5.0, 80.0])
+def test_clients_that_drop_nothing_do_not_explain_it(age, new, rate):
+    """Channels of a first reading may be old, and a new one explains no more than it can have dropped since."""
+
+    def frame(t):
+        peers = {"10.0.0.7:4000 -> 10.0.0.1:5672": moment(-age).wall}
+        if new and t >= 12:
+            peers["10.0.0.8:4000 -> 10.0.0.1:5672"] = moment(11).wall
+        return {
+            **dropping(t, rate=rate),
+            "channels": Part(
+                value=tuple(publisher(t, peer=peer, confirm=False) for peer in peers), at=moment(t + 0.5 * (t == 0))
+            ),
+            "connections": tuple(shop(peer=peer, connected_at=since) for peer, since in peers.items()),
+        }
+
+    assert [("warning", "vhost", "/")] == of(look(film(frame, until=12, every=4.0)), RULE)
