@@ -55,5 +55,6 @@ SPEC = FaultSpec(
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
     brokers=("4.3",),
-    also=("consumer-ack-timeout",),
+    # Until the timeout has taken everything back, the active consumer is stuck.
+    also=("consumer-ack-timeout", "sac-stuck"),
 )

@@ -105,3 +105,18 @@ def test_what_does_not_pause(phases, options):
 def test_work_between_pauses_must_exceed_what_is_held():
     """With a prefetch of 200, 216 messages between two pauses may be one batch."""
     assert RULE not in ever([look(film(load(LOCK, prefetch=200), until=109))])
+
+
+@pytest.mark.parametrize("auto", [True, False])
+def test_a_client_that_does_not_read_its_socket_is_the_cause(auto):
+    """It takes a burst whenever it reads; the pauses are its consequence, not a second finding."""
+    base = load(LOCK, auto=auto)
+
+    def frame(t):
+        here, sent = base(t), int(1_000_000 * worked(t, LOCK))
+        waits = connection(NAMES[0], client_name="stock-svc", send_pend=90_000, send_oct=sent)
+        return {**here, "connections": (waits,)}
+
+    (cause,) = [each for each in look(film(frame, until=107)).findings if each.rule == "consumer-tcp-backpressure"]
+
+    assert RULE in {each.rule for each in cause.consequences}
