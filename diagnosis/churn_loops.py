@@ -31,7 +31,6 @@ from diagnosis.loop_bytes import (
     active,
     certain_packets,
     cycle,
-    fits_own_close,
     increase,
     is_over,
     text_beside_confirms,
@@ -39,8 +38,10 @@ from diagnosis.loop_bytes import (
 from diagnosis.loop_counts import (
     ANSWERS,
     OPENS_WITHIN,
+    LoopCounts,
     gained_messages,
     has_no_channels,
+    may_close_itself,
     may_stay,
     messages_per_cycle,
     staying_channels,
@@ -217,8 +218,12 @@ def _closings(view: View) -> tuple[tuple[ChurnLoop, ...], ClusterCycles | None]:
     others = max(
         declares, *(per_cycle[counter] for counter in ("deliver_get", "get_empty", "ack", "return_unroutable"))
     )
-    asked, got = declared - own.declares * seconds, max(per_cycle["deliver_get"], per_cycle["return_unroutable"])
-    found = [_without_doubtful(each, asked, got * turns, seconds) for each in found]
+    counts = LoopCounts(
+        seconds=seconds,
+        declares=declared - own.declares * seconds,
+        messages={counter: each * turns for counter, each in per_cycle.items()},
+    )
+    found = [_without_doubtful(each, counts) for each in found]
     if per_cycle["publish"] >= _IN_EACH and others < _IN_NONE:
         found = [
             replace(each, error=each.beside_confirms, by_broker=True) if each.beside_confirms else each
@@ -251,18 +256,10 @@ def _closings(view: View) -> tuple[tuple[ChurnLoop, ...], ClusterCycles | None]:
     return tuple(sorted(whole, key=lambda each: (-each.rate, each.connection.name))), average
 
 
-def _without_doubtful(each: ChurnLoop, declared: float, got: float, seconds: float) -> ChurnLoop:
-    """Return a loop that does not say who closes its channels if the client may do it.
-
-    Args:
-        each: the loop.
-        declared: queue declarations, which may all be of this loop.
-        got: messages that clients got, likewise.
-        seconds: in which they were counted.
-    """
-    few = _IN_NONE * max(1.0, each.rate * seconds)
+def _without_doubtful(each: ChurnLoop, counts: LoopCounts) -> ChurnLoop:
+    """Return a loop that does not say who closes its channels if the client may do it."""
     turn = Cycle(packets=each.packets, sent=each.sent, received=each.received)
-    if each.error is None or not fits_own_close(turn, declares=declared >= few, content=got >= few):
+    if each.error is None or not may_close_itself(turn, each.rate, counts):
         return each
     return replace(each, by_broker=None)
 

@@ -44,6 +44,8 @@ SHORTEST_TEXT = 30
 _LONGEST_TEXT = 255
 _GENERATED = 51
 """Bytes of queue.declare-ok with a name that the broker generated, the longest answer to a request without a name."""
+_NAMED = 21
+"""Bytes of queue.declare-ok without the name, the longest of the answers that repeat a name of the client."""
 _DECLARED, _CONSUMED = 276, 58
 """Most bytes of queue.declare-ok, and of consume-ok and cancel-ok with a tag of 45 bytes (libraries: 31 to 38)."""
 _CLIENT_CLEAN, _REQUEST = 32, 20
@@ -158,7 +160,7 @@ def fits_own_close(turn: Cycle, *, declares: bool, content: bool) -> bool:
     Args:
         turn: the cycle, with a number of packets that is certain.
         declares: whether cycles may declare queues.
-        content: whether cycles may get messages, by delivery, basic.get or return; these are of any length.
+        content: whether cycles may get messages; these are of any length.
     """
     if turn.packets is None or turn.sent is None or turn.received is None:
         return True
@@ -166,7 +168,9 @@ def fits_own_close(turn: Cycle, *, declares: bool, content: bool) -> bool:
     if answers <= 0 or content:
         return answers > 0
     named = max(0.0, turn.received - _CLIENT_CLEAN - answers * _REQUEST)
-    most = min(answers * (_DECLARED if declares else _CONSUMED), answers * _GENERATED + named)
+    # Each name of the client is in one answer, which then has no generated name.
+    longest = answers * _GENERATED + max(0.0, _NAMED + named - _GENERATED)
+    most = min(answers * (_DECLARED if declares else _CONSUMED), longest)
     return turn.sent - _CLEAN < most + 1.0
 
 

@@ -6,6 +6,7 @@ would remain.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ackscope.clock import Instant
@@ -13,6 +14,8 @@ from ackscope.counters import MessageStats
 from ackscope.protocols import STREAM, native_protocol
 from ackscope.snapshot import Channel, Connection, Overview, Queue
 from diagnosis.contract import View
+from diagnosis.ledger import SKEW_SECONDS
+from diagnosis.loop_bytes import Cycle, fits_own_close
 from diagnosis.memo import per_view
 from diagnosis.probe_traffic import ProbeTraffic
 from diagnosis.series import T, count, nearest
@@ -20,15 +23,51 @@ from diagnosis.window import Series, Timestamped
 
 ANSWERS = ("deliver_get", "get_empty", "confirm", "return_unroutable")
 """Counters of answers of the broker on a channel; each answer is one packet."""
-COUNTERS = ("publish", "deliver_get", "get_empty", "ack", "redeliver", "return_unroutable")
+COUNTERS = ("publish", "deliver_get", "get", "get_no_ack", "get_empty", "ack", "redeliver", "return_unroutable")
 OPENS_WITHIN = 10.0
 """Seconds within which a new connection opens its channels: two readings."""
 _MIN_READINGS = 3
 """Readings of channels needed to know which of them stay."""
 _NATIVE_SINCE = (4, 0)
 """The first version in which an AMQP 1.0 session is no channel, although connections report a number of channels."""
+_WITH_ONE_ANSWER = 3
+"""Packets of a cycle with open-ok, close-ok and one more answer."""
+_IN_NONE = 1 / 3
+"""Messages per cycle that count as none: counters are refreshed at different times."""
 _AT_ONCE = 2.0
 """Seconds within which all parts of one poll are read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopCounts:
+    """What the cluster counted, without lasting channels and probes; all of it may be of one loop.
+
+    Attributes:
+        seconds: in which it was counted.
+        declares: queue declarations.
+        messages: by counter, as in `COUNTERS`.
+    """
+
+    seconds: float
+    declares: float
+    messages: Mapping[str, float]
+
+
+def may_close_itself(turn: Cycle, rate: float, counts: LoopCounts) -> bool:
+    """Return whether the client of a loop may close its channels itself, by the bytes and the counters.
+
+    Args:
+        turn: one cycle.
+        rate: cycles per second.
+        counts: what was counted meanwhile.
+    """
+    few = _IN_NONE * max(1.0, rate * counts.seconds)
+    # A cycle with one answer has no room for both consume-ok and a delivery.
+    single = turn.packets is not None and round(turn.packets) <= _WITH_ONE_ANSWER
+    got = sum(counts.messages[each] for each in (("get", "get_no_ack") if single else ("deliver_get",)))
+    # Answers of one length mean that each cycle declares, or none does.
+    declares = counts.declares >= max(few, rate * (counts.seconds - SKEW_SECONDS))
+    return fits_own_close(turn, declares=declares, content=max(got, counts.messages["return_unroutable"]) >= few)
 
 
 def watched(view: View, name: str) -> Series[Connection]:

@@ -180,7 +180,8 @@ def _refused(view: View) -> tuple[RefusedPublish, ...]:
     for closing in churn_loops(view):
         if closing.whole or closing.lasts < view.thresholds.early or not _continues(view, closing):
             continue
-        others = max(closing.declares, closing.delivered, closing.acked)
+        # The bytes of a loop that the broker ends have no room for messages: other clients got them.
+        others = closing.declares if closing.by_broker else max(closing.declares, closing.delivered, closing.acked)
         idle = max(others, closing.published) < NONE_PER_CYCLE
         each = _classify(view, closing)
         if closing.by_broker is None and not each.oversized and not each.disappeared:

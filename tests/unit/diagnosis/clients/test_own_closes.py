@@ -124,3 +124,32 @@ def test_a_client_that_closes_its_channels_is_still_told_apart():
     finding = only(look(film(lambda t: looping(t, rate=9.0, packets=2, sent=28), until=60)))
 
     assert ("channel-churn", False) == (finding.rule, finding.facts["by_broker"])
+
+
+@pytest.mark.parametrize(
+    ("each", "others", "by_broker"),
+    [
+        (0.0, {"deliver_get": 12.0, "ack": 3.0}, True),
+        (0.0, {"deliver_get": 12.0, "get": 12.0}, None),
+        (0.0, {"return_unroutable": 5.0}, None),
+        (0.35, {}, True),
+        (1.0, {}, None),
+    ],
+    ids=["consumers that left", "gets", "returns", "others declare", "each declares"],
+)
+@pytest.mark.parametrize("rate", [3.0, 9.0])
+def test_what_others_do_is_not_done_by_a_loop_whose_bytes_have_no_room_for_it(each, others, by_broker, rate):
+    """One answer beside open-ok and close-ok is no delivery, and answers of one length are in each cycle."""
+
+    def frame(t):
+        done, (there, consuming) = turns(t, rate, 0.0), steady(t)
+        counters = {"deliver_get": int(10 * t), "ack": int(10 * t)}
+        for name, often in others.items():
+            counters[name] = counters.get(name, 0) + int(often * rate * t)
+        return {
+            "overview": churning(t, channels=done, declares=int(each * done), stats=stats(**counters)),
+            "connections": (there, loop(t, rate=rate, packets=3, sent=151, received=154)),
+            "channels": (consuming,),
+        }
+
+    assert [(3, 104, by_broker)] == loops_in(frame)

@@ -308,3 +308,17 @@ def test_without_a_topic_exchange_a_long_text_is_a_missing_exchange():
     verdict = look(film(loops(no_exchange(long), exchanges=(exchange(""),), received=400), until=90))
 
     assert [MISSING] == list(rules_of(verdict))
+
+
+@pytest.mark.parametrize("name", ["amq.topic", "orders.in"])
+@pytest.mark.parametrize("often", [0.5, 4.0])
+def test_deliveries_of_others_do_not_hide_a_refused_publisher(name, often):
+    """Consumers that left took messages meanwhile; the bytes of this loop have no room for one."""
+    text = refusal(name)
+
+    def frame(t):
+        others = int(often * 5 * t)
+        counters = stats(deliver_get=int(10 * t) + others, ack=int(10 * t) + others // 2)
+        return {**looping(t, sent=cycle(text) + 12, packets=3, stats=counters), "exchanges": HERE}
+
+    assert {REFUSED: [("warning", "connection", PEER)]} == rules_of(look(film(frame, until=90)))
