@@ -32,6 +32,7 @@ from diagnosis.rules.publishers._shared.away_queues import away_losses, exchange
 from diagnosis.rules.publishers._shared.direct_replies import answers_arrive, may_be_direct_replies
 from diagnosis.rules.publishers._shared.lossy_exchanges import (
     DELAYED,
+    DROPPED,
     RETURNED,
     SAME_RATE,
     LossyExchange,
@@ -59,7 +60,8 @@ from diagnosis.rules.publishers._shared.unroutable_facts import (
     publisher_facts,
     routed_evidence,
 )
-from diagnosis.rules.queues._shared.queue import MAX_NAMED, is_private, queue_refs
+from diagnosis.rules.publishers._shared.work_queues import temporary_queues, work_queues
+from diagnosis.rules.queues._shared.queue import is_private, queue_refs
 from diagnosis.series import count, delta, span
 from diagnosis.thresholds.publishers import PublisherThresholds
 
@@ -85,6 +87,7 @@ class Loss:
         dead_ends: the exchanges that its bindings lead to, if no queue is behind any of them.
         alternate: its alternate exchange; None without one.
         fed: its queues that got messages until the loss began, and none since.
+        work_queues: its queues, if they show that all of its messages are work and it loses a part.
         returned: its publishers set `mandatory` and get the messages back.
         seconds: for how long at least it has lost messages: as observed, or by the counters of its publishers.
     """
@@ -101,6 +104,7 @@ class Loss:
     dead_ends: tuple[str, ...]
     alternate: str | None
     fed: tuple[QuietQueue, ...]
+    work_queues: Sequence[str]
     returned: bool
     seconds: float
 
@@ -125,6 +129,8 @@ class Loss:
     def meant(self) -> bool:
         """Whether something shows that the messages were meant for a queue, although none was ever reached."""
         if self.shovels or self.alternate is not None or self.fed or (self.returned and self.losers):
+            return True
+        if self.work_queues:
             return True
         if not self.lossy.exchange.name:
             return bool(self.losers)
@@ -220,6 +226,9 @@ def _loss(view: View, counter: str, group: UnroutablePublishers, lossy: LossyExc
         dead_ends=_dead_ends(view, bindings or []),
         alternate=alternate_of(view, exchange),
         fed=fed or counted,
+        work_queues=work_queues(view, exchange, found)
+        if counter == DROPPED and lossy.routing is Routing.PARTLY
+        else (),
         returned=counter == RETURNED,
         seconds=max(
             span(lossy.lossy), _lasted(view, counter, lossy, found, counted) if len(group.exchanges) == 1 else 0.0
@@ -381,7 +390,8 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
             "fed_rate": sum(each.rate for each in loss.fed),
             "unfed": list(_unfed(view, loss)),
             "also_away": list[Fact](queues_away(view, exchange)),
-            "temporary": list[Fact](_temporary(view, exchange)),
+            "temporary": list[Fact](temporary_queues(view, exchange)),
+            "work_queues": list(loss.work_queues),
             **_alternate_facts(view, loss),
             "losers": list(loss.losers),
             "losing_channels": loss.losing,
@@ -435,14 +445,6 @@ def _of_clients(view: View, loss: Loss) -> dict[str, Fact] | None:
     lost = sum(each.published for each in loss.publishers)
     published = sum(increase(view, each.history, "publish") for each in loss.publishers)
     return {"lost": lost, "published": published} if 0 < lost <= published else None
-
-
-def _temporary(view: View, exchange: Exchange) -> Sequence[str]:
-    """Return the queues bound to an exchange that go without their clients, and may have been away meanwhile."""
-    bound = {each.destination for each in view.bindings or () if (each.vhost, each.source) == exchange.key}
-    found = [each for name in sorted(bound) if (each := view.any_queue(exchange.vhost, name)) is not None]
-    expire = {each.name for each in found if each.settings_known and each.setting("expires") is not None}
-    return [each.name for each in found if is_private(each) or each.name in expire][:MAX_NAMED]
 
 
 def _fed_until_gone(view: View, lossy: LossyExchange) -> Iterator[str]:

@@ -35,6 +35,7 @@ NOT_EXAMINED: Facts = {
     "fed_rate": 0.0,
     "unfed": [],
     "of_clients": None,
+    "work_queues": [],
 }
 """Facts of the page that come from the counters and bindings of an exchange, where these are not known."""
 
