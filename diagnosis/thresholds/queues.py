@@ -15,6 +15,7 @@ class QueueThresholds(Settings):
     overload_share: float = Field(default=0.1, gt=0.0, lt=1.0)
     stale_after: Seconds = 300.0
     stale_early: Seconds = 30.0
+    stale_burst: Seconds = 60.0
     stale_overtaken: float = Field(default=2.0, ge=1.0)
     loss_skew: Seconds = 6.0
     loss_least: int = Field(default=5, ge=1)

@@ -17,6 +17,7 @@ from diagnosis.contract import RuleResult, View
 from diagnosis.memo import per_view
 from diagnosis.rules.clients._shared.loops import FEW_MESSAGES, MIN_PER_CYCLE, loop_evidence, loop_facts, loop_involved
 from diagnosis.rules.clients._shared.refusals import no_prefetch
+from diagnosis.rules.clients._shared.refused_access import refused_access
 from diagnosis.rules.consumers.exclusive_consumer_contention import lock_waiters
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
 from diagnosis.thresholds.clients import ClientThresholds
@@ -90,6 +91,7 @@ def _finding(view: View, closing: ChurnLoop, limits: ClientThresholds, *, waits:
             "publishes": _publishes(view, closing),
             "warning_after_seconds": urgency.warning_after,
             "warning_rate": limits.channel_churn_fast,
+            "refusals": [each.facts() for each in refused_access(view, closing)],
             "streams": [queue.name for queue in streams[:MAX_NAMED]],
         },
         evidence=tuple(loop_evidence(closing, "channel")),

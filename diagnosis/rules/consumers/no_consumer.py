@@ -17,6 +17,7 @@ from ackscope.snapshot import Channel, Connection, Queue
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import client_name, queue_facts
 from diagnosis.memo import per_view
+from diagnosis.names import unseen_differences
 from diagnosis.purpose import (
     dead_letters_received,
     federated_to,
@@ -383,6 +384,7 @@ def _finding(view: View, unread: _Unread, others: Sequence[_Unread] = ()) -> Fin
             "passed_on": through.facts() if through else None,
             "filled_by_consumers": filler.facts() if filler else None,
             "similar_queue": similar.name if similar else None,
+            "similar_differs": unseen_differences(queue.name, similar.name) if similar else [],
             "similar_vhost": similar.vhost if similar else None,
             "similar_received": similar is not None and similar.received,
             "similar_gone": similar is not None and similar.gone,

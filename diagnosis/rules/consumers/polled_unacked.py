@@ -3,18 +3,21 @@
 No prefetch limits polling, so what such a client holds can grow without end. A quorum queue counts each of these
 messages as a consumer, so the number of its consumers says nothing. The API does not say from which queue a channel
 polled: a queue fits if it was polled, and if the channels of its consumers do not hold all that is unacknowledged.
+A channel that holds all that it ever polled has held the first of it for as long as its pace tells, whatever the queue.
 Source: https://www.rabbitmq.com/docs/consumers#polling; seen on 4.3.6.
 """
 
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import sqrt
 
 from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, Subject, Unit, source
 from ackscope.snapshot import Channel, Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import client_name, queue_ref
 from diagnosis.memo import per_view
+from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.consumers._shared.holders import unaccounted
 from diagnosis.rules.consumers._shared.objects import connection_peer, queue_subject
 from diagnosis.rules.consumers._shared.standstill import (
@@ -28,6 +31,13 @@ from diagnosis.series import count, delta, last, span
 from diagnosis.window import Series
 
 NAME = "polled-unacked"
+
+_ALL, _SURE = 0.9, 0.75
+"""Share of what it ever polled that a channel must hold, so that it settled none: both are counted at different times.
+Share of a duration that its pace implies to rely on.
+"""
+_NO_COUNTS = ("ack", "deliver", "deliver_no_ack", "get_no_ack")
+"""Counters of a channel that has only polled, and settled nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +69,25 @@ def _held(view: View, channel: Channel, queues: tuple[Queue, ...]) -> _Held | No
     limits, readings = view.thresholds.consumers, view.window.readings("channels")
     since = idle_since(series)
     idle = 0.0 if since is None else max(0.0, readings[-1].at.wall - since)
-    usual = handling_time(history, series)
+    own = view.history(queues[0]) if len(queues) == 1 and not view.links(queues[0]) else ()
+    # Queues are remembered for longer than channels.
+    waiting = unsettled(own)
+    usual = max(handling_time(history, series), handling_time(own, waiting))
     # A client that works on one message, or that collects batches, looks the same for as long as one of them takes.
     need = limits.stuck_long_job if held(channel) == 1 or (channel.stats.ack and not usual) else limits.cancelled_for
     need = max(need, min(limits.stuck_patience * usual, limits.stuck_long_job))
-    # Queues are remembered for longer than channels.
-    longer = [unsettled(view.history(queue)) for queue in queues[:1] if len(queues) == 1 and not view.links(queue)]
-    return _Held(channel, series, max(span(series), idle, *map(span, longer)), need)
+    return _Held(channel, series, max(span(series), idle, span(waiting), _by_pace(view, channel, series)), need)
+
+
+def _by_pace(view: View, channel: Channel, series: Series[Channel]) -> float:
+    """Return for how many seconds at least a channel has held its first message, at its pace; 0 if it settled any."""
+    polled, recent = count(channel.stats, "get"), delta(series, "get")
+    connection = view.connection(channel.connection_name)
+    if connection is None or not recent or count(channel.stats, *_NO_COUNTS) or held(channel) < _ALL * polled:
+        return 0.0
+    # Its pace may be higher than the few messages of one interval show.
+    quickest = (recent + 2 * sqrt(recent)) / span(series)
+    return min(_SURE * polled / quickest, age_seconds(view, connection))
 
 
 def _queues_of(view: View, channel: Channel) -> tuple[Queue, ...]:

@@ -5,6 +5,8 @@ client consumed or rejected. All publishes are confirmed. It is also reported if
 because its consumers caught up or somebody purged it. A delay queue loses nothing this way, but its messages leave it
 before their TTL.
 
+What a queue refused before its overflow was changed was nacked, and is no part of this.
+
 The counters of a busy queue prove a small share of loss only after minutes, because each is up to 5 s old. A queue that
 stays just below its limit while more is published than consumed drops the rest: likely at once, critical when proven.
 
@@ -27,7 +29,12 @@ from diagnosis.ledger import from_its_beginning, ledger, levels, losing, may_hav
 from diagnosis.memo import per_view
 from diagnosis.relations import SAME_SUBJECT
 from diagnosis.routes import dead_letters_to, is_delay
-from diagnosis.rules.publishers._shared.overflow import has_length_limit, level, refuses_when_full
+from diagnosis.rules.publishers._shared.overflow import (
+    has_length_limit,
+    level,
+    refuses_when_full,
+    since_it_drops,
+)
 from diagnosis.rules.queues._shared.limit_cuts import LimitCut, limit_cut
 from diagnosis.rules.queues._shared.message_balance import (
     MessageBalance,
@@ -139,7 +146,7 @@ def _full_delays(view: View) -> dict[tuple[str, str], Finding]:
 
 
 def _drops(view: View, queue: Queue) -> DroppingQueue | None:
-    limits = view.limits(queue).queues
+    limits, history = view.limits(queue).queues, view.history(queue)
     recent = losing_run(view, queue, partial(_full, limits.full_share))
     whole = _since_it_is_known(view, queue, limits.full_share)
     found = max((each for each in (recent, whole) if each is not None), key=lambda it: it[1].lost, default=None)
@@ -147,7 +154,9 @@ def _drops(view: View, queue: Queue) -> DroppingQueue | None:
     found = found or _stays_full(view, queue)
     if found is None:
         return _in_bursts(view, queue)
-    seconds = span(found[0]) if ended or not proven else lasts(*found)
+    # Counters from before would add what it refused.
+    counted = proven and not ended and len(since_it_drops(view, history)) == len(history)
+    seconds = lasts(*found) if counted else span(found[0])
     severity = _severity(view, queue, found[0], seconds, ended=ended)
     if not proven and severity is Severity.CRITICAL:
         severity = Severity.WARNING
@@ -211,7 +220,7 @@ def _since_it_is_known(view: View, queue: Queue, share: float) -> tuple[Series[Q
     """
     if not may_have_lost(view, queue) or may_settle_unseen(view, queue) or queue.setting("message-ttl") is not None:
         return None
-    history, limits = from_its_beginning(view, queue), view.limits(queue).queues
+    history, limits = since_it_drops(view, from_its_beginning(view, queue)), view.limits(queue).queues
     found = ledger(history, skew=limits.loss_skew)
     if found is None or not any(_full(share, seen.value) for seen in history):
         return None
@@ -231,7 +240,8 @@ def _stays_full(view: View, queue: Queue) -> tuple[Series[Queue], MessageBalance
         return None
     limits = view.limits(queue).queues
     run = stretch(
-        view.history(queue), lambda older, newer: min(level(older.value), level(newer.value)) >= limits.full_share
+        since_it_drops(view, view.history(queue)),
+        lambda older, newer: min(level(older.value), level(newer.value)) >= limits.full_share,
     )
     if len(run) < _READINGS or span(run) < _STAYS or median(level(seen.value) for seen in run) < _AT_LIMIT:
         return None
@@ -278,7 +288,11 @@ def _before(view: View, queue: Queue) -> DroppingQueue | None:
     if any(queue.setting(name) is not None for name in ("message-ttl", "dead-letter-exchange", "overflow")):
         return None
     lost, seconds = now.vanished - now.held - delta(history, "publish"), span(history)
-    if len(history) < 2 or _keeps_newest_only(queue) or may_settle_unseen(view, queue):
+    if (
+        len(since_it_drops(view, history)) < max(2, len(history))
+        or _keeps_newest_only(queue)
+        or may_settle_unseen(view, queue)
+    ):
         return None
     if lost < max(limits.loss_least, limits.loss_share * now.arrived):
         return None

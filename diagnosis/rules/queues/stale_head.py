@@ -2,6 +2,9 @@
 
 Its age comes from the timestamp that publishers set (classic queues only), or from first in, first out: if fewer
 messages left a queue than it had at some time, the oldest message now was already there then.
+
+A burst in a queue that drains makes those wait that come after it (`diagnosis.rules.queues._shared.bursts`). That is
+information much earlier.
 """
 
 from collections.abc import Iterator
@@ -13,6 +16,7 @@ from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
 from diagnosis.purpose import CONSUMED
+from diagnosis.rules.queues._shared.bursts import BurstAhead, burst_ahead
 from diagnosis.rules.queues._shared.message_balance import balance
 from diagnosis.rules.queues._shared.queue import involved_queue, queue_subject
 from diagnosis.series import delta, span
@@ -48,6 +52,10 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             continue
         limits = view.limits(queue).queues
         head = _head(view, queue, limits.stale_early)
+        waits = (head is None or head.age < limits.stale_after) and _behind_burst(view, queue, limits.stale_burst)
+        if waits:
+            yield _finding(view, queue, waits[0], Severity.INFO, overtaken=False, burst=waits[1])
+            continue
         if head is None:
             continue
         unchanged = head.stamped and _unchanged(view, queue)
@@ -60,7 +68,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             # A message that others overtake is not related to the backlog.
             usual = None if overtaken else usual_backlog(view, queue, _ack_rate(view, queue))
             if usual is None:
-                yield _finding(view, queue, head, Severity.WARNING, overtaken=overtaken)
+                burst = None if overtaken else burst_ahead(view, queue)
+                yield _finding(view, queue, head, Severity.WARNING, overtaken=overtaken, burst=burst)
             else:
                 yield Suppressed(rule=NAME, subject=queue_subject(queue), reason="behind_usual_backlog", facts=usual)
         elif overtaken and head.age >= limits.stale_early:
@@ -76,6 +85,15 @@ def _head(view: View, queue: Queue, early: float) -> Head | None:
         return Head(age=age, stamped=True, consumed=delta(since, *CONSUMED)) if age >= early else None
     waited = _residence(history, view.limits(queue).queues.stale_after)
     return None if waited is None else Head(age=waited, stamped=False, consumed=0)
+
+
+def _behind_burst(view: View, queue: Queue, least: float) -> tuple[Head, BurstAhead] | None:
+    """Return the age of the oldest message and the burst that it is of; None unless others wait behind a burst."""
+    waited = _residence(view.history(queue), least)
+    burst = None if waited is None else burst_ahead(view, queue)
+    if waited is None or burst is None or usual_backlog(view, queue, _ack_rate(view, queue)) is not None:
+        return None
+    return Head(age=waited, stamped=False, consumed=0), burst
 
 
 def _residence(history: Series[Queue], minimum: float) -> float | None:
@@ -117,7 +135,9 @@ def _unchanged(view: View, queue: Queue) -> bool:
     return len(recent) >= 2 and len({seen.head_message_timestamp for seen in recent}) == 1
 
 
-def _finding(view: View, queue: Queue, head: Head, severity: Severity, *, overtaken: bool) -> Finding:
+def _finding(
+    view: View, queue: Queue, head: Head, severity: Severity, *, overtaken: bool, burst: BurstAhead | None = None
+) -> Finding:
     limit = view.limits(queue).queues.stale_after
     age_source = (
         source("/api/queues", "head_message_timestamp")
@@ -134,6 +154,7 @@ def _finding(view: View, queue: Queue, head: Head, severity: Severity, *, overta
             "age_seconds": head.age,
             "stamped": head.stamped,
             "overtaken": overtaken,
+            "burst": None if burst is None else burst.facts(queue),
             "consumed": head.consumed if head.stamped else None,
             "ready": queue.messages_ready,
             "unacked": queue.messages_unacked,

@@ -72,7 +72,7 @@ def _moved_on(view: View, queue: Queue) -> bool:
 def _refused(view: View, queue: Queue, run: Series[Queue]) -> bool:
     """Return whether the queue was full and refused publishes: those were counted, and are nacked, not lost."""
     share = view.limits(queue).queues.full_share
-    return refuses_when_full(queue) and any(level(seen.value) >= share for seen in run)
+    return any(refuses_when_full(seen.value) and level(seen.value) >= share for seen in run)
 
 
 def _explanations(queue: Queue, found: Ledger) -> dict[str, bool]:

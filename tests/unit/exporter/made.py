@@ -216,6 +216,7 @@ NO_CONSUMER_FACTS: dict[str, Any] = {
     "may_be_needed": False,
     "idle_elsewhere": [],
     "similar_queue": None,
+    "similar_differs": [],
     "similar_vhost": None,
     "similar_gone": False,
     "similar_received": False,

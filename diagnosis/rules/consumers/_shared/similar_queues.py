@@ -9,6 +9,7 @@ from itertools import pairwise
 from ackscope.snapshot import Queue
 from diagnosis.churn_loops import ChurnLoop, churn_loops
 from diagnosis.memo import per_view
+from diagnosis.names import letters, look_alike
 from diagnosis.purpose import mqtt_client, was_consumed
 from diagnosis.rules.clients._shared.loops import lost_queues
 from diagnosis.rules.consumers._shared.objects import client_names
@@ -47,13 +48,14 @@ class SimilarQueue:
 def similar_queue(view: View, queue: Queue) -> SimilarQueue | None:
     """Return a queue with nearly the same name whose consumers get nothing; None if the queue itself was consumed.
 
-    The names differ in case, in a separator or in a letter. Names that differ in a number are those of shards, unless
-    the other queue was deleted and its client still asks for it. Or the names are the same in two virtual hosts.
+    The names differ in case, in a separator, in something that no reader sees, or in a letter. Names that differ in a
+    number are those of shards, unless the other queue was deleted and its client still asks for it. Or the names are
+    the same in two virtual hosts.
     """
     if was_consumed(queue):
         return None
     idle = per_view(view, _idle_queues).get(queue.vhost, ())
-    alike = {each for each in idle if _letters(each) == _letters(queue.name)}
+    alike = {each for each in idle if look_alike(each, queue.name)}
     close = alike or set(get_close_matches(queue.name, idle[:_COMPARED], n=1, cutoff=_CLOSE))
     name = next((each for each in sorted(close) if _NUMBERS.findall(each) == _NUMBERS.findall(queue.name)), None)
     return SimilarQueue(name=name) if name else _deleted_queue(view, queue) or _in_other_vhost(view, queue)
@@ -65,8 +67,8 @@ def _deleted_queue(view: View, queue: Queue) -> SimilarQueue | None:
         if not closing.whole and closing.connection.vhost == queue.vhost:
             for gone in lost_queues(view, closing):
                 loops[gone.name].append(closing)
-    own = _NUMBERS.sub("", _letters(queue.name))
-    alike = {each for each in loops if _NUMBERS.sub("", _letters(each)) == own}
+    own = _NUMBERS.sub("", letters(queue.name))
+    alike = {each for each in loops if _NUMBERS.sub("", letters(each)) == own}
     name = next(iter(sorted(alike or get_close_matches(queue.name, list(loops), n=1, cutoff=_CLOSE))), None)
     if name is None:
         return None
@@ -117,10 +119,6 @@ def _idle_queues(view: View) -> dict[str, list[str]]:
         if queue.consumers and not queue.messages and mqtt_client(queue) is None and not _moves(view.history(queue)):
             found[queue.vhost].append(queue.name)
     return found
-
-
-def _letters(name: str) -> str:
-    return re.sub(r"[\W_]+", "", name.casefold())
 
 
 def _moves(series: Series[Queue]) -> bool:

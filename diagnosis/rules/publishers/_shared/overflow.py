@@ -6,8 +6,9 @@ The broker does not count nacks. The balance of a queue shows them: published, a
 from ackscope.snapshot import Queue
 from diagnosis.contract import View
 from diagnosis.ledger import ledger
+from diagnosis.memo import per_view
 from diagnosis.purpose import CONSUMED
-from diagnosis.series import delta, last, stretch
+from diagnosis.series import count, delta, last, stretch
 from diagnosis.window import Series
 
 _LENGTH_LIMITS = ("max-length", "max-length-bytes")
@@ -29,6 +30,34 @@ def refuses_when_full(queue: Queue) -> bool:
     """
     overflow = queue.setting("overflow")
     return overflow == "reject-publish" or (overflow == "reject-publish-dlx" and queue.type != "quorum")
+
+
+def since_it_drops(view: View, history: Series[Queue]) -> Series[Queue]:
+    """Return the latest readings of a queue, without those up to when its overflow was changed from refusing.
+
+    What it refused was counted as published, and nacked: that is no loss. Samples of the broker have the settings of
+    now. So where a publisher of the virtual host was nacked, the readings before channels were read prove nothing.
+    """
+    history = stretch(
+        history, lambda older, newer: refuses_when_full(newer.value) or not refuses_when_full(older.value)
+    )
+    first = view.channels_before
+    if not history or first is None or history[0].at.since(first) >= 0 or refuses_when_full(history[-1].value):
+        return history
+    if history[-1].value.vhost not in per_view(view, _vhosts_with_nacks):
+        return history
+    return tuple(seen for seen in history if seen.at.since(first) >= 0)
+
+
+def _vhosts_with_nacks(view: View) -> frozenset[str | None]:
+    """Return the virtual hosts in which a publish of an open channel was nacked, as far as its counters tell."""
+    found = set()
+    for channel in view.channels:
+        published, confirmed = count(channel.stats, "publish"), count(channel.stats, "confirm")
+        unsettled = [seen.value.messages_unconfirmed or 0 for seen in view.channel_history(channel.name)]
+        if channel.confirm and published - confirmed - max(unsettled, default=0) >= max(2.0, _NOISE * published):
+            found.add(channel.vhost)
+    return frozenset(found)
 
 
 def at_least_once(queue: Queue) -> bool:

@@ -4,7 +4,8 @@ Some exchanges need no subscriber, so what they drop may be intended. It is not 
 meant: the exchange used to route; a publisher loses all that it sends to a queue by its name; queues are bound, and no
 message of any publisher matches; a shovel took the messages from a queue, which has deleted them; or an alternate
 exchange should take what no binding matches, and loses it too; or a queue got until then what is lost now; or a
-publisher gets all that it publishes back.
+publisher gets all that it publishes back; or all queues of a direct exchange last, and get the publisher's other
+messages; or nothing is bound to the exchange, and one of nearly the same name has bindings and gets nothing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,6 +33,7 @@ from diagnosis.rules.publishers._shared.away_queues import away_losses, exchange
 from diagnosis.rules.publishers._shared.direct_replies import answers_arrive, may_be_direct_replies
 from diagnosis.rules.publishers._shared.lossy_exchanges import (
     DELAYED,
+    DROPPED,
     RETURNED,
     SAME_RATE,
     LossyExchange,
@@ -50,16 +52,19 @@ from diagnosis.rules.publishers._shared.publishers import (
     involved_publishers,
     publishers,
 )
+from diagnosis.rules.publishers._shared.similar_exchanges import similar_exchange, similar_facts
 from diagnosis.rules.publishers._shared.starved_queues import QuietQueue, fed_by, fed_until, never_fed
 from diagnosis.rules.publishers._shared.unroutable_facts import (
     NOT_EXAMINED,
     SUBSCRIPTION_TYPES,
+    alternate_facts,
     exchange_subject,
     publisher_evidence,
     publisher_facts,
     routed_evidence,
 )
-from diagnosis.rules.queues._shared.queue import MAX_NAMED, is_private, queue_refs
+from diagnosis.rules.publishers._shared.work_queues import temporary_queues, work_queues
+from diagnosis.rules.queues._shared.queue import is_private, queue_refs
 from diagnosis.series import count, delta, span
 from diagnosis.thresholds.publishers import PublisherThresholds
 
@@ -85,6 +90,8 @@ class Loss:
         dead_ends: the exchanges that its bindings lead to, if no queue is behind any of them.
         alternate: its alternate exchange; None without one.
         fed: its queues that got messages until the loss began, and none since.
+        work_queues: its queues, if they show that all of its messages are work and it loses a part.
+        similar: an exchange of nearly the same name that has the bindings and gets nothing.
         returned: its publishers set `mandatory` and get the messages back.
         seconds: for how long at least it has lost messages: as observed, or by the counters of its publishers.
     """
@@ -101,6 +108,8 @@ class Loss:
     dead_ends: tuple[str, ...]
     alternate: str | None
     fed: tuple[QuietQueue, ...]
+    work_queues: Sequence[str]
+    similar: str | None
     returned: bool
     seconds: float
 
@@ -126,6 +135,8 @@ class Loss:
         """Whether something shows that the messages were meant for a queue, although none was ever reached."""
         if self.shovels or self.alternate is not None or self.fed or (self.returned and self.losers):
             return True
+        if self.work_queues or self.similar is not None:
+            return True
         if not self.lossy.exchange.name:
             return bool(self.losers)
         # Events to which nobody has subscribed yet may have keys of their own beside others that are bound.
@@ -136,7 +147,7 @@ class Loss:
         """Return after how many seconds it is urgent."""
         if self.routing is Routing.STOPPED or self.shovels or self.alternate is not None or self.fed:
             return limits.unroutable_after
-        if self.lossy.exchange.type == "topic" and self.meant:
+        if self.lossy.exchange.type == "topic" and self.meant and self.similar is None:
             return max(limits.unroutable_long, _LONG_SEEN)
         return limits.unroutable_after if self.meant else limits.unroutable_long
 
@@ -220,6 +231,10 @@ def _loss(view: View, counter: str, group: UnroutablePublishers, lossy: LossyExc
         dead_ends=_dead_ends(view, bindings or []),
         alternate=alternate_of(view, exchange),
         fed=fed or counted,
+        work_queues=work_queues(view, exchange, found)
+        if counter == DROPPED and lossy.routing is Routing.PARTLY
+        else (),
+        similar=similar_exchange(view, exchange),
         returned=counter == RETURNED,
         seconds=max(
             span(lossy.lossy), _lasted(view, counter, lossy, found, counted) if len(group.exchanges) == 1 else 0.0
@@ -285,19 +300,6 @@ def _may_be_direct_replies(view: View, loss: Loss) -> bool:
     if loss.lossy.exchange.name or loss.returned or loss.shovels or any(_fed_until_gone(view, loss.lossy)):
         return False
     return may_be_direct_replies(view, loss.lossy, loss.publishers)
-
-
-def _alternate_facts(view: View, loss: Loss) -> dict[str, Fact]:
-    """Return the alternate exchange as facts; `alternate_type` is None if it does not exist or is unknown."""
-    vhost, name = loss.lossy.exchange.vhost, loss.alternate
-    found = next((each for each in view.exchanges if each.key == (vhost, name)), None)
-    empty = found is not None and name is not None and targets(view, vhost, name, None) == frozenset()
-    return {
-        "alternate": name,
-        "alternate_missing": name is not None and found is None,
-        "alternate_type": found.type if found is not None else None,
-        "alternate_empty": empty,
-    }
 
 
 def _is_similar(publisher: ActivePublisher, lossy: LossyExchange) -> bool:
@@ -381,8 +383,10 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
             "fed_rate": sum(each.rate for each in loss.fed),
             "unfed": list(_unfed(view, loss)),
             "also_away": list[Fact](queues_away(view, exchange)),
-            "temporary": list[Fact](_temporary(view, exchange)),
-            **_alternate_facts(view, loss),
+            "temporary": list[Fact](temporary_queues(view, exchange)),
+            "work_queues": list(loss.work_queues),
+            **alternate_facts(view, exchange, loss.alternate),
+            **similar_facts(exchange, loss.similar),
             "losers": list(loss.losers),
             "losing_channels": loss.losing,
             "publishing_channels": loss.publishing,
@@ -435,14 +439,6 @@ def _of_clients(view: View, loss: Loss) -> dict[str, Fact] | None:
     lost = sum(each.published for each in loss.publishers)
     published = sum(increase(view, each.history, "publish") for each in loss.publishers)
     return {"lost": lost, "published": published} if 0 < lost <= published else None
-
-
-def _temporary(view: View, exchange: Exchange) -> Sequence[str]:
-    """Return the queues bound to an exchange that go without their clients, and may have been away meanwhile."""
-    bound = {each.destination for each in view.bindings or () if (each.vhost, each.source) == exchange.key}
-    found = [each for name in sorted(bound) if (each := view.any_queue(exchange.vhost, name)) is not None]
-    expire = {each.name for each in found if each.settings_known and each.setting("expires") is not None}
-    return [each.name for each in found if is_private(each) or each.name in expire][:MAX_NAMED]
 
 
 def _fed_until_gone(view: View, lossy: LossyExchange) -> Iterator[str]:

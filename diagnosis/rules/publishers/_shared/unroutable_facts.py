@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from ackscope.findings import Evidence, Fact, Facts, Subject, Unit, source
 from ackscope.topology import Exchange
+from diagnosis.contract import View
+from diagnosis.routes import targets
 from diagnosis.rules.publishers._shared.lossy_exchanges import LossyExchange
 from diagnosis.rules.publishers._shared.publishers import ActivePublisher, clients, listed
 
@@ -35,6 +37,9 @@ NOT_EXAMINED: Facts = {
     "fed_rate": 0.0,
     "unfed": [],
     "of_clients": None,
+    "work_queues": [],
+    "similar_exchange": None,
+    "similar_differs": [],
 }
 """Facts of the page that come from the counters and bindings of an exchange, where these are not known."""
 
@@ -42,6 +47,19 @@ NOT_EXAMINED: Facts = {
 def exchange_subject(exchange: Exchange) -> Subject:
     """Return the exchange as the subject of a finding."""
     return Subject(kind="exchange", name=exchange.name, vhost=exchange.vhost)
+
+
+def alternate_facts(view: View, exchange: Exchange, alternate: str | None) -> dict[str, Fact]:
+    """Return the alternate exchange as facts; `alternate_type` is None if it does not exist or is unknown."""
+    vhost = exchange.vhost
+    found = next((each for each in view.exchanges if each.key == (vhost, alternate)), None)
+    empty = found is not None and alternate is not None and targets(view, vhost, alternate, None) == frozenset()
+    return {
+        "alternate": alternate,
+        "alternate_missing": alternate is not None and found is None,
+        "alternate_type": found.type if found is not None else None,
+        "alternate_empty": empty,
+    }
 
 
 def publisher_facts(found: Sequence[ActivePublisher]) -> dict[str, Fact]:

@@ -13,6 +13,7 @@ from ackscope.snapshot import Queue
 from diagnosis.contract import View
 from diagnosis.ledger import from_its_beginning, ledger, levels, losing, may_have_lost, may_settle_unseen
 from diagnosis.purpose import CONSUMED
+from diagnosis.rules.publishers._shared.overflow import since_it_drops
 from diagnosis.series import delta, span, steps, stretch
 from diagnosis.window import Series
 
@@ -96,7 +97,8 @@ def losing_run(
     if not may_have_lost(view, queue) or may_settle_unseen(view, queue):
         return None
     # Before it holds, counters that are ahead of the length look like a loss.
-    history = stretch(from_its_beginning(view, queue), lambda _, newer: meanwhile(newer.value))
+    history = since_it_drops(view, from_its_beginning(view, queue))
+    history = stretch(history, lambda _, newer: meanwhile(newer.value))
     found = ledger(history, skew=limits.loss_skew)
     if found is None or found.proven_vanished < max(limits.loss_least, limits.loss_share * found.arrived):
         return None
