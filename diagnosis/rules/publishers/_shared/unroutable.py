@@ -81,7 +81,7 @@ class Loss:
     """What one exchange loses.
 
     Attributes:
-        publishers: those whose messages it may be.
+        publishers: those whose messages it may be; empty if only clients that were not listed can be.
         losers: clients that lose all that they publish, on `losing` of their `publishing` channels.
         never_routed: none of the messages of these ever reached a queue, as far as their channels count.
         lost_by_others: messages a second that other publishers may lose.
@@ -202,6 +202,10 @@ def _loss(view: View, counter: str, group: UnroutablePublishers, lossy: LossyExc
     if len(group.exchanges) > 1:
         own = tuple(each for each in found if each.client.startswith(SHOVEL) and _is_similar(each, lossy))
         found = own or found
+        if _more_than_listed(group):
+            # What their own exchange explains is lost there; unlisted clients published the rest.
+            elsewhere = {each.channel.name for each in group.elsewhere}
+            found = tuple(each for each in found if each.channel.name not in elsewhere or _is_similar(each, lossy))
         # Leave out the publishers of other exchanges, if the rest accounts for the loss.
         near = tuple(each for each in found if each.rate <= (1 + SAME_RATE) * lossy.rate)
         same = tuple(each for each in near if _is_similar(each, lossy))
@@ -232,7 +236,7 @@ def _loss(view: View, counter: str, group: UnroutablePublishers, lossy: LossyExc
         alternate=alternate_of(view, exchange),
         fed=fed or counted,
         work_queues=work_queues(view, exchange, found)
-        if counter == DROPPED and lossy.routing is Routing.PARTLY
+        if found and counter == DROPPED and lossy.routing is Routing.PARTLY
         else (),
         similar=similar_exchange(view, exchange),
         returned=counter == RETURNED,
@@ -304,6 +308,11 @@ def _may_be_direct_replies(view: View, loss: Loss) -> bool:
 
 def _is_similar(publisher: ActivePublisher, lossy: LossyExchange) -> bool:
     return abs(publisher.rate - lossy.rate) <= SAME_RATE * lossy.rate
+
+
+def _more_than_listed(group: UnroutablePublishers) -> bool:
+    """Return whether exchanges lose more than all listed publishers do."""
+    return sum(each.rate for each in group.exchanges) > (1 + SAME_RATE) * sum(each.rate for each in group.publishers)
 
 
 def _publishes_all(view: View, publisher: ActivePublisher, lossy: LossyExchange) -> bool:

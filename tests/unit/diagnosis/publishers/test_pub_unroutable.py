@@ -403,6 +403,25 @@ def test_each_lossy_exchange_names_its_own_publisher():
     assert {"tariffs": ["meter"], "invoices": ["printer"]} == named
 
 
+@pytest.mark.parametrize(("own", "rate"), [(10.0, 6.0), (10.0, 30.0), (3.0, 2.0), (40.0, 25.0)])
+def test_a_publisher_whose_own_exchange_explains_its_loss_is_not_named_at_another(own, rate):
+    """Clients that come and go publish to the other one."""
+
+    def frame(t):
+        one, two = (
+            lost_of(t, rate=own),
+            lost_of(t, name="invoices", client="printer", peer="10.0.0.6:5 -> b", rate=rate),
+        )
+        return {**one, "exchanges": (*one["exchanges"], *two["exchanges"])}
+
+    result = look(film(frame, until=75))
+    named = {each.subject.name: each.facts["clients"] for each in findings(result, DROPPED)}
+
+    assert {"tariffs": ["meter"], "invoices": []} == named
+    (other,) = [each for each in findings(result, DROPPED) if each.subject.name == "invoices"]
+    assert "from clients that were not listed" in text(other).summary
+
+
 def test_a_shovel_is_named_only_at_the_exchange_that_it_publishes_to():
     """An application loses as many messages a second at another exchange."""
 
