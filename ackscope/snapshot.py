@@ -248,7 +248,8 @@ class Queue:
         """
         if not self.settings_known:
             raise SettingsUnknown(name)
-        argument, policy = self.arguments.get(f"x-{name}"), self.effective_policy.get(name)
+        argument = self.arguments.get(f"x-{name}") if self.arguments else None
+        policy = self.effective_policy.get(name) if self.effective_policy else None
         if argument is None:
             return policy
         return min(argument, policy) if isinstance(argument, int) and isinstance(policy, int) else argument

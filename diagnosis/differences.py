@@ -6,6 +6,7 @@ nearly all of the dictionaries would hold the same objects.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 from ackscope.clock import Instant
 from ackscope.snapshot import Queue
@@ -45,8 +46,13 @@ class Readings:
             for older, newer in zip(reversed(series[:-1]), reversed(series), strict=False)
         ]
 
-    def of(self, key: Key) -> list[tuple[Instant, Queue | None]]:
-        """Return a queue at every reading, oldest first; None for readings without it."""
+    def of(self, key: Key, seconds: float = inf) -> list[tuple[Instant, Queue | None]]:
+        """Return a queue at every reading, oldest first; None for readings without it.
+
+        Args:
+            key: virtual host and name of the queue.
+            seconds: how far to go back at least, if the readings do.
+        """
         if self._at is None:
             return []
         queue = self._latest.get(key)
@@ -54,6 +60,8 @@ class Readings:
         for step in self._steps:
             queue = _before(step, key, queue)
             found.append((step.at, queue))
+            if self._at.since(step.at) >= seconds:
+                break
         return found[::-1]
 
     def gone(self) -> dict[Key, Queue]:
@@ -110,7 +118,7 @@ def _differences(older: Sequence[Queue], newer: Sequence[Queue]) -> tuple[dict[K
     if len(older) == len(newer):
         # If no queue came or went, every queue has the same position in both readings.
         pairs = [(one, other) for one, other in zip(older, newer, strict=True) if one is not other]
-        if all(one.key == other.key for one, other in pairs):
+        if all(one.name == other.name and one.vhost == other.vhost for one, other in pairs):
             return {one.key: one for one, _ in pairs}, frozenset()
     here, there = set(map(id, newer)), set(map(id, older))
     others = {queue.key: queue for queue in older if id(queue) not in here}

@@ -68,7 +68,7 @@ class LatestReadings:
         """Return readings over two hours, about a minute apart, of overview, nodes, memory, links or auth."""
         return self.window.trend(family)
 
-    @property
+    @cached_property
     def version(self) -> tuple[int, int] | None:
         """Major and minor version of RabbitMQ; None while unknown."""
         return self.window.latest.version if self.window.latest else None

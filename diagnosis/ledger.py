@@ -139,10 +139,10 @@ def levels(queue: Queue) -> Levels | None:
     if queue.messages_ready is None or queue.messages_unacked is None or queue.type == "stream":
         return None
     return Levels(
-        arrived=count(stats, "publish"),
-        delivered=count(stats, "deliver", "get") - count(stats, "redeliver"),
-        auto=count(stats, "deliver_no_ack", "get_no_ack"),
-        acked=count(stats, "ack"),
+        arrived=stats.publish or 0,
+        delivered=(stats.deliver or 0) + (stats.get or 0) - (stats.redeliver or 0),
+        auto=(stats.deliver_no_ack or 0) + (stats.get_no_ack or 0),
+        acked=stats.ack or 0,
         ready=queue.messages_ready,
         unacked=queue.messages_unacked,
         held=queue.messages_dlx or 0,
@@ -151,7 +151,8 @@ def levels(queue: Queue) -> Levels | None:
 
 def may_have_lost(view: View, queue: Queue) -> bool:
     """Return whether messages are missing since the counters of a queue began; cheap, for brokers with many queues."""
-    return queue.key in per_view(view, _missing)
+    missing = per_view(view, _missing)
+    return bool(missing) and queue.key in missing
 
 
 def _missing(view: View) -> frozenset[tuple[str, str]]:

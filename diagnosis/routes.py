@@ -69,6 +69,18 @@ def dead_letters_to(view: View, queue: Queue) -> frozenset[Place] | None:
     return frozenset[Place]().union(*(each for each in reached if each is not None))
 
 
+def dead_lettering(view: View) -> tuple[Queue, ...]:
+    """Return the queues with a dead-letter exchange, also those of which it is unknown: who asks for it raises."""
+    return per_view(view, _dead_lettering)
+
+
+def _dead_lettering(view: View) -> tuple[Queue, ...]:
+    known = (
+        each for each in view.queues if not each.settings_known or each.setting("dead-letter-exchange") is not None
+    )
+    return tuple(known)
+
+
 def dead_letters_from(view: View, queue: Queue) -> tuple[Queue, ...]:
     """Return the other queues that dead-letter into a queue, delay queues too, sorted."""
     places = sorted(set(per_view(view, _Routes).sources.get(queue.key, ())) - {queue.key})

@@ -48,7 +48,7 @@ def piled_up_seconds(series: Series[Queue]) -> float:
 
 def life(series: Series[C]) -> Series[C]:
     """Return the latest stretch in which no counter fell, that is since the last restart."""
-    return stretch(series, lambda older, newer: not restarted(older.value.stats, newer.value.stats))
+    return stretch(series, lambda older, newer: not newer.value.stats.began_again(older.value.stats))
 
 
 def stretch(series: Series[T], holds: Callable[[Timestamped[T], Timestamped[T]], bool]) -> Series[T]:

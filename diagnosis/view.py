@@ -14,7 +14,7 @@ from ackscope.streams import StreamConsumer
 from diagnosis.differences import Readings
 from diagnosis.endings import Ending
 from diagnosis.latest import LatestReadings
-from diagnosis.series import life
+from diagnosis.series import last, life, span
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Series, Timestamped, Window
 
@@ -48,7 +48,7 @@ class ConsumerPath:
 
         The consumer of a local shovel has no channel either, but a prefetch.
         """
-        return self.consumer.channel_name is None and not self.consumer.prefetch_count
+        return is_uncounted(self.consumer)
 
 
 class View(LatestReadings):
@@ -70,6 +70,7 @@ class View(LatestReadings):
         self.baselines = baselines
         self.made: dict[Any, Any] = {}
         self._histories: dict[tuple[str, str], Series[Queue]] = {}
+        self._interrupted: dict[int, tuple[tuple[str, str], ...]] = {}
 
     def limits(self, queue: Queue) -> Thresholds:
         """Return the thresholds for one queue; settings may override them by queue name."""
@@ -156,8 +157,20 @@ class View(LatestReadings):
         """Return the queues that were deleted within the window, as they were read last, sorted by their keys."""
         return tuple(queue for _, queue in sorted(self._queue_readings.gone().items()))
 
+    def recent(self, queue: Queue) -> Series[Queue]:
+        """Return the latest readings of its history, over one interval at least; cheap, so busy queues need no more."""
+        interval = self.thresholds.interval
+        if queue.details_at is not None:
+            return last(self.history(queue), interval)
+        return last(life(_distinct(_unbroken(self._queue_readings.of(queue.key, interval)), _details_at)), interval)
+
     def interrupted_queues(self, least: int) -> tuple[tuple[str, str], ...]:
         """Return the keys of application queues whose counters and messages (so many or more) end between readings."""
+        if least not in self._interrupted:
+            self._interrupted[least] = self._interrupted_queues(least)
+        return self._interrupted[least]
+
+    def _interrupted_queues(self, least: int) -> tuple[tuple[str, str], ...]:
         ended = (key for key, found in self._endings.items() if any((it.queue.messages or 0) >= least for it in found))
         keys = self._queue_readings.interrupted(least).union(ended)
         return tuple(sorted(key for key in keys if not key[1].startswith(self.thresholds.own_prefixes)))
@@ -204,6 +217,8 @@ class View(LatestReadings):
         if queue.details_at is not None:
             latest_two = self.history(queue)[-2:]
             return len(latest_two) < 2 or getattr(latest_two[0].value.stats, counter) != getattr(queue.stats, counter)
+        if not self.has_changed(queue):
+            return not self._spans_interval
         before = self._queue_readings.ago(queue.key, self.thresholds.interval)
         return before is None or getattr(before.stats, counter) != getattr(queue.stats, counter)
 
@@ -237,6 +252,15 @@ class View(LatestReadings):
     def links(self, queue: Queue) -> tuple[ConsumerPath, ...]:
         """Return the consumers of a queue, each with its channel and connection, in a fixed order."""
         return self._links.get(queue.key, ())
+
+    def has_uncounted(self, queue: Queue) -> bool:
+        """Return whether a queue may have a consumer of AMQP 1.0: one with a session, or an uncounted one."""
+        return bool(self._uncounted) and queue.key in self._uncounted
+
+    @cached_property
+    def uncounted_queues(self) -> tuple[Queue, ...]:
+        """Those of `queues` that may have a consumer of AMQP 1.0, so that rules need not look at all consumers."""
+        return tuple(queue for queue in self.queues if self.has_uncounted(queue))
 
     def queues_served(self, channel_name: str) -> int:
         """Return how many queues a channel consumes from; 0 if unknown."""
@@ -277,6 +301,14 @@ class View(LatestReadings):
         return {connection.name: connection for connection in self.connections}
 
     @cached_property
+    def _uncounted(self) -> frozenset[tuple[str, str]]:
+        return frozenset(
+            (each.vhost, each.queue)
+            for each in self.every_consumer
+            if each.session_number is not None or is_uncounted(each)
+        )
+
+    @cached_property
     def _served(self) -> dict[str, set[tuple[str, str]]]:
         served: dict[str, set[tuple[str, str]]] = {}
         for consumer in self.every_consumer:
@@ -309,6 +341,10 @@ class View(LatestReadings):
     @cached_property
     def _queue_readings(self) -> Readings:
         return Readings(self.window.readings("queues"))
+
+    @cached_property
+    def _spans_interval(self) -> bool:
+        return span(self.window.readings("queues")) >= self.thresholds.interval
 
     @cached_property
     def _changed(self) -> frozenset[tuple[str, str]]:
@@ -348,6 +384,11 @@ class View(LatestReadings):
         return queue.consumers is None and queue.messages_ready is not None
 
 
+def is_uncounted(consumer: Consumer) -> bool:
+    """Return whether the broker tells neither a channel nor a prefetch of a consumer; see `ConsumerPath`."""
+    return consumer.channel_name is None and not consumer.prefetch_count
+
+
 def is_own(connection: Connection) -> bool:
     """Return whether a connection belongs to one of our probes, by its client name."""
     return (connection.client_name or "").startswith(OWN_CLIENTS)
@@ -361,8 +402,10 @@ def _distinct(series: Series[T], read_at: Callable[[T], Instant | None]) -> Seri
     """Return one entry per reading of an object itself, at its time; polls in between repeat it or part of it."""
     found: list[Timestamped[T]] = []
     for seen in series:
-        at = read_at(seen.value) or seen.at
-        if not found or at != found[-1].at:
+        at = read_at(seen.value)
+        if at is None:
+            found.append(seen)
+        elif not found or at != found[-1].at:
             found.append(Timestamped(at, seen.value))
     return tuple(found)
 

@@ -40,6 +40,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     """List the consumers of durable queues that acknowledge automatically."""
     found: dict[str, list[tuple[Queue, ConsumerPath]]] = defaultdict(list)
     for queue in view.queues:
+        if not (queue.stats.deliver_no_ack or view.has_uncounted(queue)):
+            continue
         native = [link for link in view.links(queue) if link.is_uncounted and link.consumer.ack_required is False]
         if not queue.durable or queue.exclusive or queue.auto_delete or queue.type == "stream":
             continue

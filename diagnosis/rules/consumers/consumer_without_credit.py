@@ -21,7 +21,7 @@ NAME = "consumer-without-credit"
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue with messages ready all of whose consumers use AMQP 1.0."""
     yield from unreported(view, NAME, lambda queue: may_wait(view, queue))
-    for queue in view.queues:
+    for queue in view.uncounted_queues:
         judged = judgement(view, queue)
         if judged is not None and judged.standing is Standing.NO_CREDIT:
             yield _of_unattributed(view, judged)

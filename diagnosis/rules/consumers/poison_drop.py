@@ -86,7 +86,7 @@ def _of_amqp10(view: View) -> Iterator[Finding]:
     Messages that are accepted leave without so many returns, and so do those that expire or are dropped. In a loop far
     fewer leave, or none; then the time at which the length is refreshed may look like a few.
     """
-    for queue in view.queues:
+    for queue in view.uncounted_queues:
         if not any(link.session for link in view.links(queue)) or queue.stats.redeliver:
             continue
         limit = delivery_limit(queue, view.version)

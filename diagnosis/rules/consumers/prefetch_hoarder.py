@@ -111,8 +111,10 @@ def _hoards(view: View, queue: Queue) -> Iterator[Hoard]:
 def _slow_among_quick(view: View, queue: Queue) -> Iterator[Hoard]:
     """Yield the consumer that works, and is sent far more than it works off, while others have room and are quick."""
     limits, unacked = view.limits(queue), queue.messages_unacked or 0
+    if unacked < _LEAST_HELD or queue.type == "stream":
+        return
     links = [link for link in view.links(queue) if link.channel and view.queues_served(link.channel.name) == 1]
-    if unacked < _LEAST_HELD or len(links) < 2 or queue.type == "stream":
+    if len(links) < 2:
         return
     link = max(links, key=lambda each: held(each.channel) if each.channel else 0)
     others = [each for each in links if each is not link]

@@ -40,9 +40,9 @@ _ONGOING = 30.0
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue without a dead-letter exchange whose deliveries are more than its settled messages."""
+    seen = discarded(view)
     for kind, queues in sorted(_uncounted(view).items()):
         yield from _by_total(view, kind, queues)
-    seen = discarded(view)
     for each in seen:
         if each.ttl is None or each.returned is None:
             yield _finding(view, each)
@@ -53,7 +53,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 def _uncounted(view: View) -> dict[str, list[Queue]]:
     """Return, by type, the queues whose AMQP 1.0 consumers settle messages with outcomes that no queue counts."""
     found: dict[str, list[Queue]] = defaultdict(list)
-    for queue in view.queues:
+    for queue in view.uncounted_queues:
         if queue.type == "stream" or queue.setting("dead-letter-exchange") is not None:
             continue
         if any(settles_uncounted(view, link) for link in view.links(queue)):

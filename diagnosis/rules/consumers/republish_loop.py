@@ -19,7 +19,7 @@ from diagnosis.contract import RuleResult, View
 from diagnosis.facts import client_name, queue_facts
 from diagnosis.memo import per_view
 from diagnosis.purpose import CONSUMED
-from diagnosis.routes import Place, dead_letters_to
+from diagnosis.routes import Place, dead_lettering, dead_letters_to
 from diagnosis.rules.consumers._shared.client_publishes import (
     POLLED,
     ClientPublishes,
@@ -116,7 +116,7 @@ def _leading_to(view: View, queue: Queue) -> tuple[Queue, ...]:
 
 def _sources(view: View) -> dict[Place, list[Queue]]:
     found: dict[Place, list[Queue]] = defaultdict(list)
-    for queue in view.queues:
+    for queue in dead_lettering(view):
         reached = dead_letters_to(view, queue) or ()
         if len(reached) == 1:
             found[next(iter(reached))].append(queue)

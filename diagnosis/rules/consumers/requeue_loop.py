@@ -148,7 +148,7 @@ def _partly_requeued(view: View, queue: Queue) -> Finding | None:
 
 def _returned(view: View) -> Iterator[Finding]:
     """Judge every queue of AMQP 1.0 consumers, by the balance of what they were sent, settled and left, or totals."""
-    for queue in view.queues:
+    for queue in view.uncounted_queues:
         if queue.stats.redeliver:
             continue
         if any(link.session for link in view.links(queue)):

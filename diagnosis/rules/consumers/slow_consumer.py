@@ -45,7 +45,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     yield from mqtt_not_counted(view, NAME)
     yield from (slow_finding(view, NAME, found) for found in slow_sessions(view))
     yield from (lagging_finding(view, NAME, found) for found in worst_readers(view))
-    for queue in view.queues:
+    for queue in view.uncounted_queues:
         judged = judgement(view, queue)
         # Messages that are returned are settled, too, and the queue grows all the same: see requeue-loop.
         if judged is not None and judged.standing is Standing.SLOW and not returns(view, queue):

@@ -13,7 +13,7 @@ from ackscope.findings import Evidence, Fact, Facts, Finding, QueueRef, Severity
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
-from diagnosis.routes import Place, dead_letters_to
+from diagnosis.routes import Place, dead_lettering, dead_letters_to
 from diagnosis.rules.queues._shared.endless_retries import EndlessRetries, endless_retries
 from diagnosis.rules.queues._shared.message_balance import MessageBalance, balance, latest_run
 from diagnosis.rules.queues._shared.queue import certainty, involved_queue, queue_subject
@@ -30,7 +30,7 @@ _ACKED_IF_FULL = 0.5
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue with consumers whose dead letters come back to it."""
     routes: dict[Place, frozenset[Place]] | None = None
-    for queue in view.queues:
+    for queue in dead_lettering(view):
         if queue.setting("dead-letter-exchange") is None or not queue.consumers or not view.moved(queue, "deliver"):
             continue
         acked = view.limits(queue).queues.cycle_acked

@@ -15,7 +15,7 @@ from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
 from diagnosis.ledger import ledger, may_settle_unseen
-from diagnosis.routes import Place, dead_letters_from, dead_letters_to, is_delay
+from diagnosis.routes import Place, dead_lettering, dead_letters_from, dead_letters_to, is_delay
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, involved_queue, queue_refs, queue_subject
 from diagnosis.rules.queues._shared.waits import gone, skew
 from diagnosis.rules.queues.dead_letter_cycle import cycle_path
@@ -74,7 +74,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every delay queue from which no dead letter reaches a queue of another kind."""
     routes = {
         queue.key: reached
-        for queue in view.queues
+        for queue in dead_lettering(view)
         if is_delay(view, queue) and (reached := dead_letters_to(view, queue)) is not None
     }
     seen: set[Place] = set()

@@ -15,7 +15,7 @@ from diagnosis.contract import RuleResult, View
 from diagnosis.hold_time import may_hold
 from diagnosis.ledger import ledger, may_settle_unseen
 from diagnosis.memo import per_view
-from diagnosis.routes import Place, dead_letters_to, is_delay
+from diagnosis.routes import Place, dead_lettering, dead_letters_to, is_delay
 from diagnosis.rules.publishers._shared.overflow import at_least_once, has_length_limit, level, refuses_when_full
 from diagnosis.rules.queues._shared.message_balance import balance
 from diagnosis.rules.queues._shared.queue import (
@@ -52,7 +52,7 @@ def _sources(view: View) -> dict[Place, list[Queue]]:
     """Return by queue those that dead-letter into it alone; without queues that get others' dead letters as well."""
     found: dict[Place, list[Queue]] = {}
     mixed: set[Place] = set()
-    for queue in view.queues:
+    for queue in dead_lettering(view):
         reached = dead_letters_to(view, queue) or frozenset()
         others = reached - {queue.key}
         for place in others:

@@ -15,7 +15,7 @@ from diagnosis.facts import queue_facts
 from diagnosis.ledger import may_settle_unseen
 from diagnosis.memo import per_view
 from diagnosis.purpose import CONSUMED
-from diagnosis.routes import Place, dead_letters_from, dead_letters_to, is_delay
+from diagnosis.routes import Place, dead_lettering, dead_letters_from, dead_letters_to, is_delay
 from diagnosis.rules.consumers._shared.consumer_balances import consumer_balances, never_acknowledging
 from diagnosis.rules.consumers._shared.discarded import expired_returns, time_to_live
 from diagnosis.rules.consumers._shared.objects import client_names
@@ -99,7 +99,7 @@ def _growth(view: View, queue: Queue, run: Series[Queue], sources: list[Queue]) 
 def dead_letter_sources(view: View) -> dict[Place, list[Queue]]:
     """Return by queue the queues that dead-letter into it; messages that leave a delay queue are no dead letters."""
     found: dict[Place, list[Queue]] = {}
-    for queue in view.queues:
+    for queue in dead_lettering(view):
         if queue.setting("dead-letter-exchange") is None or is_delay(view, queue):
             continue
         for target in sorted(dead_letters_to(view, queue) or ()):

@@ -34,7 +34,7 @@ from diagnosis.hold_time import may_hold
 from diagnosis.ledger import Ledger, ledger, may_have_lost, may_settle_unseen
 from diagnosis.memo import per_view
 from diagnosis.purpose import DELIVERED
-from diagnosis.routes import Place, dead_letters_to, own_keys, targets
+from diagnosis.routes import Place, dead_lettering, dead_letters_to, own_keys, targets
 from diagnosis.rules.consumers._shared.returned import returned
 from diagnosis.rules.publishers._shared.overflow import at_least_once, held_dead_letters, level, refuses_when_full
 from diagnosis.rules.queues._shared.dead_letter_route import exchange_types, new_route
@@ -85,7 +85,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     types = exchange_types(view)
     found: dict[ExchangeKey, list[UnroutedQueue]] = {}
     unknown: list[str] = []
-    for queue in view.queues:
+    for queue in dead_lettering(view):
         name = queue.setting("dead-letter-exchange")
         if not isinstance(name, str) or queue.type == "stream" or held_dead_letters(queue):
             continue

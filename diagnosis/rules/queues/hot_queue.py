@@ -15,7 +15,7 @@ from diagnosis.facts import client_name, queue_facts, queue_ref
 from diagnosis.hold_time import may_hold
 from diagnosis.rules.queues._shared.message_balance import latest_run
 from diagnosis.rules.queues._shared.queue import certainty, queue_subject
-from diagnosis.series import delta, last, span
+from diagnosis.series import delta, span
 from diagnosis.window import Series
 
 NAME = "hot-queue"
@@ -50,7 +50,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     if not busy:
         return
     interval = view.thresholds.interval
-    traffic = {queue.key: delta(last(view.history(queue), interval), *TRAFFIC) for queue in busy}
+    traffic = {queue.key: delta(view.recent(queue), *TRAFFIC) for queue in busy}
     total = sum(traffic.values())
     queue = max(busy, key=lambda each: (traffic[each.key], each.key))
     limits = view.limits(queue).queues

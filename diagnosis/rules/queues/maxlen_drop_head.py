@@ -128,8 +128,7 @@ def dropping(view: View) -> tuple[DroppingQueue, ...]:
 
 
 def _dropping(view: View) -> tuple[DroppingQueue, ...]:
-    limited = (queue for queue in view.queues if _limited(queue))
-    return tuple(found for queue in limited if (found := _of(view, queue)) is not None)
+    return tuple(found for queue in per_view(view, _limited_queues) if (found := _of(view, queue)) is not None)
 
 
 def _of(view: View, queue: Queue) -> DroppingQueue | None:
@@ -141,7 +140,7 @@ def _of(view: View, queue: Queue) -> DroppingQueue | None:
 
 def _full_delays(view: View) -> dict[tuple[str, str], Finding]:
     """Return the findings about delay queues whose messages do not wait for their TTL, by queue."""
-    delays = (queue for queue in view.queues if _limited(queue) and is_delay(view, queue))
+    delays = (queue for queue in per_view(view, _limited_queues) if is_delay(view, queue))
     return {queue.key: found for queue in delays if (found := _early(view, queue)) is not None}
 
 
@@ -202,6 +201,10 @@ def _early(view: View, queue: Queue) -> Finding | None:
         evidence=(_ready_evidence(), balance_evidence(whole)[0]),
         involved=involved_queue(queue),
     )
+
+
+def _limited_queues(view: View) -> tuple[Queue, ...]:
+    return tuple(queue for queue in view.queues if _limited(queue))
 
 
 def _limited(queue: Queue) -> bool:

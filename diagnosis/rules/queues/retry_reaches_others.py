@@ -19,6 +19,7 @@ from diagnosis.relations import INVOLVED_QUEUES
 from diagnosis.routes import (
     Place,
     bound_keys,
+    dead_lettering,
     dead_letters_from,
     dead_letters_to,
     is_delay,
@@ -81,7 +82,7 @@ class _DeadLetters:
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that dead-letters to an exchange which leads to several queues."""
-    for delay in view.queues:
+    for delay in dead_lettering(view):
         if not delay.setting("dead-letter-exchange") or len(dead_letters_to(view, delay) or ()) < 2:
             continue
         reached = {each.key: beside for each in _sources(view, delay) if (beside := _beside(view, each, delay))}

@@ -24,12 +24,12 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     """One finding for each virtual host: its quorum queues with consumers, a limit and no dead-letter exchange."""
     if view.version is None:
         return
-    benign = view.thresholds.benign_queue_patterns
+    benign = [re.compile(each) for each in view.thresholds.benign_queue_patterns]
     found: dict[str, list[Queue]] = {}
     for queue in view.queues:
         if queue.type != "quorum" or not queue.consumers or queue.setting("dead-letter-exchange") is not None:
             continue
-        if _limit(queue, view.version) is not None and not any(re.search(each, queue.name) for each in benign):
+        if _limit(queue, view.version) is not None and not any(each.search(queue.name) for each in benign):
             found.setdefault(queue.vhost, []).append(queue)
     for vhost, queues in sorted(found.items()):
         yield _finding(view, vhost, sorted(queues, key=lambda queue: queue.name), view.version)

@@ -95,7 +95,7 @@ def _published(view: View) -> dict[str, tuple[int, int]]:
     for each in view.channels:
         if each.connection_name:
             published, acked = found.get(each.connection_name, (0, 0))
-            found[each.connection_name] = (published + count(each.stats, "publish"), acked + count(each.stats, "ack"))
+            found[each.connection_name] = (published + (each.stats.publish or 0), acked + (each.stats.ack or 0))
     return {name: numbers for name, numbers in found.items() if numbers[0]}
 
 

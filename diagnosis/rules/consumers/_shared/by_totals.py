@@ -163,7 +163,7 @@ def _discarded(view: View, queue: Queue) -> int:
 
 def _by_type(view: View) -> dict[str, list[Queue]]:
     found: dict[str, list[Queue]] = defaultdict(list)
-    for queue in view.every_queue:
+    for queue in filter(view.has_uncounted, view.every_queue):
         if not queue.name.startswith(MQTT_SESSIONS) and any(_is_native(view, link) for link in view.links(queue)):
             found[queue.type or ""].append(queue)
     return found

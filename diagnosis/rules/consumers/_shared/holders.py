@@ -4,12 +4,11 @@ A channel's own number can be stale: a broker that takes messages back from a co
 of its channel. The queue's number is right then, because the queue is what delivers.
 """
 
-from collections import defaultdict
-
 from ackscope.snapshot import Channel, Consumer, Queue
 from diagnosis.contract import View
 from diagnosis.memo import per_view
 from diagnosis.rules.consumers._shared.standstill import held
+from diagnosis.rules.consumers._shared.turnover import grouped_by_reading
 
 _READINGS = 3
 
@@ -20,13 +19,7 @@ def consumers_of(view: View, channel: Channel) -> tuple[tuple[Consumer, ...], ..
 
 
 def _by_channel(view: View) -> list[dict[str | None, list[Consumer]]]:
-    found: list[dict[str | None, list[Consumer]]] = []
-    for seen in view.window.readings("consumers"):
-        grouped: dict[str | None, list[Consumer]] = defaultdict(list)
-        for consumer in seen.value:
-            grouped[consumer.channel_name].append(consumer)
-        found.append(grouped)
-    return found
+    return grouped_by_reading(view, lambda each: each.channel_name)
 
 
 def queues_of(view: View, channel: Channel) -> tuple[Queue, ...]:

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from ackscope.snapshot import Queue
 from diagnosis.contract import ConsumerPath, View
 from diagnosis.hold_time import may_hold
-from diagnosis.ledger import SKEW_SECONDS, Levels, levels, may_settle_unseen
+from diagnosis.ledger import SKEW_SECONDS, Levels, levels, may_have_lost, may_settle_unseen
 from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.consumers._shared.returned import returned
 from diagnosis.rules.consumers._shared.standstill import held
@@ -87,7 +87,7 @@ class RejectedSinceOpened:
 def rejected_since_opened(view: View) -> Iterator[RejectedSinceOpened]:
     """Yield the queues whose consumers rejected messages since their channels were opened."""
     for queue in view.queues:
-        now = levels(queue)
+        now = levels(queue) if may_have_lost(view, queue) else None
         if now is None:
             continue
         missing = _missing(view, queue, now)

@@ -229,7 +229,7 @@ def unreported(view: View, rule: str, judged: Callable[[Queue], bool] | None = N
 def _unreported(view: View) -> tuple[Queue, ...]:
     return tuple(
         queue
-        for queue in view.queues
+        for queue in view.uncounted_queues
         if queue.type != "stream" and any(_is_unreported(view, link) for link in view.links(queue))
     )
 

@@ -1,14 +1,19 @@
 """How the consumers of a queue changed from reading to reading."""
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import is_
+from typing import TypeVar
 
 from ackscope.clock import Instant
 from ackscope.snapshot import Consumer, Queue
 from diagnosis.contract import View
 from diagnosis.memo import per_view
 from diagnosis.window import Series
+
+K = TypeVar("K")
 
 QueueKey = tuple[str, str]
 """Virtual host and name of a queue."""
@@ -41,6 +46,8 @@ def changed_queues(readings: Series[tuple[Consumer, ...]]) -> set[QueueKey]:
     """Return the queues whose consumers changed; unchanged consumers are the same objects in each reading."""
     found: set[QueueKey] = set()
     for older, newer in pairwise(readings):
+        if _same_objects(older.value, newer.value):
+            continue
         before, after = {id(each) for each in older.value}, {id(each) for each in newer.value}
         found |= {(each.vhost, each.queue) for each in older.value if id(each) not in after}
         found |= {(each.vhost, each.queue) for each in newer.value if id(each) not in before}
@@ -53,14 +60,26 @@ def consumers_by_reading(view: View, queue: Queue) -> list[list[Consumer]]:
 
 
 def _by_queue(view: View) -> list[dict[QueueKey, list[Consumer]]]:
+    return grouped_by_reading(view, lambda each: (each.vhost, each.queue))
+
+
+def grouped_by_reading(view: View, key: Callable[[Consumer], K]) -> list[dict[K, list[Consumer]]]:
+    """Return the consumers by a key in each reading of consumers; equal readings share one dictionary."""
     readings: Series[tuple[Consumer, ...]] = view.window.readings("consumers")
-    found: list[dict[QueueKey, list[Consumer]]] = []
-    for seen in readings:
-        grouped: dict[QueueKey, list[Consumer]] = defaultdict(list)
+    found: list[dict[K, list[Consumer]]] = []
+    for place, seen in enumerate(readings):
+        if place and _same_objects(readings[place - 1].value, seen.value):
+            found.append(found[-1])
+            continue
+        grouped: dict[K, list[Consumer]] = defaultdict(list)
         for each in seen.value:
-            grouped[each.vhost, each.queue].append(each)
+            grouped[key(each)].append(each)
         found.append(grouped)
     return found
+
+
+def _same_objects(older: tuple[Consumer, ...], newer: tuple[Consumer, ...]) -> bool:
+    return len(older) == len(newer) and all(map(is_, older, newer))
 
 
 def consumer_turnover(view: View, queue: Queue) -> ConsumerTurnover:

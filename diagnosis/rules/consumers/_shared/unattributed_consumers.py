@@ -112,7 +112,7 @@ def settles(view: View, queue: Queue) -> bool:
 
 def _all(view: View) -> dict[tuple[str, str], UnattributedQueue]:
     found = {}
-    for queue in view.queues:
+    for queue in view.uncounted_queues:
         links = view.links(queue)
         if queue.type == "stream" or queue.name.startswith(MQTT_SESSIONS):
             continue

@@ -197,7 +197,7 @@ def arrivals_unknown(view: View, rule: str, judged: Callable[[Queue], bool] | No
 def _unbalanced(view: View) -> tuple[Queue, ...]:
     return tuple(
         queue
-        for queue in view.queues
+        for queue in view.uncounted_queues
         if queue.type != "stream" and _settles_much(view, queue) and span(balance(view, queue)) < view.thresholds.early
     )
 

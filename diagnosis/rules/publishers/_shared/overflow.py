@@ -11,15 +11,13 @@ from diagnosis.purpose import CONSUMED
 from diagnosis.series import count, delta, last, stretch
 from diagnosis.window import Series
 
-_LENGTH_LIMITS = ("max-length", "max-length-bytes")
-
 _NOISE = 0.05
 """Share of the published messages below which a difference is noise."""
 
 
 def has_length_limit(queue: Queue) -> bool:
     """Return whether a queue has a limit on its messages or their size."""
-    return any(queue.setting(name) is not None for name in _LENGTH_LIMITS)
+    return queue.setting("max-length") is not None or queue.setting("max-length-bytes") is not None
 
 
 def refuses_when_full(queue: Queue) -> bool:
