@@ -41,9 +41,11 @@ from diagnosis.loop_counts import (
     LoopCounts,
     gained_messages,
     has_no_channels,
+    link_restarts,
     may_close_itself,
     may_stay,
     messages_per_cycle,
+    shorter_cycle,
     staying_channels,
     watched,
 )
@@ -220,10 +222,11 @@ def _closings(view: View) -> tuple[tuple[ChurnLoop, ...], ClusterCycles | None]:
     )
     counts = LoopCounts(
         seconds=seconds,
+        closed=closed - own.closes * seconds,
         declares=declared - own.declares * seconds,
         messages={counter: each * turns for counter, each in per_cycle.items()},
     )
-    found = [_without_doubtful(each, counts) for each in found]
+    found = [_with_closer(view, each, counts, alone=alone) for each in found]
     if per_cycle["publish"] >= _IN_EACH and others < _IN_NONE:
         found = [
             replace(each, error=each.beside_confirms, by_broker=True) if each.beside_confirms else each
@@ -256,12 +259,16 @@ def _closings(view: View) -> tuple[tuple[ChurnLoop, ...], ClusterCycles | None]:
     return tuple(sorted(whole, key=lambda each: (-each.rate, each.connection.name))), average
 
 
-def _without_doubtful(each: ChurnLoop, counts: LoopCounts) -> ChurnLoop:
-    """Return a loop that does not say who closes its channels if the client may do it."""
+def _with_closer(view: View, each: ChurnLoop, counts: LoopCounts, *, alone: bool) -> ChurnLoop:
+    """Return a loop that says who closes its channels only where the client cannot be the one that does it."""
     turn = Cycle(packets=each.packets, sent=each.sent, received=each.received)
-    if each.error is None or not may_close_itself(turn, each.rate, counts):
+    if each.error is not None:
+        return replace(each, by_broker=None) if may_close_itself(turn, each.rate, counts) else each
+    shorter = shorter_cycle(watched(view, each.connection.name), turn, counts) if alone else None
+    if shorter is None or not (each.packets and shorter.packets):
         return each
-    return replace(each, by_broker=None)
+    fields = {name: getattr(shorter, name) for name in ("packets", "sent", "received", "error", "by_broker")}
+    return replace(each, rate=each.rate * each.packets / shorter.packets, **fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,7 +423,7 @@ def _channels(view: View, overviews: Series[Overview], rate: float, seconds: flo
             (weak if connection.name in staying else strong).append((history, unexplained))
     # If connections without a lasting channel explain the cycles, those with one are not suspects. A link that restarts
     # closes channels of connections that are too brief to be listed.
-    suspects = strong or (weak if len(weak) == 1 and not _link_restarts(view) else [])
+    suspects = strong or (weak if len(weak) == 1 and not link_restarts(view) else [])
     total = sum(unexplained for _, unexplained in suspects)
     suspects = [(history, unexplained) for history, unexplained in suspects if unexplained >= total / _SMALLEST_SHARE]
     spell = churn_streak(view, overviews, "channel_closed", rate)
@@ -456,12 +463,6 @@ def _cycles_within(overviews: Series[Overview], history: Series[Connection], own
     first, latest = nearest(overviews, history[0].at), nearest(overviews, history[-1].at)
     closed, ended = (churn_increase(first.value, latest.value, f"{what}_closed") for what in ("channel", "connection"))
     return max(0.0, closed - ended - own_rate * span((first, latest)))
-
-
-def _link_restarts(view: View) -> bool:
-    """Return whether a shovel or federation link was seen that does not run: it tries again every few seconds."""
-    readings = view.window.readings("links")
-    return any(link.state not in {None, "running", "flow"} for seen in readings for link in seen.value)
 
 
 def _loop_of(

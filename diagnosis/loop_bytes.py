@@ -127,6 +127,19 @@ def cycle(history: Series[Connection], cycles: float, *, alone: bool) -> Cycle:
     return Cycle()
 
 
+def cycle_of_error(history: Series[Connection], cycles: float, most: float) -> Cycle | None:
+    """Return the cycle of fewer than `most` packets that the broker ends with an error, if the bytes fit one.
+
+    Args:
+        history: readings of the connection.
+        cycles: the largest number of cycles in that time.
+        most: packets per cycle.
+    """
+    packets, sent, received = increase(history[0].value, history[-1].value)
+    each, error = _text(history, max(2.0, packets / max(cycles, 1.0)), most - 1.0)
+    return None if error is None else _of(each, packets, sent, received, error=error, by_broker=True)
+
+
 def text_beside_confirms(history: Series[Connection], cycles: float) -> int | None:
     """Return the length of the error text if all other packets are confirms; None if the bytes do not show it.
 

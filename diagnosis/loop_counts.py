@@ -15,10 +15,10 @@ from ackscope.protocols import STREAM, native_protocol
 from ackscope.snapshot import Channel, Connection, Overview, Queue
 from diagnosis.contract import View
 from diagnosis.ledger import SKEW_SECONDS
-from diagnosis.loop_bytes import Cycle, fits_own_close
+from diagnosis.loop_bytes import Cycle, active, cycle_of_error, fits_own_close
 from diagnosis.memo import per_view
 from diagnosis.probe_traffic import ProbeTraffic
-from diagnosis.series import T, count, nearest
+from diagnosis.series import T, count, nearest, span
 from diagnosis.window import Series, Timestamped
 
 ANSWERS = ("deliver_get", "get_empty", "confirm", "return_unroutable")
@@ -44,11 +44,13 @@ class LoopCounts:
 
     Attributes:
         seconds: in which it was counted.
+        closed: channels closed, with those of connections that ended.
         declares: queue declarations.
         messages: by counter, as in `COUNTERS`.
     """
 
     seconds: float
+    closed: float
     declares: float
     messages: Mapping[str, float]
 
@@ -68,6 +70,31 @@ def may_close_itself(turn: Cycle, rate: float, counts: LoopCounts) -> bool:
     # Answers of one length mean that each cycle declares, or none does.
     declares = counts.declares >= max(few, rate * (counts.seconds - SKEW_SECONDS))
     return fits_own_close(turn, declares=declares, content=max(got, counts.messages["return_unroutable"]) >= few)
+
+
+def shorter_cycle(history: Series[Connection], turn: Cycle, counts: LoopCounts) -> Cycle | None:
+    """Return a cycle of fewer packets that the broker ends with an error; None unless the bytes leave no other.
+
+    Cycles are first counted as if each connection that ended had closed a channel. One that is refused when it opens
+    has none.
+
+    Args:
+        history: readings of the connection.
+        turn: the cycle by that count.
+        counts: what was counted meanwhile.
+    """
+    history = active(history)
+    if turn.packets is None or turn.sent is None or turn.received is None or len(history) < 2 or not counts.closed:
+        return None
+    found = cycle_of_error(history, counts.closed * span(history) / counts.seconds, turn.packets)
+    if found is None or found.packets is None:
+        return None
+    for packets in range(round(found.packets), round(turn.packets) + 1):
+        size = packets / turn.packets
+        longer = Cycle(packets=packets, sent=turn.sent * size, received=turn.received * size)
+        if may_close_itself(longer, 0.0, counts):
+            return None
+    return found
 
 
 def watched(view: View, name: str) -> Series[Connection]:
@@ -193,3 +220,9 @@ def _together(readings: Series[T], *others: Series[Any] | None) -> Series[T]:
         for seen in readings
         if all(other is None or abs(nearest(other, seen.at).at.since(seen.at)) <= _AT_ONCE for other in others)
     )
+
+
+def link_restarts(view: View) -> bool:
+    """Return whether a shovel or federation link was seen that does not run: it tries again every few seconds."""
+    readings = view.window.readings("links")
+    return any(link.state not in {None, "running", "flow"} for seen in readings for link in seen.value)

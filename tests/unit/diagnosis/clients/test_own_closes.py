@@ -153,3 +153,42 @@ def test_what_others_do_is_not_done_by_a_loop_whose_bytes_have_no_room_for_it(ea
         }
 
     assert [(3, 104, by_broker)] == loops_in(frame)
+
+
+@pytest.mark.parametrize(
+    ("packets", "sent", "received", "error", "rate", "refused"),
+    [
+        (2, 205, 111, 170, 4.0, 2.0),
+        (2, 205, 111, 170, 4.0, 2.6),
+        (2, 205, 111, 170, 9.0, 1.0),
+        (2, 78, 203, 43, 9.0, 1.0),
+        (3, 148, 96, 101, 4.0, 2.0),
+        (3, 148, 96, 101, 9.0, 1.0),
+    ],
+)
+def test_connections_that_end_without_a_channel_do_not_hide_an_error(packets, sent, received, error, rate, refused):
+    """Those are refused when they open: what they end is no channel of a loop."""
+
+    def frame(t):
+        done, gone, (there, consuming) = turns(t, rate, 0.0), turns(t, refused, 0.0), steady(t)
+        return {
+            "overview": churning(t, channels=done, connections=gone, declares=done if sent > received else 0),
+            "connections": (there, loop(t, rate=rate, packets=packets, sent=sent, received=received)),
+            "channels": (consuming,),
+        }
+
+    assert [(packets, error, True)] == loops_in(frame)
+
+
+def test_callers_beside_connections_that_end_are_not_refused():
+    """Six packets of a caller would fit three short errors, and the bytes leave room for its own names."""
+
+    def frame(t):
+        done, gone, (there, consuming) = turns(t, 1.5, 0.0), turns(t, 3.0, 0.0), steady(t)
+        return {
+            "overview": churning(t, channels=done + gone, connections=gone, declares=done),
+            "connections": (there, loop(t, rate=1.5, packets=6, sent=198, received=322)),
+            "channels": (consuming,),
+        }
+
+    assert [None] == [error for _, error, _ in loops_in(frame)]
