@@ -15,7 +15,7 @@ from ackscope.findings import Certainty, Evidence, Finding, Severity, Unit, sour
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
-from diagnosis.pauses import Pause
+from diagnosis.pauses import LEAST_SECONDS, Pause
 from diagnosis.purpose import CONSUMED
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.rules.consumers._shared.standstill import ready
@@ -25,6 +25,8 @@ NAME = "consumer-pauses"
 
 _WORK, _LEAST_WORK = 3, 10
 """Least messages settled between two pauses: so many times what the consumers hold, and so many."""
+_MORE = 1.2
+"""How many times as much as in batches."""
 _SHOWN = 5
 
 
@@ -70,7 +72,9 @@ def pause_pattern(queue: Queue, pauses: Sequence[Pause], least: int) -> PausePat
         least: how many are a pattern.
     """
     groups: list[list[Pause]] = []
-    for pause in sorted(pauses, key=lambda each: each.begin.mono):
+    # A shorter one that may go on is remembered, and is no pause yet.
+    lasting = (each for each in pauses if each.seconds >= LEAST_SECONDS)
+    for pause in sorted(lasting, key=lambda each: each.begin.mono):
         if groups and _began_again(groups[-1][-1], pause):
             groups = []
         if not groups or _settled(pause) - _settled(groups[-1][-1]) >= _work(groups[-1][-1], pause):
@@ -92,8 +96,14 @@ def _settled(pause: Pause) -> int:
     return count(pause.stats, *CONSUMED)
 
 
-def _work(older: Pause, newer: Pause) -> int:
-    return max(_LEAST_WORK, _WORK * max(older.held, newer.held))
+def _work(older: Pause, newer: Pause) -> float:
+    """Return the least messages settled between two pauses that are more than batches of what consumers hold.
+
+    A client that settles one batch after another, each as long as the pause, settles no more than this.
+    """
+    held = max(older.held, newer.held)
+    batches = newer.end.since(older.end) / min(older.seconds, newer.seconds)
+    return max(_LEAST_WORK, _WORK * held, _MORE * held * batches)
 
 
 def _began_again(older: Pause, newer: Pause) -> bool:

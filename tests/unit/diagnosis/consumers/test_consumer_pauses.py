@@ -120,3 +120,23 @@ def test_a_client_that_does_not_read_its_socket_is_the_cause(auto):
     (cause,) = [each for each in look(film(frame, until=107)).findings if each.rule == "consumer-tcp-backpressure"]
 
     assert RULE in {each.rule for each in cause.consequences}
+
+
+@pytest.mark.parametrize(("batch", "works"), [(32, 8), (32, 12), (10, 13), (200, 17), (40, 34)])
+@pytest.mark.parametrize("until", [120, 260, 590])
+def test_a_client_that_works_on_one_batch_after_another_does_not_pause(batch, works, until):
+    """It holds a batch for as long as it works, and settles it at once; more waits meanwhile."""
+
+    def frame(t):
+        rounds = int(t // works)
+        settled, arrived = batch * rounds, 500 + int(1.1 * batch / works * t)
+        counters = stats(publish=arrived, deliver_get=settled + batch, get=settled + batch, ack=settled)
+        return {
+            "queues": (
+                queue(
+                    consumers=batch, messages_ready=arrived - settled - batch, messages_unacked=batch, stats=counters
+                ),
+            )
+        }
+
+    assert RULE not in ever([look(film(frame, until=until - earlier)) for earlier in (0, 5, 10)])
