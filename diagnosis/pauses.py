@@ -13,8 +13,9 @@ from ackscope.snapshot import Queue
 
 MOST = 2_000
 """Maximum number of pauses that are kept, the newest ones."""
-LEAST_SECONDS = 10.0
-"""Shortest pause that is kept: the broker refreshes its statistics every 5 s, so one interval may show no change."""
+LEAST_SECONDS = 9.0
+"""Shortest pause: the broker refreshes its statistics every 5 s, so one interval may show no change. Two intervals are
+10 s, or a little less as they are read."""
 _OPEN_SECONDS = 60.0
 """Seconds after its last reading for which a shorter pause may go on: a large broker is read seldom."""
 

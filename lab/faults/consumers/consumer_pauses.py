@@ -1,4 +1,4 @@
-"""consumer-pauses: a handler waits for a lock that somebody else takes for 16 s of every 26 s."""
+"""consumer-pauses: a handler waits for a lock that somebody else takes for 24 s of every 34 s."""
 
 import time
 from collections import deque
@@ -13,7 +13,7 @@ from lab.faults.fault import Fault, FaultSpec
 
 QUEUE = "fault.consumer-pauses"
 _PREFETCH = 8
-_WORKS, _WAITS = 10.0, 16.0
+_WORKS, _WAITS = 10.0, 24.0
 _TICK, _PUBLISHED, _HANDLED = 0.25, 1, 4
 """Seconds between two steps, and messages of each: it handles 16/s while it works, and 4/s are published."""
 _TIMES = 2
@@ -46,7 +46,7 @@ def inject(fault: Fault) -> None:
 SPEC = FaultSpec(
     name="consumer-pauses",
     rule="consumer-pauses",
-    summary="a handler waits 16 s for a lock, works for 10 s, and waits again, with a prefetch of 8",
+    summary="a handler waits 24 s for a lock, works for 10 s, and waits again, with a prefetch of 8",
     subject=Subject(kind="queue", name=QUEUE),
     inject=inject,
     also=("stuck-consumer",),

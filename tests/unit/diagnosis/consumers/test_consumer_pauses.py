@@ -140,3 +140,11 @@ def test_a_client_that_works_on_one_batch_after_another_does_not_pause(batch, wo
         }
 
     assert RULE not in ever([look(film(frame, until=until - earlier)) for earlier in (0, 5, 10)])
+
+
+@pytest.mark.parametrize("jitter", [-0.4, 0.0, 0.4])
+def test_readings_a_little_early_or_late_show_a_pause_of_two_intervals(jitter):
+    """A wait of 16 s is seen for about 10 s or 15 s."""
+    frame = load(((10, 16.0), (16, 0.0)), comes=4.0, prefetch=8)
+
+    assert RULE in ever([look(film(frame, until=90, every=5.0 + jitter / 5))])
