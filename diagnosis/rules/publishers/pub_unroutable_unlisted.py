@@ -8,9 +8,10 @@ Source: https://www.rabbitmq.com/docs/publishers#unroutable; counters seen on 3.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
+from ackscope.clock import Instant
 from ackscope.findings import (
     Certainty,
     Evidence,
@@ -50,6 +51,10 @@ _FITS = 0.5
 """Share of the unlisted messages that an exchange must lose to be where they are lost."""
 
 
+Listed = Sequence[tuple[Instant, Collection[str]]]
+"""Time of each reading of channels, and the names of the channels that it lists."""
+
+
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Balance what each virtual host dropped against what its channels dropped."""
     readings = per_view(view, _readings)
@@ -78,33 +83,30 @@ def _readings(view: View) -> Series[tuple[VHost, ...]]:
 
 def _late_seconds(view: View, vhost: str) -> float:
     """Return for how long, at most, a new channel of a virtual host drops what its counters do not show yet."""
-    readings = view.window.readings("channels")
+    listed = [(seen.at, {each.name for each in seen.value}) for seen in view.window.readings("channels")]
     return max(
         (
-            min(_open_seconds(view, readings, channel), 2 * SKEW_SECONDS)
+            min(_open_seconds(view, listed, channel), 2 * SKEW_SECONDS)
             for channel in view.channels
-            if (channel.vhost or "/") == vhost
-            and not channel.stats.drop_unroutable
-            and _is_new(view, readings, channel)
+            if (channel.vhost or "/") == vhost and not channel.stats.drop_unroutable and _is_new(view, listed, channel)
         ),
         default=0.0,
     )
 
 
-def _is_new(view: View, readings: Series[tuple[Channel, ...]], channel: Channel) -> bool:
+def _is_new(view: View, listed: Listed, channel: Channel) -> bool:
     """Return whether a channel was just opened: a first reading lists channels of any age."""
-    seen = [each.at for each in readings if any(it.name == channel.name for it in each.value)]
-    if not seen or readings[-1].at.since(seen[0]) >= 2 * SKEW_SECONDS:
+    now, seen = listed[-1][0], [at for at, names in listed if channel.name in names]
+    if not seen or now.since(seen[0]) >= 2 * SKEW_SECONDS:
         return False
     connection = view.connection(channel.connection_name)
     began = connection.connected_at if connection is not None else None
-    return seen[0] != readings[0].at or (began is not None and readings[-1].at.wall - began < _YOUNG)
+    return seen[0] != listed[0][0] or (began is not None and now.wall - began < _YOUNG)
 
 
-def _open_seconds(view: View, readings: Series[tuple[Channel, ...]], channel: Channel) -> float:
+def _open_seconds(view: View, listed: Listed, channel: Channel) -> float:
     """Return for how many seconds a channel has been open at most, by its readings and by its connection."""
-    now = readings[-1].at
-    without = [each.at for each in readings if all(it.name != channel.name for it in each.value)]
+    now, without = listed[-1][0], [at for at, names in listed if channel.name not in names]
     connection = view.connection(channel.connection_name)
     began = connection.connected_at if connection is not None else None
     return min(
