@@ -39,6 +39,8 @@ SAME_RATE = 0.25
 
 SILENT = 60.0
 """Seconds for which an exchange that routed some messages and lost others must route none, so that it has stopped."""
+_PAIR = 2
+"""Readings of one interval."""
 _COUNTS_MISSING_QUEUES = (3, 13)
 """Version before which the default exchange counts messages for missing queues as routed."""
 
@@ -211,7 +213,11 @@ def _of_vhost(
     every = _lossy_exchanges(view, vhost, rates)
     losing = [each for publishers in found.values() for each in publishers if each.channel.vhost == vhost]
     unexplained, elsewhere = _assign([each for each in every if each.exchange.name], losing)
-    lossy = [each for each in every if counter in each.counters and (each.exchange.name or unexplained)]
+    lossy = [
+        each
+        for each in _without_passing(every, losing)
+        if counter in each.counters and (each.exchange.name or unexplained)
+    ]
     read = view.window.readings("exchanges")
     began = min(_first_loss(each, counter) for each in group)
     settled = began + view.thresholds.publishers.unroutable_patience
@@ -250,6 +256,18 @@ def _assign(
             alone.append(nearest)
     # Several publishers together may account for one exchange.
     return ([] if sum(it.rate for it in left) <= (1 + SAME_RATE) * rest else left), alone
+
+
+def _without_passing(every: list[LossyExchange], losing: list[ActivePublisher]) -> list[LossyExchange]:
+    """Return exchanges without those that seem to lose for one interval what no publisher loses.
+
+    Counters of what an exchange receives and routes may be refreshed apart. It is left out only if others, which have
+    lost for longer, explain every publisher.
+    """
+    lasting = [each for each in every if each.exchange.name and len(each.lossy) > _PAIR]
+    if not all(any(_is_same(it.rate, each.rate) for each in lasting) for it in losing):
+        return every
+    return [each for each in every if len(each.lossy) > _PAIR or any(_is_same(it.rate, each.rate) for it in losing)]
 
 
 def _distance(rate: float, publisher: ActivePublisher) -> float:

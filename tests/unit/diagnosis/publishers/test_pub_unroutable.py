@@ -422,6 +422,20 @@ def test_a_publisher_whose_own_exchange_explains_its_loss_is_not_named_at_anothe
     assert "from clients that were not listed" in text(other).summary
 
 
+@pytest.mark.parametrize("rate", [4.0, 9.0, 60.0])
+@pytest.mark.parametrize("late", [20, 200])
+def test_counters_of_a_healthy_exchange_that_are_refreshed_apart_show_no_loss(rate, late):
+    """For one interval it seems to route less than it receives; the publisher loses all at another exchange."""
+
+    def frame(t):
+        losing, came = lost_of(t, rate=rate), int(20 * t) + 1000
+        behind = late if t >= 75 else 0
+        healthy = exchange("orders.paid", type="topic", received=came, routed=came - behind)
+        return {**losing, "exchanges": (*losing["exchanges"], healthy)}
+
+    assert ["tariffs"] == [each.subject.name for each in findings(look(film(frame, until=75)), DROPPED)]
+
+
 def test_a_shovel_is_named_only_at_the_exchange_that_it_publishes_to():
     """An application loses as many messages a second at another exchange."""
 
