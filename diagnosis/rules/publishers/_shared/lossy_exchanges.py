@@ -221,10 +221,12 @@ def _of_vhost(
     read = view.window.readings("exchanges")
     began = min(_first_loss(each, counter) for each in group)
     settled = began + view.thresholds.publishers.unroutable_patience
+    names = {each.channel.name for each in unexplained}
+    rest = [each for each in group if each.channel.name in names]
     if view.version is not None and view.version < _COUNTS_MISSING_QUEUES:
-        names = {each.channel.name for each in unexplained}
-        rest = [each for each in group if each.channel.name in names]
         lossy = [each for each in lossy if each.exchange.name] + _default_exchange(view, vhost, counter, rest)
+    elif rest:
+        lossy = _with_hidden(view, vhost, counter, rest, lossy)
     # Exchanges that were read often enough since the first loss will show nothing more.
     pending = not lossy and view.fresh("exchanges") and bool(read) and read[-1].at.mono < settled
     return UnroutablePublishers(
@@ -329,21 +331,63 @@ def _default_exchange(view: View, vhost: str, counter: str, unexplained: list[Ac
     others = (each for each in view.exchanges if each.vhost == vhost and each.name and each.stats.publish_in)
     if any(_may_hide(view, each, _SIMILAR * rate) for each in others):
         return []
-    began = min(_first_loss(each, counter) for each in unexplained)
     own = own_losses(view, vhost)
+    miscounted = min(rate + own, messages_in(recent) / span(recent))
+    return [_hidden_loss(history, recent, counter, unexplained, own=own, miscounted=miscounted)]
+
+
+def _with_hidden(
+    view: View, vhost: str, counter: str, unexplained: list[ActivePublisher], lossy: list[LossyExchange]
+) -> list[LossyExchange]:
+    """Return lossy exchanges with the only one that can lose what publishers lose although as many messages leave it.
+
+    A message that reaches two queues leaves an exchange twice, and hides one that is lost. On the default exchange each
+    reaches one.
+    """
+    rate = sum(each.rate for each in unexplained)
+    here = [each for each in view.exchanges if each.vhost == vhost and each.name and each.stats.publish_in]
+    hiding = [each for each in here if not each.internal and _may_hide(view, each, _SIMILAR * rate)]
+    if len(hiding) > 1:
+        published = sum(increase(view, it.history, "publish") / max(it.seconds, 1.0) for it in unexplained)
+        hiding = [each for each in hiding if _is_same(_received_rate(view, each), published)]
+    if len(hiding) != 1:
+        return lossy
+    history = exchange_histories(view)[hiding[0].key]
+    recent = last(history, view.thresholds.interval)
+    seen = (messages_in(recent) - messages_out(recent)) / max(span(recent), 1.0)
+    if len(recent) < _PAIR or seen >= (1 - SAME_RATE) * rate:
+        return lossy
+    found = _hidden_loss(history, recent, counter, unexplained, own=0.0, miscounted=rate - seen)
+    return [*(each for each in lossy if each.exchange.key != hiding[0].key), found]
+
+
+def _received_rate(view: View, exchange: Exchange) -> float:
+    recent = last(exchange_histories(view)[exchange.key], view.thresholds.interval)
+    return messages_in(recent) / max(span(recent), 1.0)
+
+
+def _hidden_loss(
+    history: Series[Exchange],
+    recent: Series[Exchange],
+    counter: str,
+    publishers: list[ActivePublisher],
+    *,
+    own: float,
+    miscounted: float,
+) -> LossyExchange:
+    """Return the loss of an exchange whose own counters do not show it: those of its publishers do."""
+    began = min(_first_loss(each, counter) for each in publishers)
     # A reading before the loss and one after it enclose an interval with loss.
     since = max((place for place, seen in enumerate(history[:-1]) if seen.at.mono <= began), default=0)
-    return [
-        LossyExchange(
-            exchange=recent[-1].value,
-            recent=recent,
-            lossy=history[since:],
-            routed_before=False,
-            counters=(counter,),
-            own=own,
-            miscounted=min(rate + own, messages_in(recent) / span(recent)),
-        )
-    ]
+    return LossyExchange(
+        exchange=history[-1].value,
+        recent=recent,
+        lossy=history[since:],
+        routed_before=False,
+        counters=(counter,),
+        own=own,
+        miscounted=miscounted,
+    )
 
 
 def _may_hide(view: View, exchange: Exchange, rate: float) -> bool:
