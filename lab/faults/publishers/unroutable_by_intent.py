@@ -12,6 +12,7 @@ from lab.faults.fault import Fault, FaultSpec
 
 HEADERS, NAMED, MOVED = "fault.headers-never-match", "fault.queue-name-wrong", "fault.shovel-routes-nowhere"
 ALTERNATE, ONWARD = "fault.alternate-loses", "fault.bound-to-dead-end"
+COPIED = "fault.copies-hide-loss"
 
 
 def _publish(fault: Fault, name: str, rate: float, exchange: str, key: str, **properties: Any) -> None:
@@ -76,6 +77,24 @@ def _by_shovel(fault: Fault) -> None:
     _publish(fault, MOVED, 15.0, "", MOVED)
 
 
+def _beside_copies(fault: Fault) -> None:
+    """Of each ten messages, six go to both queues, and four have a key that is bound to none."""
+    _exchange(fault, COPIED, "direct")
+    for part in ("billing", "archive"):
+        name = f"{COPIED}.{part}"
+        fault.make_queue(name)
+        consumer = fault.connect(f"fault-copies-hide-loss-{part}").channel()
+        consumer.queue_bind(name, COPIED, "paid")
+        consumer.basic_qos(prefetch_count=50)
+        consumer.basic_consume(name, lambda channel, method, _properties, _body: channel.basic_ack(method.delivery_tag))
+    channel = fault.connect(f"{COPIED}-publisher".replace(".", "-")).channel()
+    channel.confirm_delivery()
+    for number, _ in enumerate(fault.ticks(0.1)):
+        publish(channel, "paid" if number % 10 < 6 else "refunded", exchange=COPIED)
+        if number == 10:
+            fault.announce()
+
+
 SPECS = (
     FaultSpec(
         name="headers-never-match",
@@ -115,5 +134,13 @@ SPECS = (
         subject=Subject(kind="exchange", name=ONWARD),
         inject=_to_dead_end,
         client="fault-bound-to-dead-end-publisher",
+    ),
+    FaultSpec(
+        name="copies-hide-loss",
+        rule="pub-unroutable-dropped",
+        summary="an exchange copies messages of one key to two queues, and drops those of another key",
+        subject=Subject(kind="exchange", name=COPIED),
+        inject=_beside_copies,
+        client="fault-copies-hide-loss-publisher",
     ),
 )

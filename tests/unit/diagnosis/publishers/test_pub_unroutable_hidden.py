@@ -70,7 +70,7 @@ def test_it_is_a_warning_after_a_minute_where_the_exchange_hands_out_work():
     "more", [[("stock", 30.0, 1, 1)], [("stock", 30.0, 2, 2)], [("stock", 400.0, 2, 4), ("prices", 3.0, 1, 3)]]
 )
 def test_exchanges_that_cannot_be_the_publishers_are_left_out(more):
-    """One whose messages reach all bound queues hides nothing; others receive more than the publisher sends, or less."""
+    """One whose messages reach all bound queues hides nothing; others receive more than is published, or less."""
     verdict = look(film(copied(more=more), until=75))
 
     assert [("exchange", "orders")] == [(kind, name) for _, kind, name in of(verdict, DROPPED)]
