@@ -116,3 +116,9 @@ def loop_streak(view: View, overviews: Series[Overview], what: str, rate: float)
         created = created[1:]
     ended = churn_increase(created[0].value, created[-1].value, f"{what}_closed")
     return created if len(created) > len(closed) and ended >= rate * span(created) / 2 else closed
+
+
+def link_restarts(view: View) -> bool:
+    """Return whether a shovel or federation link was seen that does not run: it tries again every few seconds."""
+    readings = view.window.readings("links")
+    return any(link.state not in {None, "running", "flow"} for seen in readings for link in seen.value)

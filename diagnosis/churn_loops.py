@@ -17,12 +17,12 @@ as connections of one name that come and go. The broker does not report the byte
 import math
 import statistics
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from ackscope.clock import Instant
 from ackscope.findings import Subject
 from ackscope.snapshot import Channel, Connection, Overview
-from diagnosis.churn import churn_increase, churn_streak, churn_window, loop_streak
+from diagnosis.churn import churn_increase, churn_streak, churn_window, link_restarts, loop_streak
 from diagnosis.contract import View
 from diagnosis.facts import client_name
 from diagnosis.left_clients import client_of
@@ -37,11 +37,11 @@ from diagnosis.loop_bytes import (
 )
 from diagnosis.loop_counts import (
     ANSWERS,
+    IN_NONE,
     OPENS_WITHIN,
     LoopCounts,
     gained_messages,
     has_no_channels,
-    link_restarts,
     may_close_itself,
     may_stay,
     messages_per_cycle,
@@ -68,8 +68,8 @@ _WENT = 2
 """Minimum number of connections of an application that must have gone: a restart also ends one."""
 _UNCONFIRMED = 2.5
 """Packets per cycle up to which the channel is not in confirm mode, which has an answer of its own."""
-_IN_EACH, _IN_NONE = 0.7, 1 / 3
-"""Messages per cycle that count as at least one in each, and as none: counters are refreshed at different times."""
+_IN_EACH = 0.7
+"""Messages per cycle that count as at least one in each: counters are refreshed at different times."""
 _ASKS = 12
 """Minimum bytes that a client in a loop sends per packet of the broker: channel.open has 13, close-ok 12."""
 
@@ -227,7 +227,7 @@ def _closings(view: View) -> tuple[tuple[ChurnLoop, ...], ClusterCycles | None]:
         messages={counter: each * turns for counter, each in per_cycle.items()},
     )
     found = [_with_closer(view, each, counts, alone=alone) for each in found]
-    if per_cycle["publish"] >= _IN_EACH and others < _IN_NONE:
+    if per_cycle["publish"] >= _IN_EACH and others < IN_NONE:
         found = [
             replace(each, error=each.beside_confirms, by_broker=True) if each.beside_confirms else each
             for each in found
@@ -267,8 +267,7 @@ def _with_closer(view: View, each: ChurnLoop, counts: LoopCounts, *, alone: bool
     shorter = shorter_cycle(watched(view, each.connection.name), turn, counts) if alone else None
     if shorter is None or not (each.packets and shorter.packets):
         return each
-    fields = {name: getattr(shorter, name) for name in ("packets", "sent", "received", "error", "by_broker")}
-    return replace(each, rate=each.rate * each.packets / shorter.packets, **fields)
+    return replace(each, rate=each.rate * each.packets / shorter.packets, **asdict(shorter))
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ _NATIVE_SINCE = (4, 0)
 """The first version in which an AMQP 1.0 session is no channel, although connections report a number of channels."""
 _WITH_ONE_ANSWER = 3
 """Packets of a cycle with open-ok, close-ok and one more answer."""
-_IN_NONE = 1 / 3
+IN_NONE = 1 / 3
 """Messages per cycle that count as none: counters are refreshed at different times."""
 _AT_ONCE = 2.0
 """Seconds within which all parts of one poll are read."""
@@ -63,7 +63,7 @@ def may_close_itself(turn: Cycle, rate: float, counts: LoopCounts) -> bool:
         rate: cycles per second.
         counts: what was counted meanwhile.
     """
-    few = _IN_NONE * max(1.0, rate * counts.seconds)
+    few = IN_NONE * max(1.0, rate * counts.seconds)
     # A cycle with one answer has no room for both consume-ok and a delivery.
     single = turn.packets is not None and round(turn.packets) <= _WITH_ONE_ANSWER
     got = sum(counts.messages[each] for each in (("get", "get_no_ack") if single else ("deliver_get",)))
@@ -220,9 +220,3 @@ def _together(readings: Series[T], *others: Series[Any] | None) -> Series[T]:
         for seen in readings
         if all(other is None or abs(nearest(other, seen.at).at.since(seen.at)) <= _AT_ONCE for other in others)
     )
-
-
-def link_restarts(view: View) -> bool:
-    """Return whether a shovel or federation link was seen that does not run: it tries again every few seconds."""
-    readings = view.window.readings("links")
-    return any(link.state not in {None, "running", "flow"} for seen in readings for link in seen.value)

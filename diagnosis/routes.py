@@ -70,7 +70,7 @@ def dead_letters_to(view: View, queue: Queue) -> frozenset[Place] | None:
 
 
 def dead_lettering(view: View) -> tuple[Queue, ...]:
-    """Return the queues with a dead-letter exchange, also those of which it is unknown: who asks for it raises."""
+    """Return the queues that have or may have a dead-letter exchange; asking one with unknown settings raises."""
     return per_view(view, _dead_lettering)
 
 

@@ -25,8 +25,8 @@ NAME = "consumer-pauses"
 
 _WORK, _LEAST_WORK = 3, 10
 """Least messages settled between two pauses: so many times what the consumers hold, and so many."""
-_MORE = 1.2
-"""How many times as much as in batches."""
+_BEYOND_BATCHES = 1.2
+"""How many times as much as a client settles that works on one batch after another, at least."""
 _SHOWN = 5
 
 
@@ -77,7 +77,7 @@ def pause_pattern(queue: Queue, pauses: Sequence[Pause], least: int) -> PausePat
     for pause in sorted(lasting, key=lambda each: each.begin.mono):
         if groups and _began_again(groups[-1][-1], pause):
             groups = []
-        if not groups or _settled(pause) - _settled(groups[-1][-1]) >= _work(groups[-1][-1], pause):
+        if not groups or _settled(pause) - _settled(groups[-1][-1]) >= _least_work(groups[-1][-1], pause):
             groups.append([])
         groups[-1].append(pause)
     longest = tuple(max(group, key=lambda each: each.seconds) for group in groups)
@@ -96,14 +96,14 @@ def _settled(pause: Pause) -> int:
     return count(pause.stats, *CONSUMED)
 
 
-def _work(older: Pause, newer: Pause) -> float:
+def _least_work(older: Pause, newer: Pause) -> float:
     """Return the least messages settled between two pauses that are more than batches of what consumers hold.
 
     A client that settles one batch after another, each as long as the pause, settles no more than this.
     """
     held = max(older.held, newer.held)
     batches = newer.end.since(older.end) / min(older.seconds, newer.seconds)
-    return max(_LEAST_WORK, _WORK * held, _MORE * held * batches)
+    return max(_LEAST_WORK, _WORK * held, _BEYOND_BATCHES * held * batches)
 
 
 def _began_again(older: Pause, newer: Pause) -> bool:

@@ -49,9 +49,7 @@ _YOUNG = 30.0
 """Seconds for which a connection counts as new at the first reading of channels."""
 _FITS = 0.5
 """Share of the unlisted messages that an exchange must lose to be where they are lost."""
-
-
-Listed = Sequence[tuple[Instant, Collection[str]]]
+_Listed = Sequence[tuple[Instant, Collection[str]]]
 """Time of each reading of channels, and the names of the channels that it lists."""
 
 
@@ -84,35 +82,25 @@ def _readings(view: View) -> Series[tuple[VHost, ...]]:
 def _late_seconds(view: View, vhost: str) -> float:
     """Return for how long, at most, a new channel of a virtual host drops what its counters do not show yet."""
     listed = [(seen.at, {each.name for each in seen.value}) for seen in view.window.readings("channels")]
-    return max(
-        (
-            min(_open_seconds(view, listed, channel), 2 * SKEW_SECONDS)
-            for channel in view.channels
-            if (channel.vhost or "/") == vhost and not channel.stats.drop_unroutable and _is_new(view, listed, channel)
-        ),
-        default=0.0,
-    )
+    here = (each for each in view.channels if (each.vhost or "/") == vhost and not each.stats.drop_unroutable)
+    return max((_new_seconds(view, listed, each) for each in here), default=0.0)
 
 
-def _is_new(view: View, listed: Listed, channel: Channel) -> bool:
-    """Return whether a channel was just opened: a first reading lists channels of any age."""
+def _new_seconds(view: View, listed: _Listed, channel: Channel) -> float:
+    """Return for how many seconds a channel that was just opened has been open at most; 0 for an older one.
+
+    A first reading lists channels of any age: its connection tells whether one of them is new.
+    """
     now, seen = listed[-1][0], [at for at, names in listed if channel.name in names]
     if not seen or now.since(seen[0]) >= 2 * SKEW_SECONDS:
-        return False
+        return 0.0
     connection = view.connection(channel.connection_name)
     began = connection.connected_at if connection is not None else None
-    return seen[0] != listed[0][0] or (began is not None and now.wall - began < _YOUNG)
-
-
-def _open_seconds(view: View, listed: Listed, channel: Channel) -> float:
-    """Return for how many seconds a channel has been open at most, by its readings and by its connection."""
-    now, without = listed[-1][0], [at for at, names in listed if channel.name not in names]
-    connection = view.connection(channel.connection_name)
-    began = connection.connected_at if connection is not None else None
-    return min(
-        now.since(without[-1]) if without else math.inf,
-        now.wall - began if began is not None else math.inf,
-    )
+    age = now.wall - began if began is not None else math.inf
+    if seen[0] == listed[0][0] and age >= _YOUNG:
+        return 0.0
+    without = [at for at, names in listed if channel.name not in names]
+    return min(2 * SKEW_SECONDS, age, now.since(without[-1]) if without else math.inf)
 
 
 def _listed(view: View) -> dict[str, tuple[int, int]]:

@@ -145,7 +145,7 @@ def _full_delays(view: View) -> dict[tuple[str, str], Finding]:
 
 
 def _drops(view: View, queue: Queue) -> DroppingQueue | None:
-    limits, history = view.limits(queue).queues, view.history(queue)
+    limits = view.limits(queue).queues
     recent = losing_run(view, queue, partial(_full, limits.full_share))
     whole = _since_it_is_known(view, queue, limits.full_share)
     found = max((each for each in (recent, whole) if each is not None), key=lambda it: it[1].lost, default=None)
@@ -154,6 +154,7 @@ def _drops(view: View, queue: Queue) -> DroppingQueue | None:
     if found is None:
         return _in_bursts(view, queue)
     # Counters from before would add what it refused.
+    history = view.history(queue)
     counted = proven and not ended and len(since_it_drops(view, history)) == len(history)
     seconds = lasts(*found) if counted else span(found[0])
     severity = _severity(view, queue, found[0], seconds, ended=ended)

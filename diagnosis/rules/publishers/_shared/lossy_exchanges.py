@@ -21,7 +21,7 @@ from ackscope.topology import Exchange
 from diagnosis.contract import View
 from diagnosis.memo import per_view
 from diagnosis.routes import most_targets
-from diagnosis.rules.publishers._shared.publishers import ActivePublisher, by_vhost, increase
+from diagnosis.rules.publishers._shared.publishers import ActivePublisher, by_vhost, increase, publish_rate
 from diagnosis.series import count, delta, last, span, steps, stretch
 from diagnosis.window import Series, Timestamped
 
@@ -215,7 +215,7 @@ def _of_vhost(
     unexplained, elsewhere = _assign([each for each in every if each.exchange.name], losing)
     lossy = [
         each
-        for each in _without_passing(every, losing)
+        for each in _without_momentary(every, losing)
         if counter in each.counters and (each.exchange.name or unexplained)
     ]
     read = view.window.readings("exchanges")
@@ -260,7 +260,7 @@ def _assign(
     return ([] if sum(it.rate for it in left) <= (1 + SAME_RATE) * rest else left), alone
 
 
-def _without_passing(every: list[LossyExchange], losing: list[ActivePublisher]) -> list[LossyExchange]:
+def _without_momentary(every: list[LossyExchange], losing: list[ActivePublisher]) -> list[LossyExchange]:
     """Return exchanges without those that seem to lose for one interval what no publisher loses.
 
     Counters of what an exchange receives and routes may be refreshed apart. It is left out only if others, which have
@@ -348,7 +348,7 @@ def _with_hidden(
     here = [each for each in view.exchanges if each.vhost == vhost and each.name and each.stats.publish_in]
     hiding = [each for each in here if not each.internal and _may_hide(view, each, _SIMILAR * rate)]
     if len(hiding) > 1:
-        published = sum(increase(view, it.history, "publish") / max(it.seconds, 1.0) for it in unexplained)
+        published = sum(publish_rate(view, it) for it in unexplained)
         hiding = [each for each in hiding if _is_same(_received_rate(view, each), published)]
     if len(hiding) != 1:
         return lossy

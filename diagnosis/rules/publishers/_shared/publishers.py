@@ -73,6 +73,11 @@ def increase(view: View, history: Series[Channel], *counters: str) -> int:
     return count(history[-1].value.stats, *counters) - before
 
 
+def publish_rate(view: View, publisher: ActivePublisher) -> float:
+    """All messages that a publisher publishes per second; `rate` may be that of its lost ones only."""
+    return increase(view, publisher.history, "publish") / max(publisher.seconds, 1.0)
+
+
 def by_vhost(found: Iterable[ActivePublisher]) -> Mapping[str, list[ActivePublisher]]:
     """Grouped by virtual host, in a fixed order."""
     groups: dict[str, list[ActivePublisher]] = {}

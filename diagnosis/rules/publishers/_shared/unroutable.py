@@ -50,6 +50,7 @@ from diagnosis.rules.publishers._shared.publishers import (
     first_seen,
     increase,
     involved_publishers,
+    publish_rate,
     publishers,
 )
 from diagnosis.rules.publishers._shared.similar_exchanges import similar_exchange, similar_facts
@@ -236,7 +237,7 @@ def _loss(view: View, counter: str, group: UnroutablePublishers, lossy: LossyExc
         alternate=alternate_of(view, exchange),
         fed=fed or counted,
         work_queues=work_queues(view, exchange, found)
-        if found and counter == DROPPED and lossy.routing is Routing.PARTLY
+        if counter == DROPPED and lossy.routing is Routing.PARTLY
         else (),
         similar=similar_exchange(view, exchange),
         returned=counter == RETURNED,
@@ -318,7 +319,7 @@ def _more_than_listed(group: UnroutablePublishers) -> bool:
 def _publishes_all(view: View, publisher: ActivePublisher, lossy: LossyExchange) -> bool:
     """Return whether a publisher publishes as many messages as an exchange receives."""
     received = lossy.received / max(span(lossy.recent), 1.0)
-    published = increase(view, publisher.history, "publish") / max(publisher.seconds, 1.0)
+    published = publish_rate(view, publisher)
     return abs(published - received) <= SAME_RATE * max(received, published)
 
 

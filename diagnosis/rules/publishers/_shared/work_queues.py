@@ -1,7 +1,7 @@
 """The queues behind an exchange: those that go with their clients, and those that show that messages are work.
 
-A direct exchange that loses some keys may serve subscribers, each of which binds the keys that it wants. Then nobody
-misses the others. It hands out work where all of its queues were made to last, and most of its messages reach one, or
+A direct exchange that loses some keys may serve subscribers that bind only the keys they want. Then nobody misses the
+others. It hands out work where all of its queues were made to last, and most of its messages reach one, or
 the publisher waits for confirms: then a key without a queue is a mistake.
 """
 

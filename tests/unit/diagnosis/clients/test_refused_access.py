@@ -12,7 +12,7 @@ ERROR = 35
 
 
 def refused(error, received, *, queues=("stock.in", "a"), exchanges=("warehouse",), user="bob", rate=4.0, **fields):
-    """A client whose channels end with this text, of which each cycle has so many bytes; and the objects that exist."""
+    """A client whose channels end with this text and take so many bytes each; and the objects that exist."""
 
     def frame(t):
         sent = ERROR + len(error.encode())

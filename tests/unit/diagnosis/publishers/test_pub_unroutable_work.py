@@ -63,7 +63,7 @@ def test_a_key_that_never_had_a_queue_is_a_warning_after_a_minute(rate, share):
 
 @pytest.mark.parametrize(("confirm", "severity"), [(True, "warning"), (False, "info")])
 def test_a_publisher_with_confirms_wants_to_know_where_its_messages_are(confirm, severity):
-    """One without them, most of whose messages nobody takes, may write a log of which somebody wants the errors."""
+    """One without them, most of whose messages nobody takes, may write a log, and somebody wants its errors."""
     verdict = look(film(keyed(share=0.8, confirm=confirm), until=200))
 
     assert [(severity, "exchange", "dispatch")] == of(verdict, DROPPED)
