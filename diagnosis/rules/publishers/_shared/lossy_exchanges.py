@@ -224,8 +224,11 @@ def _of_vhost(
     names = {each.channel.name for each in unexplained}
     rest = [each for each in group if each.channel.name in names]
     if view.version is not None and view.version < _COUNTS_MISSING_QUEUES:
-        lossy = [each for each in lossy if each.exchange.name] + _default_exchange(view, vhost, counter, rest)
-    elif rest:
+        unnamed = _default_exchange(view, vhost, counter, rest)
+        lossy = [each for each in lossy if each.exchange.name] + unnamed
+    else:
+        unnamed = []
+    if rest and not unnamed:
         lossy = _with_hidden(view, vhost, counter, rest, lossy)
     # Exchanges that were read often enough since the first loss will show nothing more.
     pending = not lossy and view.fresh("exchanges") and bool(read) and read[-1].at.mono < settled
@@ -342,15 +345,20 @@ def _with_hidden(
     """Return lossy exchanges with the only one that can lose what publishers lose although as many messages leave it.
 
     A message that reaches two queues leaves an exchange twice, and hides one that is lost. On the default exchange each
-    reaches one.
+    reaches one, but older versions count there what reaches none.
     """
     rate = sum(each.rate for each in unexplained)
-    here = [each for each in view.exchanges if each.vhost == vhost and each.name and each.stats.publish_in]
-    hiding = [each for each in here if not each.internal and _may_hide(view, each, _SIMILAR * rate)]
+    miscounts = view.version is not None and view.version < _COUNTS_MISSING_QUEUES
+    here = [each for each in view.exchanges if each.vhost == vhost and each.stats.publish_in and not each.internal]
+    hiding = [
+        each
+        for each in here
+        if (_may_hide(view, each, _SIMILAR * rate) if each.name else miscounts and _received_rate(view, each) >= rate)
+    ]
     if len(hiding) > 1:
         published = sum(publish_rate(view, it) for it in unexplained)
         hiding = [each for each in hiding if _is_same(_received_rate(view, each), published)]
-    if len(hiding) != 1:
+    if len(hiding) != 1 or not hiding[0].name:
         return lossy
     history = exchange_histories(view)[hiding[0].key]
     recent = last(history, view.thresholds.interval)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ackscope.snapshot import Overview
 from ackscope.topology import Binding, Bindings
 from tests.unit.diagnosis.pictures import WALL, film, look, queue, stats, text
 from tests.unit.diagnosis.publishers.films import exchange, facts, findings, of, publisher, shop
@@ -74,6 +75,27 @@ def test_exchanges_that_cannot_be_the_publishers_are_left_out(more):
     verdict = look(film(copied(more=more), until=75))
 
     assert [("exchange", "orders")] == [(kind, name) for _, kind, name in of(verdict, DROPPED)]
+
+
+@pytest.mark.parametrize("version", ["3.10.8", "3.12.1", "3.13.0", "4.3.6"])
+@pytest.mark.parametrize(("unnamed", "places"), [(8.0, "orders"), (80.0, "orders"), (30.0, None)])
+def test_older_versions_count_on_the_default_exchange_what_reaches_no_queue(version, unnamed, places):
+    """There it may be lost as well, if as much is published to it as this publisher publishes."""
+    frame = copied()
+
+    def versioned(t):
+        made, passed = frame(t), int(unnamed * t)
+        overview = Overview(rabbitmq_version=version, statistics=True, rates_mode="basic", stats=stats())
+        return {
+            **made,
+            "overview": overview,
+            "exchanges": (*made["exchanges"], exchange("", received=passed, routed=passed)),
+        }
+
+    reported = [(kind, name) for _, kind, name in of(look(film(versioned, until=75)), DROPPED)]
+
+    old = version.startswith(("3.10", "3.12"))
+    assert [("exchange", "orders") if places or not old else ("vhost", "/")] == reported
 
 
 def test_of_two_that_fit_none_is_named():
