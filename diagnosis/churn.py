@@ -58,20 +58,30 @@ def churn_window(view: View, overviews: Series[Overview]) -> tuple[Timestamped[O
     return held[0], held[-1]
 
 
-def hidden_queues(snapshots: Sequence[Snapshot]) -> int:
+def hidden_queues(view: View, snapshots: Sequence[Snapshot]) -> int:
     """Return the queues that are hidden in each of these polls; 0 if unknown, or from one poll only.
 
-    Queues that are deleted between the overview and the list seem to be hidden. As many as are deleted in a second, and
-    one more, do not count.
+    Queues that were created since the list was read are not hidden; the overview is read more often. Those that come
+    or go between its count of queues and its counters, or the list, seem to be hidden: as many as do so in a second,
+    and one more, do not count.
     """
-    numbers = [snapshot.hidden_queues for snapshot in snapshots]
-    known = [number for number in numbers if number is not None]
-    if len(known) < len(numbers) or len(known) < 2:
+    known = [number for each in snapshots if (number := _hidden_in(view, each)) is not None]
+    if len(known) < len(snapshots) or len(known) < 2:
         return 0
     overviews = [each.overview.value for each in snapshots if each.overview.value is not None]
-    deleted = churn_increase(overviews[0], overviews[-1], "queue_deleted") if overviews else 0
-    brief = ceil(deleted / max(snapshots[-1].taken.since(snapshots[0].taken), 1.0)) + 1 if deleted else 0
+    changes = (churn_increase(overviews[0], overviews[-1], f"queue_{name}") for name in ("created", "deleted"))
+    most = max(changes) if overviews else 0
+    brief = ceil(most / max(snapshots[-1].taken.since(snapshots[0].taken), 1.0)) + 1 if most else 0
     return min(known) if min(known) > brief else 0
+
+
+def _hidden_in(view: View, snapshot: Snapshot) -> int | None:
+    """Return the queues that one poll does not list, without those created since the list; None if unknown."""
+    number, overview, listed = snapshot.hidden_queues, snapshot.overview, snapshot.queues.at
+    if not number or overview.value is None or overview.at is None or listed is None or listed.mono >= overview.at.mono:
+        return number
+    before: Series[Overview] = [seen for seen in view.window.readings("overview") if seen.at.mono <= listed.mono]
+    return max(0, number - churn_increase(before[-1].value, overview.value, "queue_created")) if before else None
 
 
 def _quiet(older: Overview, newer: Overview, channels: int, connections: int) -> bool:

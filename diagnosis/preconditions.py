@@ -72,7 +72,7 @@ def blind_spots(rule: Rule, view: View) -> Iterator[Inconclusive]:
     """Yield the queues that a rule cannot see although it runs."""
     if "queues" not in rule.needs:
         return
-    hidden = hidden_queues(view.window.snapshots[-2:])
+    hidden = hidden_queues(view, view.window.snapshots[-2:])
     if hidden:
         yield Inconclusive(rule=rule.name, reason="hidden_queues", facts={"queues": hidden})
     if view.unread:

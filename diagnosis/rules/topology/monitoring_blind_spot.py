@@ -58,4 +58,4 @@ def _hidden(view: View) -> int:
     if latest is None:
         return 0
     begin = latest.taken.mono - 2 * view.thresholds.early
-    return hidden_queues([each for each in view.window.snapshots if each.taken.mono >= begin])
+    return hidden_queues(view, [each for each in view.window.snapshots if each.taken.mono >= begin])

@@ -1,8 +1,8 @@
 import pytest
 
-from ackscope.snapshot import Overview
+from ackscope.snapshot import Overview, Part
 from diagnosis.pages import pages
-from tests.unit.diagnosis.pictures import film, look
+from tests.unit.diagnosis.pictures import film, look, moment
 
 
 def blind_to(verdict):
@@ -80,6 +80,22 @@ def test_queues_that_live_for_a_moment_are_not_hidden(rate, hidden, reported):
 
     assert [reported] * bool(reported) == [each.facts["hidden_queues"] for each in blind_to(verdict)]
     assert bool(reported) == any(each.reason == "hidden_queues" for each in verdict.inconclusive)
+
+
+@pytest.mark.parametrize(("rate", "hidden", "reported"), [(2.0, 0, 0), (0.3, 0, 0), (2.0, 7, 7), (0.0, 3, 3)])
+def test_queues_created_since_the_list_was_read_are_not_hidden(rate, hidden, reported):
+    """The list is read every 15 s, the overview every 5 s; nothing is deleted."""
+
+    def frame(t):
+        read = t // 15 * 15
+        listed = Part(value=(), at=moment(read), seconds=0.1)
+        created = int(rate * t)
+        overview = with_overview(churn={"queue_created": 40 + created, "queue_deleted": 0})(t)
+        return {**overview, "queues": listed, "hidden_queues": hidden + created - int(rate * read)}
+
+    verdict = look(film(frame, until=40))
+
+    assert [reported] * bool(reported) == [each.facts["hidden_queues"] for each in blind_to(verdict)]
 
 
 def test_it_explains_nothing():
