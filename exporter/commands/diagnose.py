@@ -23,8 +23,14 @@ from exporter.commands.observer import BrokerObserver, observe
 from exporter.commands.report import report
 from exporter.commands.watch import EVERY, watch
 
-APART = 6.0
-"""Seconds between the two snapshots: the broker refreshes its statistics every 5 s; closer ones show no difference."""
+APART = 10.0
+"""Seconds between the two snapshots: two periods of 5 s after which the broker refreshes its counters.
+
+The increase of a counter belongs to whole periods. After 6 s it is that of one period or of two, so a rate would be 17 %
+too low or 67 % too high; closer snapshots show no difference.
+"""
+_LEAST_APART = 6.0
+"""Seconds between the two if `--within` leaves no time for more."""
 
 _SHORTEST, _USUAL, _LONGEST = 8.0, 50.0, 300.0
 """Limits of --within in seconds. The usual one is enough to be certain of a standstill (40 s), whatever the broker
@@ -64,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         type=argument(seconds),
         default=_USUAL,
-        help=f"time limit, {_SHORTEST:.0f}s to {_LONGEST / 60:.0f}m (default: {_USUAL:.0f}s); it ends after about 8 s "
+        help=f"time limit, {_SHORTEST:.0f}s to {_LONGEST / 60:.0f}m (default: {_USUAL:.0f}s); it ends after about 12 s "
         "unless a finding needs longer to be certain, or messages may be missing",
     )
     parser.add_argument("--watch", action="store_true", help="keep polling every 5 s and print changes")
@@ -91,8 +97,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("no source; give --management URL, --prometheus URL of each node, or --bundle FILE")
     if not _SHORTEST <= args.within <= _LONGEST:
         raise UsageError(
-            f"--within: must be {_SHORTEST:.0f}s to {_LONGEST / 60:.0f}m, because two snapshots are taken {APART:.0f} "
-            "s apart"
+            f"--within: must be {_SHORTEST:.0f}s to {_LONGEST / 60:.0f}m, because two snapshots are taken "
+            f"{_LEAST_APART:.0f} to {APART:.0f} s apart"
         )
     usual = rollups.baselines_from(args)
     if args.watch:
@@ -117,7 +123,7 @@ def look_until_certain(
         BrokerError: the broker cannot be read at all.
     """
     began = look.clock.now()
-    _note(f"reading {look.cluster}, about {APART + 2:.0f} s")
+    _note(f"reading {look.cluster}, about {min(APART + 2, within):.0f} s")
     two_looks(look, min(within, _TWO_LOOKS))
     seen, verdict = _judge_so_far(look, usual)
     looked_on = False
@@ -189,8 +195,9 @@ def two_looks(look: BrokerObserver, within: float) -> None:
         BrokerError: nothing can be read, and no probe runs.
     """
     began = look.clock.now()
-    first = look.look((within - APART) / 2)
-    look.wait(first.taken, APART)
+    apart = min(APART, max(_LEAST_APART, within - 2.0))
+    first = look.look((within - apart) / 2)
+    look.wait(first.taken, apart)
     look.look(max(1.0, within - 0.5 - look.clock.now().since(began)))
 
 

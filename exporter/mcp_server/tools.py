@@ -195,7 +195,7 @@ class ToolBox:
         return bounded({**made_at, question: found})
 
     def diagnose(self) -> str:
-        """A fresh diagnosis of the broker that this server was started for, by two readings; takes about 8 seconds.
+        """A fresh diagnosis of the broker that this server was started for, by two readings; takes about 12 seconds.
 
         It reads the broker itself, not the exporter, and knows only these seconds: use `findings` for what lasts.
         """

@@ -39,7 +39,7 @@ def test_what_only_the_first_look_read_is_respected_with_the_error():
         ),
         (
             ["--management", "http://host", "--within", "2s"],
-            "ackscope diagnose: --within: must be 8s to 5m, because two snapshots are taken 6 s apart\n",
+            "ackscope diagnose: --within: must be 8s to 5m, because two snapshots are taken 6 to 10 s apart\n",
         ),
         (
             ["--management", "http://host", "--within", "soon"],
