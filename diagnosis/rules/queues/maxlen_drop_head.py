@@ -52,6 +52,7 @@ from diagnosis.rules.queues._shared.queue import (
     queue_subject,
     queue_with_policy,
 )
+from diagnosis.rules.queues._shared.unserved_work import is_work
 from diagnosis.rules.queues._shared.waits import cut_short
 from diagnosis.rules.queues.queue_purged import purged_from
 from diagnosis.series import delta, span, steps, stretch
@@ -187,6 +188,7 @@ def _early(view: View, queue: Queue) -> Finding | None:
             **_ALIKE,
             **balance_facts(whole),
             "consumers": 0,
+            "may_be_meant": False,
             "cut": None,
             "earlier": False,
             "ended": False,
@@ -357,7 +359,11 @@ def _severity(view: View, queue: Queue, run: Series[Queue], seconds: float, *, e
     """Return the severity; no consumer, a limit of 1 or a configured drop-head may mean that it loses by design."""
     share = view.limits(queue).queues.full_share
     consumed = any(seen.value.consumers for seen in run if _full(share, seen.value)) if ended else queue.consumers
-    if not consumed or _keeps_newest_only(queue) or seconds < view.limits(queue).queues.maxlen_for:
+    if (
+        not (consumed or is_work(view, queue))
+        or _keeps_newest_only(queue)
+        or seconds < view.limits(queue).queues.maxlen_for
+    ):
         return Severity.INFO
     goes_on = not ended and view.moved(queue, "publish")
     return Severity.CRITICAL if goes_on and queue.setting("overflow") != "drop-head" else Severity.WARNING
@@ -392,6 +398,7 @@ def _finding(view: View, dropping: DroppingQueue) -> Finding:
             **_size_facts(view, queue),
             **balance_facts(found),
             "consumers": queue.consumers or 0,
+            "may_be_meant": not queue.consumers and not is_work(view, queue),
             "cut": None if dropping.cut is None else _cut_facts(view, dropping.cut),
             "earlier": dropping.earlier,
             "ended": dropping.ended,

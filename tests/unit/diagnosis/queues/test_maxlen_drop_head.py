@@ -106,6 +106,53 @@ def test_without_consumers_it_may_hold_the_newest_few_on_purpose():
     assert [("info", "orders")] == of(RULE, shot(300, consumers=0, acked=0.0, unacked=0))
 
 
+def abandoned(t, *, share, limit=10, rate=8.0, **fields):
+    """A full queue whose consumer left after 20 s, and took this share of what came until then."""
+    arrived, before = int(4000 + rate * t), int(4000 + rate * min(t, 20.0))
+    taken = int(share * before)
+    counters = stats(publish=arrived, ack=taken, deliver=taken, deliver_get=taken)
+    here = queue(
+        "orders", messages_ready=limit, consumers=int(t < 20), stats=counters, arguments={"x-max-length": limit}
+    )
+    return {"queues": (replace(here, **fields),)}
+
+
+@pytest.mark.parametrize(
+    ("share", "limit", "severity"),
+    [(0.99, 300, "critical"), (0.6, 10, "critical"), (0.1, 20, "critical"), (0.01, 50, "info")],
+)
+def test_a_queue_whose_consumer_took_its_messages_is_no_ring_buffer(share, limit, severity):
+    """Nobody processes what it drops since the consumer left; somebody who looked at a ring buffer took a few."""
+    verdict = look(film(lambda t: abandoned(t, share=share, limit=limit), until=120))
+    finding = one(RULE, verdict)
+
+    assert severity == finding.severity.value
+    assert ("on purpose" in text(finding).summary) == (severity == "info")
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_consumers_that_wait_in_another_vhost_show_that_its_messages_are_work(waits):
+    """The publisher or its consumers use the wrong virtual host; the loss is in the summary of the cause."""
+
+    def wrong_vhost(t):
+        counters = stats(publish=int(4000 + 20 * t))
+        full = queue("ingest", vhost="staging", messages_ready=300, stats=counters, arguments={"x-max-length": 300})
+        other = queue("ingest", vhost="prod", messages_ready=0, consumers=1, stats=stats())
+        mine = consumer("ingest", vhost="prod", channel_name="c (1)", connection_name="c")
+        return {
+            "queues": (replace(full, consumers=0), *((other,) if waits else ())),
+            "consumers": (mine,) if waits else (),
+            "channels": (channel(name="c (1)", connection_name="c", vhost="prod"),) if waits else (),
+            "connections": (connection(name="c", vhost="prod"),) if waits else (),
+        }
+
+    verdict = look(film(wrong_vhost, until=100))
+    cause = next(each for each in verdict.findings if each.subject.name == "ingest")
+
+    assert ("critical" if waits else "info") == cause.severity.value
+    assert waits == ("lost in" in text(cause).summary)
+
+
 @pytest.mark.parametrize(
     "fields",
     [
