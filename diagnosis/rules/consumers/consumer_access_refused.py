@@ -4,7 +4,8 @@ The management API shows no reason. It shows how long the broker's error text wa
 as long as the refusal of a queue of that virtual host, for that user, is a likely cause but no proof. A queue that is
 consumed is an unlikely one if the refusal of a publish has the same length (see pub-access-refused).
 
-To consume, to get a message and to purge the queue need the same permission. The bytes of the client show the first.
+To consume, to get a message and to purge the queue need the same permission. The bytes of the client show the first:
+97 with a name of 13 bytes and a tag of 38, and 54 for each of the others (4.3.6).
 Source: https://www.rabbitmq.com/docs/access-control; seen on 3.10.8 and 4.3.6
 """
 

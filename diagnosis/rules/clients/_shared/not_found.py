@@ -2,7 +2,8 @@
 
 "no queue" and "no exchange" are as long where the name of the queue has three bytes more. A request for a queue has few
 bytes beside its name (the tag of a consumer, and arguments), a publish has any number. So a loop with more bytes than a
-request for the queue is one of a publisher; with fewer it may be either.
+request for the queue is one of a publisher; with fewer it may be either. Seen on 4.3.6, with names of 16 and 13 bytes:
+119 bytes for basic.qos and basic.consume (tag of 38), 166 for a message of 64 bytes in confirm mode.
 Source: https://www.rabbitmq.com/amqp-0-9-1-reference
 """
 
