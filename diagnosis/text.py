@@ -283,7 +283,7 @@ def _environment() -> ImmutableSandboxedEnvironment:
         "quoted": repr,
         "all_quoted": lambda items: [repr(item) for item in items],
         "mqtt_clients": mqtt_clients,
-        "sh": lambda value: shlex.quote(str(value)),
+        "sh": lambda value: _sh(str(value)),
         "url": lambda value: quote(str(value), safe=""),
         "regex": _regex,
     }
@@ -300,6 +300,23 @@ def _between(band: Mapping[str, Any]) -> str:
 def _regex(text: str) -> str:
     """Return a regular expression, in the syntax of policies, that matches exactly this text."""
     return "^" + "".join(f"\\{char}" if char in r"\.^$|?*+()[]{}" else char for char in str(text)) + "$"
+
+
+def _sh(text: str) -> str:
+    """Return an argument of a shell command that can be copied, also where a reader does not see all of its characters.
+
+    `$'...'` with the bytes of these characters as octal numbers means the same in bash, ksh, zsh and busybox, whatever
+    the locale is.
+    """
+    if text.isprintable():
+        return shlex.quote(text)
+    return "$'" + "".join(map(_in_dollar_quotes, text)) + "'"
+
+
+def _in_dollar_quotes(character: str) -> str:
+    if character in "\\'":
+        return f"\\{character}"
+    return character if character.isprintable() else "".join(f"\\{byte:03o}" for byte in character.encode())
 
 
 @cache

@@ -151,6 +151,11 @@ class AdaptiveBudget:
         self.idle = False
 
     @property
+    def max_share(self) -> float:
+        """Share of one core that polling may take while the broker is active."""
+        return MAX_SHARE if self._fixed is None else self._fixed
+
+    @property
     def totals_max_share(self) -> float:
         """Share of one core that queue totals, or full readings instead of them, may take beyond the budget."""
         return IDLE_TOTALS_SHARE if self.idle else TOTALS_MAX_SHARE

@@ -31,6 +31,7 @@ from exporter.polling.adaptive_budget import AdaptiveBudget
 from exporter.polling.budget import Demand, family_shares, interval_for, split_queue_share
 from exporter.polling.pool import WorkerPool
 from exporter.polling.redelivery_hints import RedeliveryHints
+from exporter.polling.routing_hints import RoutingHints
 from exporter.polling.schedule import EndpointSchedule, PollStats
 from exporter.polling.settings import PollSettings
 from exporter.polling.state_log import StateChangeLogger
@@ -109,7 +110,7 @@ class Poller:
         self._queue_budget = QueueBudget(
             share=0.0, min_interval=self._interval, totals_interval=self._interval, details_share=0.0
         )
-        self._redelivery_hints = RedeliveryHints()
+        self._redelivery_hints, self._routing_hints = RedeliveryHints(), RoutingHints()
         self._coverage: DetailCoverage | None = None
         # (monotonic time, broker seconds so far) of the rounds of the last minute.
         self._spending: deque[tuple[float, float]] = deque()
@@ -320,13 +321,18 @@ class Poller:
     def _start_due(self, horizon: float) -> list[EndpointSchedule]:
         channels, consumers, queues = (self._part(name) for name in ("channels", "consumers", "queues"))
         budget, redelivering = self._queue_budget, self._redelivery_hints.update(channels, consumers, queues)
+        wanted = self._routing_hints.update(self._part("exchanges"), self._part("bindings"))
         # In mode TOTALS a step runs every round: it reads totals when they are due, and statistics in between.
         steps = self._reader.queues.next_mode(budget, self._reader.queue_hints()) is QueueMode.TOTALS
         started = []
         for name, schedule in self._schedules.items():
             interval = self._interval if name == "queues" and steps else schedule.stats.interval
-            if schedule.is_due(interval or 0.0, horizon):
-                schedule.start(interval or 0.0)
+            is_due = schedule.is_due(interval or 0.0, horizon)
+            if is_due or (name in wanted and schedule.is_wanted(self._budget.max_share, horizon)):
+                if is_due:
+                    schedule.start(interval or 0.0)
+                else:
+                    schedule.start_early(interval or 0.0, horizon)
                 started.append(schedule)
                 self._pool.submit(f"poll-{self._cluster}-{name}", partial(self._poll, schedule, budget, redelivering))
         return started

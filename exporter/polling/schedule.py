@@ -23,6 +23,9 @@ VITAL_FAMILIES = ("overview", "nodes", "health")
 CLIENT_FAMILIES = ("channels", "consumers", "connections")
 """Families of clients. Rules compare two consecutive readings of them, so the second one must not come late."""
 
+OLDEST_SECONDS = 240.0
+"""Oldest age of a reading to which one may delay the next: rules use none that is older than five minutes."""
+
 _PROBING_FAMILY = "overview"
 """The family that is retried without backoff, to notice when the broker is back."""
 
@@ -143,6 +146,19 @@ class EndpointSchedule:
         """
         retry_after = self.retry_after
         return not self.in_flight and self.started_at + (interval if retry_after is None else retry_after) <= horizon
+
+    def is_wanted(self, share: float, horizon: float) -> bool:
+        """Whether to start a reading now that explains what another family shows.
+
+        Args:
+            share: share of one core that such readings may take.
+            horizon: as of `is_due`.
+        """
+        return self.is_due(max(self.min_interval, self.cost / share), horizon)
+
+    def start_early(self, interval: float, horizon: float) -> None:
+        """Record that such a reading starts. The next one is later instead, unless this one would be too old then."""
+        self.start(min(interval, horizon + OLDEST_SECONDS - interval - self.started_at))
 
     def start(self, interval: float) -> None:
         """Record that a reading starts. If it is early or late, the next one is due as if it had been on time."""

@@ -10,6 +10,7 @@ queues that are bound to the exchange received.
 Source: https://www.rabbitmq.com/docs/dlx#routing, https://www.rabbitmq.com/docs/quorum-queues#dead-lettering
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -176,10 +177,22 @@ def _sources(view: View) -> dict[Place, list[Queue]]:
     return found
 
 
-def _dead_letters(view: View, queue: Queue, seconds: float) -> int:
-    """Return a minimum of the dead letters of a queue within some seconds."""
-    found = ledger(last(view.history(queue), seconds))
-    return 0 if found is None else found.proven_discarded + found.proven_vanished
+def _dead_letters(view: View, queue: Queue, seconds: float, passed: frozenset[Place] = frozenset()) -> int:
+    """Return a minimum of the dead letters of a queue within some seconds.
+
+    In a chain of retry queues all but the first get dead letters only, which no counter shows: those of the queues
+    before it, except of those in `passed`, which would count a circle twice.
+    """
+    recent = last(view.history(queue), seconds)
+    found, whole = ledger(recent), balance(recent)
+    own = 0 if found is None else found.proven_discarded + found.proven_vanished
+    passed |= {queue.key}
+    before = [each for each in per_view(view, _sources).get(queue.key, ()) if each.key not in passed]
+    if whole is None or not whole.seconds or not before or may_settle_unseen(view, queue):
+        return own
+    arrived = sum(_dead_letters(view, each, seconds, passed) for each in before)
+    late = math.ceil(view.limits(queue).queues.loss_skew * (whole.published + arrived) / whole.seconds)
+    return max(own, whole.missing + arrived - late)
 
 
 def _unmatched(view: View, queue: Queue, reached: frozenset[Place]) -> UnroutedQueue | None:

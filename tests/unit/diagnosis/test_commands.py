@@ -1,5 +1,6 @@
 import re
 import shlex
+import subprocess
 from dataclasses import replace
 
 import pytest
@@ -8,6 +9,7 @@ from diagnosis.pages import StepTemplate, pages
 from tests.integration.diagnosis.commands import TOOLS, Names, catalogue_commands, filled, meant_for
 
 COMMANDS = list(catalogue_commands())
+HIDDEN = "caf\u00e9's \\n\u200b7 \u202e\u00a0$HOME\x1b[31m\n"
 VERSIONS = [None, (3, 10), (4, 0), (4, 3)]
 
 every_command = pytest.mark.parametrize("command", COMMANDS, ids=[each.place for each in COMMANDS])
@@ -28,6 +30,25 @@ def test_a_command_has_balanced_quotes_whatever_the_names_are(command):
     """With an open quote, a shell would wait for more input."""
     for version in VERSIONS:
         assert shlex.split(filled(command, replace(Names(), version=version)), comments=True)
+
+
+@every_command
+def test_a_command_shows_every_character(command):
+    """Applications choose names: what is not shown would be lost where the command is copied, or move the cursor."""
+    chosen = {"vhost", "user", "classic", "unused", "exclusive", "quorum", "stream", "exchange", "connection"}
+    command_line = filled(command, Names(**dict.fromkeys(chosen, HIDDEN)))
+
+    assert command_line.isprintable()
+
+
+@pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
+def test_a_name_with_characters_that_are_not_shown_is_copied_as_it_is(locale):
+    """In any locale of the shell, beside quotes, backslashes, digits, and letters beyond ASCII."""
+    delete = next(each for each in COMMANDS if each.rule == "orphan-queue" and "delete_queue" in each.step.command)
+    command = filled(delete, Names(unused=HIDDEN)).replace("rabbitmqctl", "printf '%s|'", 1)
+    done = subprocess.run(["bash", "-c", command], capture_output=True, check=True, env={"LC_ALL": locale})
+
+    assert HIDDEN in done.stdout.decode().split("|")
 
 
 @every_command

@@ -5,17 +5,17 @@ from ackscope.topology import Exchange
 from diagnosis.churn_loops import text_bytes
 from diagnosis.rules.clients._shared.refusals import refusal
 from tests.unit.diagnosis.clients.loops import looping
-from tests.unit.diagnosis.pictures import film, found, look, only, queue
+from tests.unit.diagnosis.pictures import film, found, look, only, queue, text
 
 NAME = "ledger.lines"
 RULE = "consumer-access-refused"
 
 
-def refused(t, *, name=NAME, vhost="/", word="read ", version="4.3.6", **fields):
+def refused(t, *, name=NAME, vhost="/", word="read ", version="4.3.6", received=88, **fields):
     """A user may not read a queue: two packets of 35 bytes and the error, and 88 bytes from the client, as on 4.3.6."""
     sent = 35 + text_bytes(refusal(word, "queue", NAME, "/", "guest"))
     waiting = queue(name, vhost=vhost, **{"consumers": 0, "messages_ready": 40, **fields})
-    return {**looping(t, sent=sent, received=88, version=version), "queues": (waiting,)}
+    return {**looping(t, sent=sent, received=received, version=version), "queues": (waiting,)}
 
 
 def test_the_text_is_as_long_as_that_of_the_broker():
@@ -29,6 +29,22 @@ def test_client_user_and_queue_are_named():
     assert (RULE, "info") == (finding.rule, finding.severity)
     assert ("billing", "guest", [NAME], 40) == tuple(finding.facts[k] for k in ("client", "user", "queues", "waiting"))
     assert ["channel-churn"] == [each.rule for each in finding.consequences]
+
+
+@pytest.mark.parametrize(
+    ("received", "said"),
+    [
+        (46 + 12, "each time it consumes"),
+        (46 + 12 + 38, "each time it consumes"),
+        (41 + 12, "each time it gets a message or purges the queue"),
+        (44 + 12, "each time it reads from it"),
+        (30, "each time it reads from it"),
+    ],
+    ids=["a tag of the broker's", "a tag", "get or purge", "between", "too few"],
+)
+def test_what_the_client_asks_for_is_only_said_where_its_bytes_show_it(received, said):
+    """Three requests need the permission to read: basic.consume has five bytes more than basic.get and queue.purge."""
+    assert said in text(only(look(film(lambda t: refused(t, received=received), until=30)))).summary
 
 
 def test_it_is_a_warning_after_three_minutes():

@@ -314,3 +314,54 @@ def test_messages_of_a_queue_without_a_binding_have_its_name_as_key(name, bound,
 
     assert lost == bool(found)
     assert not lost or found[0][0] in {"warning", "critical"}
+
+
+def chain(queues, *, ttl=5.0, last_ttl=5.0, circle=False, lag=0.0):
+    """From second 10 on, a consumer rejects two messages a second into a chain of retry queues; the last has no route.
+
+    Statistics of the lengths are `lag` seconds older than those of the counters.
+    """
+
+    def passed(t, late):
+        return int(max(0.0, t - 10 - late) * 2)
+
+    def into(name):
+        return {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": name}
+
+    def at(t):
+        came = stats(publish=passed(t, 0), deliver=passed(t, 0), deliver_get=passed(t, 0))
+        made = [queue("work", messages_ready=0, messages_unacked=0, messages=0, arguments=into("retry.1"), stats=came)]
+        for place in range(1, queues + 1):
+            end = place == queues
+            lives = last_ttl if end else ttl
+            there = passed(t - lag, (place - 1) * ttl) - passed(t - lag, (place - 1) * ttl + lives)
+            route = (into("retry.1") if circle else NO_EXCHANGE) if end else into(f"retry.{place + 1}")
+            arguments = {**route, "x-message-ttl": int(1000 * lives)}
+            lengths = {"messages_ready": there, "messages_unacked": 0, "messages": there}
+            made.append(queue(f"retry.{place}", consumers=0, arguments=arguments, **lengths))
+        return frame(*made)
+
+    return at
+
+
+@pytest.mark.parametrize("lag", [0.0, 4.9])
+@pytest.mark.parametrize("queues", [1, 2, 3, 4])
+def test_what_is_lost_at_the_end_of_a_chain_of_retry_queues_is_counted(queues, lag):
+    """All but the first get dead letters only, which nothing counts as published."""
+    finding = one(RULE, look(film(chain(queues, lag=lag), until=120)))
+
+    assert "critical" == finding.severity
+    assert 120 * 0.55 <= finding.facts["dropped"] <= 120
+
+
+@pytest.mark.parametrize("queues", [1, 2, 3])
+@pytest.mark.parametrize("lag", [0.0, 4.9])
+def test_dead_letters_that_wait_at_the_end_of_a_chain_are_not_lost(queues, lag):
+    """They expire in an hour."""
+    for until in range(25, 125, 10):
+        assert 0 == one(RULE, look(film(chain(queues, last_ttl=3600.0, lag=lag), until=until))).facts["dropped"]
+
+
+def test_a_circle_of_retry_queues_drops_nothing():
+    """Each leads to the next one, and the last to the first."""
+    assert [] == of(RULE, look(film(chain(2, circle=True), until=120)))
