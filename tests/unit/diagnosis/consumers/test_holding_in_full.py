@@ -161,6 +161,16 @@ def test_a_reader_of_a_stream_that_stops_is_stuck():
     assert "redelivered" not in " ".join(step.text for step in text(finding).steps if "thread dump" in step.text)
 
 
+@pytest.mark.parametrize("kind", ["stream", "classic"])
+def test_advice_for_a_stream_speaks_of_its_offset(kind):
+    """A stream redelivers nothing and has no dead letters."""
+    finding = only(look(film(full(("log",), kind=kind, prefetch=15, acked=30), until=60)))
+    advice = " ".join(step.text for step in text(finding).steps)
+
+    assert (kind == "classic") == ("redelivered" in advice)
+    assert (kind == "classic") == ("dead-letter exchange" in advice)
+
+
 def test_a_reader_at_the_end_of_a_stream_is_not_stuck():
     """Nothing is published, so it has nothing to acknowledge."""
     assert "stuck-consumer" not in ever([look(film(full(("log",), kind="stream", rate=0.0), until=60))])
