@@ -143,7 +143,8 @@ def _warning_after(view: View, queue: Queue) -> float:
     if federated_to(queue) is not None:
         return limits.no_consumer_growing
     times = [limits.no_consumer_growing]
-    if _cancelled(view, queue):
+    # Its consumers are there, and wait at another queue.
+    if _cancelled(view, queue) or similar_queue(view, queue) is not None:
         times.append(limits.cancelled_for)
     lost = lost_by_restart(view, queue)
     if lost is not None and lost.seen:

@@ -320,6 +320,15 @@ def other_vhost(*, third=False, **fields):
     return frame
 
 
+@pytest.mark.parametrize(("seconds", "severity"), [(30, "info"), (60, "warning")])
+def test_consumers_that_wait_at_a_similar_queue_are_no_deployment(seconds, severity):
+    """They are connected, so nobody has to wait for them; without them a deployment takes up to 3 min."""
+    film_of = {True: other_vhost(), False: lambda t: {"queues": (growing("tickets", 4 * t),)}}
+    found = {waits: lonely(look(film(frame, until=seconds)), "tickets") for waits, frame in film_of.items()}
+
+    assert [severity, "info"] == [found[True].severity.value, found[False].severity.value]
+
+
 def test_a_consumer_of_the_same_queue_in_another_vhost_is_a_hint():
     """One of the two is connected to the wrong virtual host."""
     finding = lonely(look(film(other_vhost(), until=60)), "tickets")
