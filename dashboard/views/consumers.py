@@ -15,7 +15,7 @@ def render(context: PageContext) -> None:
     if context.cluster is None:
         st.caption("No cluster known yet.")
         return
-    text = search_box(st.container(), "find-consumer", "part of a queue, client, host, user, tag or finding")
+    text = search_box(st.container(), "find-consumer", "queue, client, host, user, tag or finding")
     _list(context, text)
 
 

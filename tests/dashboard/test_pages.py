@@ -100,6 +100,7 @@ def test_queue_details(visit: Open, exporter: Exporter) -> None:
         "stands still",
         "Unacked messages against prefetch",
         "Ledger, last 30 s",
+        "No policy. Set: nothing.",
         "Where its messages come from and go to",
     ):
         assert text in said
