@@ -43,10 +43,11 @@ def queue_document(
 
     Returns:
         `{"now", "cluster", "vhost", "name", "known", "settings", "lines", "usual", "ledger"}`. `known` is false if the
-        latest list does not contain the queue; `settings` are its policies and what is set by them or by an argument
-        (`{"policy", "operator_policy", "set": [{"name", "value", "by"}]}`), null if unknown; `lines` are those of `/api/v1/trends`; `usual` has a band or a reason for each
-        series (`{"low", "middle", "high", "scope", "values"}` or `{"because"}`). `ledger` is the balance of messages
-        (`diagnosis.ledger.Ledger`) with `seconds` that it covers, or has the reason code in `because`.
+        latest list does not contain the queue. `settings` are its policies, and what they or its arguments set
+        (`{"policy", "operator_policy", "set": [{"name", "value", "by"}]}`); null if unknown. `lines` are those of
+        `/api/v1/trends`; `usual` has a band or a reason for each series (`{"low", "middle", "high", "scope",
+        "values"}` or `{"because"}`). `ledger` is the balance of messages (`diagnosis.ledger.Ledger`) with `seconds`
+        that it covers, or has the reason code in `because`.
     """
     series = queue_series(window, vhost, name)
     return {

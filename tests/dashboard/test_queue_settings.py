@@ -6,7 +6,7 @@ from dashboard.data.queue_reports import PoliciesAndArguments, SetValue
 from dashboard.format import queue_settings
 
 _LENGTH = SetValue(name="max-length", value=10_000, by="policy")
-_OVERFLOW = SetValue(name="overflow", value="reject-publish", by="argument")
+_OVERFLOW = SetValue(name="overflow", value="drop-head", by="argument")
 _SINGLE = SetValue(name="single-active-consumer", value=True, by="argument")
 
 
@@ -18,7 +18,7 @@ _SINGLE = SetValue(name="single-active-consumer", value=True, by="argument")
         (PoliciesAndArguments(policy="limits", set=(_LENGTH,)), "Policy limits. Set: max-length 10,000 (policy)."),
         (
             PoliciesAndArguments(policy="limits", operator_policy="cap", set=(_LENGTH, _OVERFLOW)),
-            "Policy limits and operator policy cap. Set: max-length 10,000 (policy), overflow reject-publish (argument).",
+            "Policy limits and operator policy cap. Set: max-length 10,000 (policy), overflow drop-head (argument).",
         ),
         (
             PoliciesAndArguments(operator_policy="cap", set=(_SINGLE,)),
