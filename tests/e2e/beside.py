@@ -5,14 +5,13 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
 import requests
 from PIL import Image, ImageDraw, ImageFont
-from playwright.sync_api import Browser, BrowserContext, Page, TimeoutError  # noqa: A004  the name of Playwright
+from playwright.sync_api import Browser, BrowserContext, Page
 
 from tests.e2e.visits import quiet
 
@@ -21,7 +20,7 @@ _STUCK = "fault.stuck-consumer"
 _CLIENT = "fault-stuck-consumer"
 _GAP, _LABEL = 16, 44
 _PATIENCE_MS = 60_000.0
-_CHARTS_MS = 3000.0
+_CHARTS_MS, _REFRESH_MS = 3000.0, 6000.0
 _MEASURED = """(chosen) => {
   const whole = document.scrollingElement, box = document.querySelector(chosen) || whole;
   return [box.scrollHeight / innerHeight, Math.max(box.scrollWidth, whole.scrollWidth) - innerWidth];
@@ -73,9 +72,9 @@ def _unfolded(*sections: str) -> Callable[[Page], None]:
 def _last_hour(page: Page) -> None:
     """Their charts show the last minute until another range is chosen."""
     page.locator(".popup-options-link[for='lengths-over']").click()
-    with suppress(TimeoutError):
-        page.locator("input[type=radio][value^='3600|']").first.click(timeout=8000)
-    page.wait_for_timeout(6000)
+    page.locator("input[type=radio][value^='3600|']").first.click()
+    page.get_by_text("Close", exact=True).first.click()
+    page.wait_for_timeout(_REFRESH_MS)
 
 
 def jobs(management: str) -> tuple[Job, ...]:
@@ -171,7 +170,7 @@ def _drawn(page: Page, *, mine: bool) -> None:
     if mine:
         quiet(page)
     else:
-        page.wait_for_function("() => document.querySelector('#main h1')?.innerText")
+        page.wait_for_function("() => document.querySelector('#main h1, #main h2')?.innerText")
     page.wait_for_timeout(_CHARTS_MS)
     if mine:
         quiet(page)
