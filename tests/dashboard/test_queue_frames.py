@@ -23,7 +23,7 @@ from dashboard.frames import (
     queue_history,
     vhost_traffic,
 )
-from dashboard.frames.dead_letters import DeadLetterRoute
+from dashboard.frames.dead_letters import DeadLetterRoute, lost_first
 from dashboard.frames.minute_frames import Axis
 from dashboard.frames.vhost_traffic import PublishingClient, RouteCertainty, VhostTraffic
 from tests.dashboard.answers import HOSTILE, stuck
@@ -481,3 +481,10 @@ def test_layers_of_a_confirm_add_up_to_its_median() -> None:
     assert 2 == len(total)
     assert list(median) == pytest.approx(list(total))
     assert 0 == len(confirm_frames.layer_history(rows, AXIS, "unknown").columns)
+
+
+def test_routes_that_lose_dead_letters_come_first() -> None:
+    """Otherwise the other ones would hide them on a cluster with many."""
+    good, lost = DeadLetterRoute("/", "a", "dead", "letters"), DeadLetterRoute("/", "b", "gone", None, "no queue")
+
+    assert (lost, good, good) == lost_first((good, lost, good))

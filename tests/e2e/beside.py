@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 
 import requests
 from PIL import Image, ImageDraw, ImageFont
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, Locator, Page
 
 from tests.e2e.visits import quiet
 
@@ -49,31 +49,34 @@ class Job(NamedTuple):
     ours: Side
 
 
+def _press(found: Locator) -> None:
+    """A click without scrolling there: on a phone the header of the management page lies over what is scrolled to."""
+    found.first.evaluate("(it) => it.click()")
+
+
 def _sorted_by(column: str) -> Callable[[Page], None]:
     """The most first: the first click on a heading sorts the least first."""
 
     def drive(page: Page) -> None:
         for _ in range(2):
-            page.locator(f"a.sort[sort='{column}']").first.click()
-            page.wait_for_timeout(1500)
+            _press(page.locator(f"a.sort[sort='{column}']"))
+            page.wait_for_timeout(_CHARTS_MS)
 
     return drive
 
 
-def _unfolded(*sections: str) -> Callable[[Page], None]:
+def _unfolded(section: str) -> Callable[[Page], None]:
     def drive(page: Page) -> None:
-        for name in sections:
-            page.locator("h2", has_text=re.compile(f"^{name}")).first.click()
-            page.wait_for_timeout(800)
+        _press(page.locator("h2", has_text=re.compile(f"^{section}")))
 
     return drive
 
 
 def _last_hour(page: Page) -> None:
     """Their charts show the last minute until another range is chosen."""
-    page.locator(".popup-options-link[for='lengths-over']").click()
-    page.locator("input[type=radio][value^='3600|']").first.click()
-    page.get_by_text("Close", exact=True).first.click()
+    _press(page.locator(".popup-options-link[for='lengths-over']"))
+    _press(page.locator("input[type=radio][value^='3600|']"))
+    _press(page.get_by_text("Close", exact=True))
     page.wait_for_timeout(_REFRESH_MS)
 
 
