@@ -314,7 +314,7 @@ def test_long_and_hostile_names_are_whole_and_harmless() -> None:
 
 
 def test_the_map_of_a_virtual_host_is_bounded() -> None:
-    """The busiest queues are drawn, the others are counted; queues of probes are left out."""
+    """The busiest queues are drawn, the others are counted; queues of probes are left out; a sick one stands out."""
     rows = pd.DataFrame(
         {
             "vhost": "/",
@@ -325,7 +325,7 @@ def test_the_map_of_a_virtual_host_is_bounded() -> None:
             "unacked": float("nan"),
             "consumers": 1.0,
             "urgency": 3,
-            "finding": "",
+            "finding": [*("" for _ in range(199)), "no-consumer", ""],
             "own": [*(False for _ in range(200)), True],
         }
     )
@@ -337,6 +337,9 @@ def test_the_map_of_a_virtual_host_is_bounded() -> None:
     assert "queue:ackscope.probe.x" not in found.boxes
     assert f"{ABSENT} unacked" in found.boxes["queue:q199"].details[0]
     assert 41 == sum(len(column) for column in found.columns if "queue:q199" in column)
+    assert ["queue:q199"] == [key for key, box in found.boxes.items() if box.sick]
+    assert "finding: no-consumer" == found.boxes["queue:q199"].details[-1]
+    assert flow_chart.SICK in {shape.line.color for shape in flow_chart.flow_chart(found).layout.shapes}
 
 
 def test_prefetch_bars_have_their_ceiling() -> None:
