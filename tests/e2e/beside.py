@@ -18,7 +18,7 @@ from tests.e2e.visits import quiet
 SIZES = {"wide": (1440, 900), "phone": (390, 844)}
 _STUCK = "fault.stuck-consumer"
 _CLIENT = "fault-stuck-consumer"
-_GAP, _LABEL = 16, 44
+_GAP, _LABEL, _WIDEST = 16, 44, 1900
 _PATIENCE_MS = 60_000.0
 _CHARTS_MS, _REFRESH_MS = 3000.0, 6000.0
 _MEASURED = """(chosen) => {
@@ -189,4 +189,5 @@ def joined(files: Sequence[Path], labels: Sequence[str], path: Path) -> None:
         draw.text((left + 8, 6), label, fill="black", font=ImageFont.load_default(28))
         sheet.paste(picture, (left, _LABEL))
         left += picture.width + _GAP
-    sheet.save(path, quality=55, method=6)
+    sheet.thumbnail((_WIDEST, sheet.height))
+    sheet.save(path, quality=50, method=6)
