@@ -52,4 +52,5 @@ def connection_rows(connections: pd.DataFrame, channels: pd.DataFrame, text: str
     sums = numbers.astype(float).groupby(mine["connection_name"]).agg(lambda each: each.sum(skipna=False)).astype(float)
     joined = rows.merge(sums.rename(columns=_SUMS), how="left", left_on="name", right_index=True)
     busy = joined["published"].fillna(0) + joined["delivered"].fillna(0)
-    return joined.assign(_busy=busy).sort_values(["_busy", "client"], ascending=[False, True]).drop(columns="_busy")
+    ordered: pd.DataFrame = joined.assign(_busy=busy).sort_values(["_busy", "client"], ascending=[False, True])
+    return ordered.drop(columns="_busy")
