@@ -22,6 +22,9 @@ COLOURS = {
     flow_graph.REST: theme.OTHER,
 }
 
+SICK = "#D3302F"
+"""Of a queue with a finding: without it, all queues look the same."""
+
 _FONT, _LINE, _PADDING, _SPACE = 12, 15, 5, 12
 """Pixels: size of the text, height of a line, space within and between boxes."""
 _LETTER = 6.6
@@ -110,14 +113,14 @@ def _places(
 
 
 def _box(box: FlowBox, place: tuple[float, float], height: float) -> dict[str, object]:
-    colour, (x, y) = COLOURS[box.kind], place
+    colour, (x, y) = SICK if box.sick else COLOURS[box.kind], place
     return {
         "type": "rect",
         "x0": x - _BOX,
         "x1": x + _BOX,
         "y0": y - height / 2,
         "y1": y + height / 2,
-        "line": {"color": colour, "width": 2 if box.kind == flow_graph.QUEUE else 1.2},
+        "line": {"color": colour, "width": 3 if box.sick else 2 if box.kind == flow_graph.QUEUE else 1.2},
         "fillcolor": theme.faint(colour, 0.12),
         "layer": "below",
     }

@@ -61,12 +61,31 @@ class QueueLedger:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetValue:
+    """A setting of a queue; `by` is what sets the value that applies: `argument` or `policy`."""
+
+    name: str
+    value: Any
+    by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoliciesAndArguments:
+    """What is set for a queue."""
+
+    policy: str | None = None
+    operator_policy: str | None = None
+    set: tuple[SetValue, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueueReport:
     """What the exporter knows of one queue (`/api/v1/queue`).
 
     Attributes:
         now: the exporter's clock when it responded, ISO 8601.
         known: the queue is in the latest list.
+        settings: None if they are unknown, or the exporter is an older one.
         lines: recent series; points are seconds before `now`.
         usual: baseline band by series.
         problem: why there is no response; None if there is one.
@@ -74,6 +93,7 @@ class QueueReport:
 
     now: str = ""
     known: bool = False
+    settings: PoliciesAndArguments | None = None
     lines: tuple[MetricSeries, ...] = ()
     usual: dict[str, QueueBand] = field(default_factory=dict)
     ledger: QueueLedger = field(default_factory=QueueLedger)

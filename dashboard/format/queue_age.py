@@ -16,6 +16,8 @@ _REASONS: Mapping[str, str] = {
     queue_age.FIRST_MINUTES: "it was there before ackscope saw the queue first",
     queue_age.RESTARTED: "the counters of the broker restarted",
 }
+_IN_TRANSIT = 10.0
+"""Seconds that a message may be on its way through a queue that keeps up."""
 
 
 def oldest(lower: float | None, upper: float | None) -> str | None:
@@ -32,18 +34,24 @@ def oldest_words(lower: float | None, upper: float | None, waiting: float | None
     return oldest(lower, upper) or ("none" if waiting == 0 else fmt.ABSENT)
 
 
-def empties_words(seconds: float | None, waiting: float | None, published: float | None) -> str:
-    """The time to empty, `empty`, or `does not drain`; a dash if it is unknown.
+def empties_words(
+    seconds: float | None, waiting: float | None, published: float | None, acked: float | None = None
+) -> str:
+    """The time to empty, `empty`, `keeps up`, or `does not drain`; a dash if it is unknown.
 
     Args:
         seconds: until the queue is empty at the present rate; None or NaN if it does not drain, or if that is unknown.
         waiting: ready and unacked messages.
         published: messages per second; NaN if the rates of the queue are unknown.
+        acked: messages per second. If these are as many in some seconds as are in the queue, those in it are on their
+            way, and new ones take their place.
     """
     if waiting == 0:
         return "empty"
     if seconds is not None and not math.isnan(seconds):
         return _whole(seconds)
+    if waiting is not None and acked is not None and waiting <= acked * _IN_TRANSIT:
+        return "keeps up"
     return "does not drain" if published is not None and published >= 0 else fmt.ABSENT
 
 

@@ -62,17 +62,17 @@ def _hits(context: PageContext, text: str) -> list[SearchHit]:
     state = cache.exporter_state(url)
     response = state.findings.response
     clusters = [(it.cluster, it.findings) for it in (response.clusters if response else ())]
-    queues, consumers = _lists(url, cluster) if cluster is not None and text.strip() else (_EMPTY, _EMPTY)
+    lists = _lists(url, cluster) if cluster is not None and text.strip() else (_EMPTY, _EMPTY, _EMPTY)
     snapshot = state.snapshot.of(cluster)
     nodes = [node.name for node in (snapshot.nodes.value or () if snapshot else ())]
-    return search_hits.search(text, clusters, cluster, queues, consumers, nodes)
+    return search_hits.search(text, clusters, cluster, *lists, nodes)
 
 
 _EMPTY = pd.DataFrame()
 
 
-def _lists(url: str, cluster: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The queues and consumers of a cluster, in the lists that other pages read too."""
+def _lists(url: str, cluster: str) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """The queues, consumers and connections of a cluster, in the lists that other pages read too."""
     queues, consumers, channels, connections = (
         cache.object_list(url, cluster, name, columns).rows
         for name, columns in (
@@ -82,4 +82,4 @@ def _lists(url: str, cluster: str) -> tuple[pd.DataFrame, pd.DataFrame]:
             ("connections", consumer_rows.CONNECTION_COLUMNS),
         )
     )
-    return queues, consumer_rows.consumer_rows(consumers, channels, connections)
+    return queues, consumer_rows.consumer_rows(consumers, channels, connections), connections

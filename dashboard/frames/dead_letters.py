@@ -1,6 +1,6 @@
 """Dead-letter routes of queues, from arguments, policies and bindings. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +47,11 @@ def routes(queues: pd.DataFrame, bindings: pd.DataFrame | None) -> tuple[DeadLet
             key = setting(arguments, policy, "dead-letter-routing-key")
             found += _routes_of(vhost, name, str(exchange), key, names, None if bindings is None else bound)
     return tuple(sorted(found, key=lambda it: (it.vhost, it.queue, it.target or "")))
+
+
+def lost_first(routes: Iterable[DeadLetterRoute]) -> tuple[DeadLetterRoute, ...]:
+    """The routes without a target before the others, else in their order: only some of many are shown."""
+    return tuple(sorted(routes, key=lambda it: it.target is not None))
 
 
 def setting(arguments: Mapping[str, Any] | None, policy: Mapping[str, Any] | None, name: str) -> Any:

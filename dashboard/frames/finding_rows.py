@@ -14,6 +14,7 @@ _UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 _NAMES = 3
 # A backlog is steady if it changes by less than this share in the observed time.
 _STEADY = 0.02
+_ABOVE_QUEUES = frozenset({"node", "cluster"})
 CHILDREN = 20
 """Consequences listed under the chosen finding; its details have all."""
 
@@ -86,6 +87,18 @@ def rows(
     return found
 
 
+def queues_of(finding: FindingReport) -> set[tuple[str, str]]:
+    """(vhost, name) of the queues that it is about, or that its exchange, client or virtual host makes sick.
+
+    A finding about a node or the cluster names its largest queues, which are not sick by that.
+    """
+    subject = finding.subject
+    own = {(subject.vhost or "", subject.name)} if subject.kind == "queue" else set()
+    if subject.kind in _ABOVE_QUEUES:
+        return own
+    return own | {(it.vhost, it.name) for it in finding.involved.queues}
+
+
 def marks(findings: Collection[FindingReport]) -> tuple[int, str]:
     """(urgency, rules) of an object from the findings about it, the most urgent rule first; urgency 3, "" without."""
     ranked = sorted(findings, key=lambda it: it.severity.urgency)
@@ -111,7 +124,7 @@ def trend(subject: Subject, trends: Mapping[tuple[str, str], BacklogTrend]) -> s
     if abs(change) <= _STEADY * max(seen.now, seen.before, 1):
         return "steady"
     rate = abs(change) / seen.seconds
-    text = f"{rate:,.0f}/s" if rate >= 1 else f"{rate * 60:,.0f}/min"
+    text = f"{rate:,.0f}/s" if rate >= 1 else f"{rate * 60:,.0f}/min" if rate * 60 >= 0.5 else "<1/min"
     return f"{'↑' if change > 0 else '↓'} {text}"
 
 

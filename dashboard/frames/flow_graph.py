@@ -37,6 +37,7 @@ class FlowBox:
         details: further lines, with units.
         opens: virtual host and name of the queue that a click opens; None if it opens nothing.
         own: it belongs to ackscope's probes.
+        sick: it has a finding, which is among the details.
     """
 
     kind: str
@@ -44,6 +45,7 @@ class FlowBox:
     details: tuple[str, ...] = ()
     opens: tuple[str, str] | None = None
     own: bool = False
+    sick: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,8 +423,9 @@ def _queue_box(row: Mapping[Hashable, Any], vhost: str) -> FlowBox:
         _in_and_acked(row["published"], row["acked"]),
         "consumers unknown" if pd.isna(row["consumers"]) else fmt.plural(row["consumers"], "consumer"),
     ]
-    details += [str(row["finding"])] if row["finding"] else []
-    return FlowBox(QUEUE, name, tuple(details), (vhost, name), own=is_own(name))
+    sick = bool(row["finding"])
+    details += [f"finding: {row['finding']}"] if sick else []
+    return FlowBox(QUEUE, name, tuple(details), (vhost, name), own=is_own(name), sick=sick)
 
 
 def table(graph: FlowGraph) -> pd.DataFrame:

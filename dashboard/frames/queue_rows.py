@@ -103,12 +103,12 @@ def queue_rows(listed: pd.DataFrame, findings: Iterable[FindingReport]) -> pd.Da
     return rows
 
 
-def _marks(findings: Iterable[FindingReport]) -> Mapping[tuple[str | None, str], tuple[int, str]]:
-    """(urgency, rules) of each queue, from findings about it and their consequences; the most urgent rule first."""
-    found: dict[tuple[str | None, str], list[FindingReport]] = {}
+def _marks(findings: Iterable[FindingReport]) -> Mapping[tuple[str, str], tuple[int, str]]:
+    """(urgency, rules) of each queue, from findings that name it and their consequences; the most urgent rule first."""
+    found: dict[tuple[str, str], list[FindingReport]] = {}
     for finding in flat_reports(tuple(findings)):
-        if finding.subject.kind == "queue":
-            found.setdefault((finding.subject.vhost, finding.subject.name), []).append(finding)
+        for queue in finding_rows.queues_of(finding):
+            found.setdefault(queue, []).append(finding)
     return {key: finding_rows.marks(mine) for key, mine in found.items()}
 
 

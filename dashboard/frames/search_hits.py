@@ -9,6 +9,7 @@ from ackscope import format as fmt
 from ackscope.reports import FindingReport
 from dashboard.format import readable
 from dashboard.frames import finding_rows
+from dashboard.frames.client_names import client_names
 
 MOST = 6
 """Hits of each kind."""
@@ -55,6 +56,7 @@ def search(
     current: str | None,
     queues: pd.DataFrame,
     consumers: pd.DataFrame,
+    connections: pd.DataFrame,
     nodes: Iterable[str],
 ) -> list[SearchHit]:
     """The hits for a text, at most `MOST` of each kind, the best first; without a text, the findings.
@@ -65,6 +67,7 @@ def search(
         current: the cluster of the other arguments, whose findings come first.
         queues: columns `vhost`, `name` and `messages_ready`.
         consumers: rows of `consumer_rows`.
+        connections: columns `name`, `client_name`, `user` and `peer_host`.
         nodes: names of the nodes.
     """
     needle = _Needle(text)
@@ -73,8 +76,8 @@ def search(
     if text.strip():
         found += [
             _best(needle, _queues(needle, queues)),
-            _best(needle, _clients(consumers)),
-            _best(needle, _hosts(consumers)),
+            _best(needle, _clients(consumers, connections)),
+            _best(needle, _hosts(consumers, connections)),
             _best(needle, ((SearchHit("Node", name, "", "nodes", {}), ()) for name in nodes)),
             _best(needle, ((SearchHit("Cluster", name, "", "", {"cluster": name}), ()) for name, _ in ordered)),
         ]
@@ -116,13 +119,23 @@ def _queues(needle: _Needle, queues: pd.DataFrame) -> Iterator[_Candidate]:
         yield SearchHit("Queue", name, detail, "queues", {"queue": name, "vhost": vhost}), ()
 
 
-def _clients(consumers: pd.DataFrame) -> Iterator[_Candidate]:
+def _clients(consumers: pd.DataFrame, connections: pd.DataFrame) -> Iterator[_Candidate]:
     for client, rows in consumers[consumers["client"] != ""].groupby("client", sort=True):
         queues = sorted(set(rows["queue"]))
         detail = f"{fmt.plural(len(rows), 'consumer')} of {', '.join(queues[:3])}{' …' if len(queues) > 3 else ''}"
         yield SearchHit("Client", str(client), detail, "consumers", {"find": str(client)}), ()
+    yield from _without_consumers("Client", client_names(connections), consumers["client"])
 
 
-def _hosts(consumers: pd.DataFrame) -> Iterator[_Candidate]:
+def _hosts(consumers: pd.DataFrame, connections: pd.DataFrame) -> Iterator[_Candidate]:
     for host, rows in consumers[consumers["host"] != ""].groupby("host", sort=True):
         yield SearchHit("Host", str(host), fmt.plural(len(rows), "consumer"), "consumers", {"find": str(host)}), ()
+    yield from _without_consumers("Host", connections["peer_host"].dropna(), consumers["host"])
+
+
+def _without_consumers(kind: str, names: pd.Series, consuming: pd.Series) -> Iterator[_Candidate]:
+    """Those that only publish, or do nothing."""
+    counts = names[names.ne("") & ~names.isin(consuming)].value_counts().sort_index()
+    for name, number in counts.items():
+        detail = f"{fmt.plural(number, 'connection')}, no consumer"
+        yield SearchHit(kind, str(name), detail, "consumers", {"find": str(name)}), ()

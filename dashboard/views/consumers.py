@@ -1,4 +1,4 @@
-"""The page "Consumers": unacknowledged messages of each consumer and its prefetch limit."""
+"""The page "Consumers": unacknowledged messages of each consumer and its prefetch limit; connections by name."""
 
 import pandas as pd
 import streamlit as st
@@ -6,16 +6,16 @@ import streamlit as st
 from ackscope import format as fmt
 from dashboard.format import readable
 from dashboard.frames import consumer_rows
-from dashboard.ui import cache, consumer_table, elements
+from dashboard.ui import cache, connection_table, consumer_table, elements
 from dashboard.ui.layout import PageContext, search_box
 
 
 def render(context: PageContext) -> None:
-    """Totals, then a table row per consumer."""
+    """Totals, then a table row per consumer; if something is searched, the connections of that name, too."""
     if context.cluster is None:
         st.caption("No cluster known yet.")
         return
-    text = search_box(st.container(), "find-consumer", "part of a queue, client, host, user, tag or finding")
+    text = search_box(st.container(), "find-consumer", "queue, client, host, user, tag or finding")
     _list(context, text)
 
 
@@ -30,6 +30,8 @@ def _list(context: PageContext, text: str) -> None:
     consumer_table.show(context, found, "consumers")
     _hazards(found)
     elements.download("all", lambda: found.drop(columns=["urgency"]))
+    if text:
+        connection_table.show(context, text)
 
 
 def _matching(rows: pd.DataFrame, text: str) -> pd.DataFrame:

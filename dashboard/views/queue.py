@@ -13,9 +13,17 @@ from dashboard.charts import queue_charts
 from dashboard.data import notes
 from dashboard.data.model import ClusterFindings
 from dashboard.data.queue_reports import QueueBand, QueueReport
-from dashboard.format import queue_age, readable
+from dashboard.format import queue_age, queue_settings, readable
 from dashboard.format.escape import literal
-from dashboard.frames import consumer_rows, dead_letters, flow_graph, ledger_rows, queue_history, queue_rows
+from dashboard.frames import (
+    consumer_rows,
+    dead_letters,
+    finding_rows,
+    flow_graph,
+    ledger_rows,
+    queue_history,
+    queue_rows,
+)
 from dashboard.frames.minute_frames import Axis, Range
 from dashboard.ui import cache, consumer_table, elements, finding_cards, flow_picture
 from dashboard.ui.layout import PageContext, current_zone, link, range_heading
@@ -53,8 +61,7 @@ def _findings(context: PageContext, vhost: str, name: str) -> tuple[FindingRepor
 
 
 def _is_about(finding: FindingReport, vhost: str, name: str) -> bool:
-    subjects = (it.subject for it in flat_reports((finding,)))
-    return any((it.kind, it.vhost, it.name) == ("queue", vhost, name) for it in subjects)
+    return any((vhost, name) in finding_rows.queues_of(each) for each in flat_reports((finding,)))
 
 
 def _report(context: PageContext, vhost: str, name: str) -> QueueReport:
@@ -95,8 +102,11 @@ def _present(context: PageContext, vhost: str, name: str) -> None:
                 f":{style.colour}-badge[{style.icon} {style.word}] {literal(finding.rule)}: {literal(finding.summary)}"
             )
     if len(mine) > _FINDINGS:
-        st.caption(f"{len(mine) - _FINDINGS} more findings below.")
-    _tiles(row, _report(context, vhost, name))
+        st.caption(f"{fmt.plural(len(mine) - _FINDINGS, 'more finding')} below.")
+    report = _report(context, vhost, name)
+    if report.settings is not None:
+        elements.plain("queue-settings", queue_settings.words(report.settings))
+    _tiles(row, report)
 
 
 def _tiles(row: pd.Series, report: QueueReport) -> None:
@@ -140,7 +150,7 @@ def _age_tiles(row: pd.Series) -> None:
             help="age of the oldest message between two bounds, from the flow of messages",
         )
     with st.container(width=_TILE + 38, gap=None):
-        shown = queue_age.empties_words(row["empties"], waiting, row["published"])
+        shown = queue_age.empties_words(row["empties"], waiting, row["published"], row["acked"])
         st.metric("Time to empty", shown, help="time until the queue is empty at the present rate")
 
 

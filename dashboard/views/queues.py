@@ -39,7 +39,9 @@ _FORMAT = {
         "Oldest", help="age of the oldest message, from the flow of messages; sort by it above", width=106
     ),
     "empties_text": st.column_config.TextColumn(
-        "Empty in", help="time until the queue is empty at the present rate", width=100
+        "Empty in",
+        help="time until the queue is empty at the present rate; it keeps up if what is in it is acked within 10 s",
+        width=100,
     ),
     "consumers": st.column_config.NumberColumn("Consumers", format="localized", width=82),
     "published": st.column_config.NumberColumn("In /s", help="messages published per second", format="%.1f", width=58),
@@ -78,7 +80,7 @@ def render(context: PageContext) -> None:
 
 def _filters() -> tuple[str, str, bool]:
     search, order, own_box = st.columns([5, 2, 2], vertical_alignment="bottom")
-    text = search_box(search, "find-queue", "queue name, virtual host or finding; regular expressions work")
+    text = search_box(search, "find-queue", "name, vhost or finding; regex works")
     keys = list(queue_rows.SORTS)
     sort = select(order, "Sort by", keys, "sort", "sort-queues", words=queue_rows.SORTS.__getitem__)
     own = own_box.toggle(
@@ -108,7 +110,9 @@ def _list(context: PageContext, text: str, sort: str, *, own: bool) -> None:
     waiting = ordered["ready"] + ordered["unacked"]
     shown = ordered.assign(
         oldest_text=_texts(queue_age.oldest_words, ordered["oldest"], ordered["oldest_at_most"], waiting),
-        empties_text=_texts(queue_age.empties_words, ordered["empties"], waiting, ordered["published"]),
+        empties_text=_texts(
+            queue_age.empties_words, ordered["empties"], waiting, ordered["published"], ordered["acked"]
+        ),
         **_trends(context, ordered),
         # Without the sign of a change that rounds to zero.
         growing=ordered["growing"].round(1) + 0.0,

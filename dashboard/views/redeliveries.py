@@ -109,7 +109,7 @@ def _dead_letters(context: PageContext) -> None:
     url, cluster = context.settings.exporter, context.cluster or ""
     queues = cache.object_list(url, cluster, "queues", dead_letters.COLUMNS)
     bindings = cache.object_list(url, cluster, "bindings", dead_letters.BINDING_COLUMNS)
-    routes = dead_letters.routes(queues.rows, bindings.rows if bindings.known else None)
+    routes = dead_letters.lost_first(dead_letters.routes(queues.rows, bindings.rows if bindings.known else None))
     if not routes:
         st.caption("No queue has a dead-letter exchange: messages that are rejected, expire or overflow are lost.")
         return
@@ -138,7 +138,9 @@ def _dead_letters(context: PageContext) -> None:
         }
         for it in routes
     ]
-    elements.table("dead-letters", rows[:100])
+    elements.table("dead-letters", rows[:_DRAWN])
+    if len(rows) > _DRAWN:
+        st.caption(f"Showing {_DRAWN} of {len(rows):,} routes, those without a target first. The CSV has all.")
     elements.download("dead-letters", lambda: pd.DataFrame(rows))
 
 

@@ -182,6 +182,22 @@ class TrendsDocument(TypedDict):
     objects: AllLines
 
 
+class QueueSetting(TypedDict):
+    """A setting of a queue; `by` is `argument` or `policy`."""
+
+    name: str
+    value: Any
+    by: str
+
+
+class QueueSettings(TypedDict):
+    """The policies of a queue, and what is set by them or by its arguments."""
+
+    policy: str | None
+    operator_policy: str | None
+    set: list[QueueSetting]
+
+
 class QueueDocument(TypedDict):
     """One queue."""
 
@@ -190,6 +206,7 @@ class QueueDocument(TypedDict):
     vhost: str
     name: str
     known: bool
+    settings: QueueSettings | None
     lines: list[SeriesLine]
     usual: dict[str, dict[str, Any]]
     ledger: dict[str, Any]

@@ -33,6 +33,8 @@ NOT_READ, STREAM, FEW_READINGS, UNSEEN = "not_read", "stream", "few_readings", "
 per queue.
 """
 
+_SHOWN_ELSEWHERE = frozenset({"queue-type"})
+
 
 def queue_document(
     window: Window, vhost: str, name: str, now: Instant, baselines: Baselines | None, thresholds: Thresholds
@@ -40,10 +42,12 @@ def queue_document(
     """Return what the exporter knows of one queue from its recent readings.
 
     Returns:
-        `{"now", "cluster", "vhost", "name", "known", "lines", "usual", "ledger"}`. `known` is false if the latest list
-        does not contain the queue; `lines` are those of `/api/v1/trends`; `usual` has a band or a reason for each
-        series (`{"low", "middle", "high", "scope", "values"}` or `{"because"}`). `ledger` is the balance of messages
-        (`diagnosis.ledger.Ledger`) with `seconds` that it covers, or has the reason code in `because`.
+        `{"now", "cluster", "vhost", "name", "known", "settings", "lines", "usual", "ledger"}`. `known` is false if the
+        latest list does not contain the queue. `settings` are its policies, and what they or its arguments set
+        (`{"policy", "operator_policy", "set": [{"name", "value", "by"}]}`); null if unknown. `lines` are those of
+        `/api/v1/trends`; `usual` has a band or a reason for each series (`{"low", "middle", "high", "scope",
+        "values"}` or `{"because"}`). `ledger` is the balance of messages (`diagnosis.ledger.Ledger`) with `seconds`
+        that it covers, or has the reason code in `because`.
     """
     series = queue_series(window, vhost, name)
     return {
@@ -52,10 +56,26 @@ def queue_document(
         "vhost": vhost,
         "name": name,
         "known": bool(series),
+        "settings": _settings(series),
         "lines": queue_lines(series, now),
         "usual": _usual(baselines, vhost, name, now, thresholds),
         "ledger": _ledger(View(window, (), now, thresholds), series),
     }
+
+
+def _settings(series: Series[Queue]) -> Document | None:
+    """What is set, and whether an argument of the queue or a policy sets the value that applies."""
+    queue = series[-1].value if series else None
+    if queue is None or not queue.settings_known:
+        return None
+    arguments, policy = queue.arguments or {}, queue.effective_policy or {}
+    found = []
+    for name in sorted({*(each.removeprefix("x-") for each in arguments), *policy} - _SHOWN_ELSEWHERE):
+        argument, value = arguments.get(f"x-{name}", arguments.get(name)), queue.setting(name)
+        value = argument if value is None else value
+        by = "policy" if argument is None or (name in policy and value != argument) else "argument"
+        found.append({"name": name, "value": value, "by": by})
+    return {"policy": queue.policy, "operator_policy": queue.operator_policy, "set": found}
 
 
 def _usual(

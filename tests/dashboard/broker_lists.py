@@ -64,13 +64,25 @@ def _snapshot(cluster: str, at: Instant, queues: tuple[Queue, ...], name: str, v
     )
     careless = Consumer(tag="ctag-2", vhost="/", queue="stock", prefetch_count=0, ack_required=False)
     greedy = Consumer(tag="ctag-3", vhost="/", queue="retry.loop", prefetch_count=0, ack_required=True, active=False)
+    worker = Connection(name=PEER, client_name="invoice-worker", peer_host="10.1.4.17")
+    till = Connection(
+        name="till-1",
+        client_name="till",
+        user="till",
+        vhost="/",
+        state="blocked",
+        channels=1,
+        connected_at=at.wall - 120,
+    )
+    published = MessageStats(publish=int(at.wall * 3))
+    publishing = Channel(name="till-1 (1)", connection_name="till-1", consumer_count=0, stats=published)
     return Snapshot(
         cluster=cluster,
         taken=at,
         queues=Part(value=queues, at=at),
         consumers=Part(value=(careless, consumer, greedy), at=at),
-        channels=Part(value=(full,), at=at),
-        connections=Part(value=(Connection(name=PEER, client_name="invoice-worker", peer_host="10.1.4.17"),), at=at),
+        channels=Part(value=(full, publishing), at=at),
+        connections=Part(value=(worker, till), at=at),
         nodes=Part(
             value=(
                 Node(

@@ -21,6 +21,9 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 WINDOWS = {"desk": (1280, 900), "large": (1440, 900), "phone": (390, 844)}
 SIZES = ("desk", "phone")
+CUT_CELLS = """() => [...document.querySelectorAll(".st-key-finding-rows button p > *")]
+  .filter((it) => it.offsetWidth && it.scrollWidth > it.clientWidth + 1).map((it) => it.innerText)"""
+"""JavaScript: text of the cells of the list of findings that are cut off."""
 CUT_LABELS = 5
 """Names that are too long for their chart, or for a line of the list of findings."""
 
@@ -87,7 +90,7 @@ def in_window(page: Page) -> bool:
 
 @pytest.mark.parametrize("page", SIZES, indirect=True)
 def test_the_first_screen_answers_the_four_questions(watched: Watched, page: Page, tmp_path: Path) -> None:
-    """Without scrolling: severity, subject, start time, on a desk the first step; nothing is wider than the window."""
+    """Without scrolling: severity, subject, start time, on a desk the first step; nothing is cut off or too wide."""
     page.goto(f"{watched.url}/?cluster=shop")
     settle(page)
     page.screenshot(path=str(tmp_path / "first-screen.png"))
@@ -98,6 +101,7 @@ def test_the_first_screen_answers_the_four_questions(watched: Watched, page: Pag
         box = page.get_by_text(text).first.bounding_box()
         assert box["y"] + box["height"] < height, text
     assert page.get_by_text("rabbitmqctl list_consumers -p / | grep -F -- orders.invoices").is_visible()
+    assert [] == page.evaluate(CUT_CELLS)
     assert in_window(page)
 
 

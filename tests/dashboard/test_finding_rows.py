@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ackscope.findings import Subject
+from ackscope.findings import Involved, QueueRef, Subject
 from ackscope.triage import Triage
 from dashboard.charts.onset_curves import curves
 from dashboard.data.model import BacklogTrend
@@ -81,7 +81,7 @@ def test_every_finding_has_an_address_of_its_own(names):
         (100, 100, "steady"),
         (100, 101, "steady"),
         (0, 0, "steady"),
-        (0, 1, "↑ 0/min"),
+        (0, 1, "↑ <1/min"),
         (100, 700, "↑ 2/s"),
         (700, 100, "↓ 2/s"),
         (100, 250, "↑ 30/min"),
@@ -122,6 +122,24 @@ def test_affected_counts_each_thing_once():
     node = replace(stuck(), subject=Subject(kind="node", name="rabbit@one"))
 
     assert "2 queues in vhosts /, marketing; 1 node; client invoice-worker" == finding_rows.affected((cause, node))
+
+
+@pytest.mark.parametrize(
+    ("kind", "queues"),
+    [
+        ("queue", {("/", "orders"), ("/", "letters")}),
+        ("exchange", {("/", "letters")}),
+        ("connection", {("/", "letters")}),
+        ("node", set()),
+        ("cluster", set()),
+    ],
+)
+def test_a_queue_that_a_finding_makes_sick_is_marked(kind, queues):
+    """Also by a lack of its exchange; the largest queues of a node that is short of memory are not sick by that."""
+    named = Involved(queues=(QueueRef("/", "letters"),))
+    finding = replace(stuck(), subject=Subject(kind=kind, vhost="/", name="orders"), involved=named)
+
+    assert queues == finding_rows.queues_of(finding)
 
 
 def test_a_curve_marks_the_beginning():

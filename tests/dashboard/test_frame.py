@@ -174,12 +174,21 @@ QUEUES = pd.DataFrame(
 CONSUMERS = pd.DataFrame(
     {"queue": ["orders", "orders.dead", "stock"], "client": ["Worker-1", "Worker-1", ""], "host": ["10.1.4.17", "", ""]}
 )
+CONNECTIONS = pd.DataFrame(
+    {
+        "name": ["a", "b", "c"],
+        "client_name": ["Worker-1", "cashier", None],
+        "user": ["guest", "guest", "ann"],
+        "peer_host": ["10.1.4.17", "10.9.9.9", "10.9.9.9"],
+    },
+    dtype=object,
+)
 REPORTED = (("shop", (answers.stuck("orders"),)), ("billing", (answers.overflow(),)))
 
 
 def found(text: str, current: str = "shop") -> list[tuple[str, str]]:
     """Kind and text of the hits."""
-    hits = search_hits.search(text, REPORTED, current, QUEUES, CONSUMERS, ["rabbit@shop-1"])
+    hits = search_hits.search(text, REPORTED, current, QUEUES, CONSUMERS, CONNECTIONS, ["rabbit@shop-1"])
     return [(hit.kind, hit.text) for hit in hits]
 
 
@@ -189,6 +198,8 @@ def found(text: str, current: str = "shop") -> list[tuple[str, str]]:
         ("orders.d", [("Queue", "orders.dead")]),
         ("WORKER", [("Client", "Worker-1")]),
         ("4.17", [("Host", "10.1.4.17")]),
+        ("cashier", [("Client", "cashier")]),
+        ("ann@", [("Client", "ann@10.9.9.9")]),
         ("shop-1", [("Node", "rabbit@shop-1")]),
         ("bill", [("Cluster", "billing")]),
         ("overflow", [("Finding", "pub-nacked-overflow")]),
@@ -200,7 +211,7 @@ def found(text: str, current: str = "shop") -> list[tuple[str, str]]:
     ],
 )
 def test_the_search_finds_each_kind(text: str, hits: list[tuple[str, str]]) -> None:
-    """By parts of names in any case; a finding also by its sentence."""
+    """By parts of names in any case; a finding also by its sentence; a client that only publishes, too."""
     assert hits == found(text)
 
 

@@ -100,6 +100,7 @@ def test_queue_details(visit: Open, exporter: Exporter) -> None:
         "stands still",
         "Unacked messages against prefetch",
         "Ledger, last 30 s",
+        "No policy. Set: nothing.",
         "Where its messages come from and go to",
     ):
         assert text in said
@@ -165,6 +166,20 @@ def test_consumers_are_sorted_by_finding_and_share_of_prefetch(visit: Open, expo
     assert {"automatic ack", "no limit", ""} == set(rows["hazard"])
     for text in ("Consumers: 3", "Full: 1", "No prefetch limit: 1", "Automatic ack: 1", "Not active: 1"):
         assert text in said
+
+
+def test_a_search_shows_connections_that_only_publish(visit: Open, exporter: Exporter) -> None:
+    """The whole list is that of consumers."""
+    exporter.lists = {"shop": shop()}
+    listed = visit("consumers", exporter.url)
+    found = visit("consumers", exporter.url, find="till")
+    said = words(found)
+
+    assert [] == errors(listed) + errors(found)
+    assert "connection" not in [each.value.split()[-1] for each in listed.subheader]
+    assert "1 connection" in said
+    row = found.dataframe[-1].value.iloc[0]
+    assert ("till", 3.0, "blocked", "2 min ago") == (row["client"], row["published"], row["state"], row["connected"])
 
 
 def test_redeliveries_name_queue_share_and_dead_letters(visit: Open, exporter: Exporter) -> None:

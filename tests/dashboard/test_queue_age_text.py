@@ -32,19 +32,22 @@ def test_why_a_bound_is_unknown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "waiting", "published", "expected"),
+    ("seconds", "waiting", "published", "acked", "expected"),
     [
-        (45.1, 3, 0.0, "45 s"),
-        (600, 3, 2.0, "10 min"),
-        (math.nan, 3, 2.0, "does not drain"),
-        (math.nan, 0, 2.0, "empty"),
-        (math.nan, 3, math.nan, "\N{EN DASH}"),
-        (math.nan, math.nan, math.nan, "\N{EN DASH}"),
+        (45.1, 3, 0.0, 0.1, "45 s"),
+        (600, 3, 2.0, 2.0, "10 min"),
+        (math.nan, 3, 2.0, 0.0, "does not drain"),
+        (math.nan, 21, 2.0, 2.0, "does not drain"),
+        (math.nan, 3, 2.0, math.nan, "does not drain"),
+        (math.nan, 0, 2.0, 2.0, "empty"),
+        (math.nan, 1, 13.9, 13.8, "keeps up"),
+        (math.nan, 3, math.nan, math.nan, "\N{EN DASH}"),
+        (math.nan, math.nan, math.nan, math.nan, "\N{EN DASH}"),
     ],
 )
-def test_the_time_to_empty(seconds, waiting, published, expected) -> None:
-    """A dash only if it is unknown."""
-    assert expected == queue_age.empties_words(seconds, waiting, published)
+def test_the_time_to_empty(seconds, waiting, published, acked, expected) -> None:
+    """A dash only if it is unknown; what is on its way through a healthy queue is no backlog."""
+    assert expected == queue_age.empties_words(seconds, waiting, published, acked)
 
 
 def test_the_oldest_message_of_an_empty_queue() -> None:

@@ -23,7 +23,7 @@ from dashboard.frames import (
     queue_history,
     vhost_traffic,
 )
-from dashboard.frames.dead_letters import DeadLetterRoute
+from dashboard.frames.dead_letters import DeadLetterRoute, lost_first
 from dashboard.frames.minute_frames import Axis
 from dashboard.frames.vhost_traffic import PublishingClient, RouteCertainty, VhostTraffic
 from tests.dashboard.answers import HOSTILE, stuck
@@ -314,7 +314,7 @@ def test_long_and_hostile_names_are_whole_and_harmless() -> None:
 
 
 def test_the_map_of_a_virtual_host_is_bounded() -> None:
-    """The busiest queues are drawn, the others are counted; queues of probes are left out."""
+    """The busiest queues are drawn, the others are counted; queues of probes are left out; a sick one stands out."""
     rows = pd.DataFrame(
         {
             "vhost": "/",
@@ -325,7 +325,7 @@ def test_the_map_of_a_virtual_host_is_bounded() -> None:
             "unacked": float("nan"),
             "consumers": 1.0,
             "urgency": 3,
-            "finding": "",
+            "finding": [*("" for _ in range(199)), "no-consumer", ""],
             "own": [*(False for _ in range(200)), True],
         }
     )
@@ -337,6 +337,9 @@ def test_the_map_of_a_virtual_host_is_bounded() -> None:
     assert "queue:ackscope.probe.x" not in found.boxes
     assert f"{ABSENT} unacked" in found.boxes["queue:q199"].details[0]
     assert 41 == sum(len(column) for column in found.columns if "queue:q199" in column)
+    assert ["queue:q199"] == [key for key, box in found.boxes.items() if box.sick]
+    assert "finding: no-consumer" == found.boxes["queue:q199"].details[-1]
+    assert flow_chart.SICK in {shape.line.color for shape in flow_chart.flow_chart(found).layout.shapes}
 
 
 def test_prefetch_bars_have_their_ceiling() -> None:
@@ -481,3 +484,10 @@ def test_layers_of_a_confirm_add_up_to_its_median() -> None:
     assert 2 == len(total)
     assert list(median) == pytest.approx(list(total))
     assert 0 == len(confirm_frames.layer_history(rows, AXIS, "unknown").columns)
+
+
+def test_routes_that_lose_dead_letters_come_first() -> None:
+    """Otherwise the other ones would hide them on a cluster with many."""
+    good, lost = DeadLetterRoute("/", "a", "dead", "letters"), DeadLetterRoute("/", "b", "gone", None, "no queue")
+
+    assert (lost, good, good) == lost_first((good, lost, good))

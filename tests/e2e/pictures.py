@@ -1,7 +1,8 @@
 """Pictures of every page during real faults: `python -m tests.e2e.pictures [--out FOLDER] [--page URL] [NAME ...]`.
 
 A broker of the lab, the shop on it, eleven faults, and the real pipeline. With the same names each time, so that a
-picture can be held against the one before.
+picture can be held against the one before. `--beside` takes RabbitMQ's management page beside this one instead: the
+jobs of `tests.e2e.beside`.
 """
 
 import argparse
@@ -16,6 +17,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page
 
 from tests.dashboard.browser import chromium
+from tests.e2e import beside
 from tests.e2e.drama import TOGETHER
 from tests.e2e.trouble import CLUSTER, Trouble, in_trouble
 from tests.e2e.visits import quiet
@@ -107,8 +109,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=_IMAGES, help="where they go (default: docs/images)")
     parser.add_argument("--ill", type=float, default=300.0, help="seconds that the faults last before (default: 300)")
     parser.add_argument("--page", help="a page that runs already, instead of a broker of its own")
+    parser.add_argument("--beside", action="store_true", help="the same jobs in RabbitMQ's management page and in ours")
     parser.add_argument("names", nargs="*", help="only these")
     args = parser.parse_args()
+    if args.beside and args.page:
+        parser.error("--beside needs a broker of its own")
     args.out.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         url = args.page
@@ -117,6 +122,10 @@ def main() -> None:
             _fall_ill(trouble, args.ill)
             url = trouble.page
         browser = stack.enter_context(chromium())
+        if args.beside:
+            for line in beside.take(browser, url, trouble.lab.nodes[0].management, args.out, args.names):
+                sys.stderr.write(f"{line}\n")
+            return
         for wanted in PICTURES:
             if not args.names or wanted.name in args.names:
                 path = take(browser, url, wanted, args.out)

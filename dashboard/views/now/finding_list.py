@@ -26,8 +26,8 @@ _FIRST_ROWS = 60
 # A thousand findings are filtered, or read from the API.
 _MOST_ROWS = 300
 
-LONGEST_SUBJECT = 26
-"""Characters of a subject that fit in its cell."""
+LONGEST_SUBJECT = 44
+"""Characters of a subject that fit in the two lines of its cell."""
 
 
 def render(

@@ -133,6 +133,34 @@ def document(window, name="a", baselines=None):
     return queue_document(window, "/", name, window.latest.taken, baselines, Thresholds())
 
 
+def test_what_is_set_for_a_queue_says_by_what():
+    """The value that applies: the lower number of both, else that of the argument."""
+    mine = queue(
+        "a",
+        0,
+        0,
+        arguments={"x-queue-type": "classic", "x-max-length": 9, "x-message-ttl": 70, "x-overflow": "drop-head"},
+        policy="limits",
+        effective_policy={"max-length": 20, "message-ttl": 60, "overflow": "reject-publish", "expires": 5},
+    )
+    found = document(film(reading(0, mine)))["settings"]
+
+    assert ("limits", None) == (found["policy"], found["operator_policy"])
+    assert [
+        ("expires", 5, "policy"),
+        ("max-length", 9, "argument"),
+        ("message-ttl", 60, "policy"),
+        ("overflow", "drop-head", "argument"),
+    ] == [(it["name"], it["value"], it["by"]) for it in found["set"]]
+
+
+def test_settings_that_were_not_read_are_unknown():
+    """Nothing set is something else."""
+    assert document(film(reading(0, queue("a", 0, 0, settings_known=False))))["settings"] is None
+    assert document(film(reading(0, queue("b", 0, 0))))["settings"] is None
+    assert {"policy": None, "operator_policy": None, "set": []} == document(SHOP)["settings"]
+
+
 def test_the_ledger_of_a_queue_balances():
     """In is out, stored and lost."""
     found = document(SHOP)["ledger"]
