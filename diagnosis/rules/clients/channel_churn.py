@@ -16,6 +16,7 @@ from diagnosis.churn_loops import ChurnLoop, churn_loops
 from diagnosis.contract import RuleResult, View
 from diagnosis.memo import per_view
 from diagnosis.rules.clients._shared.loops import FEW_MESSAGES, MIN_PER_CYCLE, loop_evidence, loop_facts, loop_involved
+from diagnosis.rules.clients._shared.not_found import not_found
 from diagnosis.rules.clients._shared.refusals import no_prefetch
 from diagnosis.rules.clients._shared.refused_access import refused_access
 from diagnosis.rules.consumers.exclusive_consumer_contention import lock_waiters
@@ -78,7 +79,7 @@ def _streams(view: View, closing: ChurnLoop) -> list[Queue]:
 
 
 def _finding(view: View, closing: ChurnLoop, limits: ClientThresholds, *, waits: bool) -> Finding:
-    streams = _streams(view, closing)
+    streams, missing = _streams(view, closing), not_found(view, closing)
     urgency = _urgency(closing, limits, waits=waits)
     early = urgency.severity is Severity.INFO and urgency.warning_after is not None
     return Finding(
@@ -92,6 +93,7 @@ def _finding(view: View, closing: ChurnLoop, limits: ClientThresholds, *, waits:
             "warning_after_seconds": urgency.warning_after,
             "warning_rate": limits.channel_churn_fast,
             "refusals": [each.facts() for each in refused_access(view, closing)],
+            "not_found": missing.facts() if missing else None,
             "streams": [queue.name for queue in streams[:MAX_NAMED]],
         },
         evidence=tuple(loop_evidence(closing, "channel")),

@@ -6,11 +6,7 @@ Their texts are in `diagnosis/catalogue/shared/clients.yaml` and `clients.jinja`
 from collections.abc import Iterator
 
 from ackscope.findings import Evidence, Fact, Involved, Subject, Unit, source
-from ackscope.snapshot import Queue
 from diagnosis.churn_loops import ChurnLoop
-from diagnosis.purpose import was_consumed
-from diagnosis.series import delta
-from diagnosis.view import View
 
 MIN_PER_CYCLE = 0.7
 """Events per cycle that count as one in each cycle, because the cluster's counters are refreshed at different times."""
@@ -91,38 +87,6 @@ def _activities(closing: ChurnLoop) -> list[Fact]:
         return []
     done = {"declare": closing.declares, "consume": closing.delivered, "publish": closing.published}
     return [what for what, times in done.items() if times >= MIN_PER_CYCLE]
-
-
-def lost_queues(view: View, closing: ChurnLoop) -> tuple[Queue, ...]:
-    """Return the deleted queues that a client may still use: the broker's error (404) is as long as with their name."""
-    vhost = closing.connection.vhost or "/"
-    return tuple(
-        queue
-        for queue in view.gone_queues()
-        if queue.vhost == vhost and was_consumed(queue) and _is_refused(closing, queue)
-    )
-
-
-def renamed_queues(view: View, closing: ChurnLoop) -> tuple[Queue, ...]:
-    """Return queues that fill and were never consumed, if a queue with a name as long gives the broker's error (404).
-
-    A release that counts its queues leaves clients behind that ask for the former one.
-    """
-    vhost = closing.connection.vhost or "/"
-    return tuple(
-        queue
-        for queue in view.queues
-        if queue.vhost == vhost
-        and queue.consumers == 0
-        and queue.messages_ready
-        and not was_consumed(queue)
-        and delta(view.history(queue), "publish") > 0
-        and _is_refused(closing, queue)
-    )
-
-
-def _is_refused(closing: ChurnLoop, queue: Queue) -> bool:
-    return closing.said(f"NOT_FOUND - no queue '{queue.name}' in vhost '{queue.vhost}'")
 
 
 def subject_key(subject: Subject) -> tuple[str, str | None, str]:

@@ -11,7 +11,7 @@ from diagnosis.churn_loops import ChurnLoop, churn_loops
 from diagnosis.memo import per_view
 from diagnosis.names import letters, look_alike
 from diagnosis.purpose import mqtt_client, was_consumed
-from diagnosis.rules.clients._shared.loops import lost_queues
+from diagnosis.rules.clients._shared.not_found import lost_queues
 from diagnosis.rules.consumers._shared.objects import client_names
 from diagnosis.series import count, delta
 from diagnosis.view import View

@@ -13,7 +13,8 @@ from diagnosis.churn_loops import ChurnLoop, churn_loops, cluster_cycles, text_b
 from diagnosis.contract import View
 from diagnosis.loop_counts import has_no_channels
 from diagnosis.memo import per_view
-from diagnosis.rules.clients._shared.loops import MIN_PER_CYCLE, lost_queues, renamed_queues
+from diagnosis.rules.clients._shared.loops import MIN_PER_CYCLE
+from diagnosis.rules.clients._shared.not_found import lost_queues, renamed_queues
 from diagnosis.rules.clients._shared.refusals import access_words, refusal
 
 # Fewer events per cycle count as none, because the broker refreshes counters at different times.
