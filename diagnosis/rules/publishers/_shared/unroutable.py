@@ -4,7 +4,7 @@ Some exchanges need no subscriber, so what they drop may be intended. It is not 
 meant: the exchange used to route; a publisher loses all that it sends to a queue by its name; queues are bound, and no
 message of any publisher matches; a shovel took the messages from a queue, which has deleted them; or an alternate
 exchange should take what no binding matches, and loses it too; or a queue got until then what is lost now; or a
-publisher gets all that it publishes back; or all queues of a direct exchange last, and get the publisher's other
+publisher gets all that it publishes back; or all queues of a direct or headers exchange last, and get the publisher's other
 messages; or nothing is bound to the exchange, and one of nearly the same name has bindings and gets nothing.
 """
 
