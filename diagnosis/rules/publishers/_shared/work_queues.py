@@ -1,8 +1,8 @@
 """The queues behind an exchange: those that go with their clients, and those that show that messages are work.
 
-A direct exchange that loses some keys, or a headers exchange some headers, may serve subscribers that bind only what they
-want. Then nobody misses the others. It hands out work where all of its queues were made to last, and most of its messages
-reach one, or the publisher waits for confirms: then a message without a queue is a mistake.
+A direct exchange that loses some keys, or a headers exchange some headers, may serve subscribers that bind only what
+they want. Then nobody misses the others. It hands out work where all of its queues were made to last, and most of its
+messages reach one, or the publisher waits for confirms: then a message without a queue is a mistake.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ def temporary_queues(view: View, exchange: Exchange) -> Sequence[str]:
 
 
 def work_queues(view: View, exchange: Exchange, publishers: Sequence[ActivePublisher]) -> Sequence[str]:
-    """Return the queues of a direct or headers exchange that show that all of its messages are work; () if they do not show it.
+    """Return the queues of an exchange that show that all of its messages are work; () if they do not show it.
 
     Args:
         view: the view that is being judged.
