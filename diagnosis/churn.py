@@ -80,8 +80,9 @@ def _hidden_in(view: View, snapshot: Snapshot) -> int | None:
     number, overview, listed = snapshot.hidden_queues, snapshot.overview, snapshot.queues.at
     if not number or overview.value is None or overview.at is None or listed is None or listed.mono >= overview.at.mono:
         return number
-    before: Series[Overview] = [seen for seen in view.window.readings("overview") if seen.at.mono <= listed.mono]
-    return max(0, number - churn_increase(before[-1].value, overview.value, "queue_created")) if before else None
+    overviews: Series[Overview] = view.window.readings("overview")
+    before = next((seen.value for seen in reversed(overviews) if seen.at.mono <= listed.mono), None)
+    return None if before is None else max(0, number - churn_increase(before, overview.value, "queue_created"))
 
 
 def _quiet(older: Overview, newer: Overview, channels: int, connections: int) -> bool:

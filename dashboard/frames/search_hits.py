@@ -73,11 +73,14 @@ def search(
     needle = _Needle(text)
     ordered = sorted(clusters, key=lambda item: item[0] != current)
     found = [_best(needle, _findings(ordered))]
-    if text.strip():
+    if text.strip() and current is not None:
         found += [
             _best(needle, _queues(needle, queues)),
             _best(needle, _clients(consumers, connections)),
             _best(needle, _hosts(consumers, connections)),
+        ]
+    if text.strip():
+        found += [
             _best(needle, ((SearchHit("Node", name, "", "nodes", {}), ()) for name in nodes)),
             _best(needle, ((SearchHit("Cluster", name, "", "", {"cluster": name}), ()) for name, _ in ordered)),
         ]

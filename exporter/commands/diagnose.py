@@ -26,8 +26,8 @@ from exporter.commands.watch import EVERY, watch
 APART = 10.0
 """Seconds between the two snapshots: two periods of 5 s after which the broker refreshes its counters.
 
-The increase of a counter belongs to whole periods. After 6 s it is that of one period or of two, so a rate would be 17 %
-too low or 67 % too high; closer snapshots show no difference.
+The increase of a counter belongs to whole periods. After 6 s it is that of one period or of two, so a rate would be
+17 % too low or 67 % too high; closer snapshots show no difference.
 """
 _LEAST_APART = 6.0
 """Seconds between the two if `--within` leaves no time for more."""

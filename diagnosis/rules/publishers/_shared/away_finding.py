@@ -23,11 +23,13 @@ from diagnosis.rules.queues._shared.queue import queue_refs
 def away_finding(view: View, rule: str, counter: str, loss: AwayLoss) -> Finding:
     """Return the finding: information for one absence (a deployment has one), a warning for more of them.
 
-    Subscribers of events may come and go with a queue that is made not to last. One that is made to last and was
-    deleted by a client or person is a warning at once: what was dropped meanwhile is lost.
+    Subscribers of events may come and go with a queue that is made not to last; not one that comes back at once, again
+    and again, and misses a share that matters. A queue that is made to last and was deleted by a client or person is a
+    warning at once: what was dropped meanwhile is lost.
     """
     exchange, queues = loss.exchange, loss.queues
-    optional = exchange.type in SUBSCRIPTION_TYPES and not any(each.durable for each in queues)
+    needed = loss.comes_back and loss.lost >= view.thresholds.publishers.unroutable_share * loss.received
+    optional = exchange.type in SUBSCRIPTION_TYPES and not needed and not any(each.durable for each in queues)
     rate = loss.lost / max(loss.seconds, 1.0)
     warns = loss.repeated and not optional and rate > view.thresholds.publishers.unroutable_rate
     reason = _reason(queues[0])
@@ -50,12 +52,14 @@ def away_finding(view: View, rule: str, counter: str, loss: AwayLoss) -> Finding
             "away_from": loss.since.iso(),
             "away_until": None if loss.until is None else loss.until.iso(),
             "away_for_good": for_good,
+            "away_needed": needed,
             "away_times": loss.times,
             "away_back": loss.until is not None,
             "away_clients": _clients(view, queues),
             "expires_seconds": expires / 1000 if isinstance(expires := queues[0].setting("expires"), int) else None,
             "bindings": None,
             "lost": loss.lost,
+            "received": loss.received,
             "lost_rate": rate,
             "routing": Routing.PARTLY.value,
             "routed_before": True,

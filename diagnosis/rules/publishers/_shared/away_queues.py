@@ -32,7 +32,7 @@ from diagnosis.rules.publishers._shared.lossy_exchanges import (
 from diagnosis.rules.publishers._shared.publishers import ActivePublisher, by_vhost, increase
 from diagnosis.rules.queues._shared.deletions import Deletion, node_started
 from diagnosis.rules.queues._shared.queue import is_lasting, is_private
-from diagnosis.series import count, delta, last, restarted, span
+from diagnosis.series import count, delta, last, readings_since, restarted, span
 from diagnosis.window import Series, Timestamped
 
 _LATE = 6.0
@@ -45,6 +45,12 @@ _DENSE = 6.5
 """Seconds between two readings from which on a queue may have been away in between; it is polled every 5 s."""
 _SIMILAR = 0.3
 """Least share of what an exchange lost that the counters of its publishers show."""
+_PERSISTENT = 3
+"""Times after which somebody needs the queue: two are a deployment with a failed start."""
+_MOST = 0.5
+"""Largest share of the messages that it may miss: who only looks in now and then misses more."""
+_LONG = 60.0
+"""Seconds away after which a consumer did not come back at once: it runs when it is wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +78,8 @@ class AwayLoss:
         queues: any of them explains the loss; as they were read last.
         times: in how many absences at least messages were lost.
         lost: messages that reached no queue in them.
+        received: messages that the exchange received since.
+        comes_back: whether its consumer came back soon each time and got most messages: it probably needs all of them.
         since, seconds: when the first absence began, and the time since then.
         until: when the last of them was over, at the latest; None if it is not.
         publishers: channels that lost messages only then; `published` counts what they lost recently.
@@ -81,6 +89,8 @@ class AwayLoss:
     queues: tuple[Queue, ...]
     times: int
     lost: int
+    received: int
+    comes_back: bool
     since: Instant
     until: Instant | None
     seconds: float
@@ -233,6 +243,7 @@ def _loss(
     if not fitting:
         return None
     lost, final = sum(number for _, number in steps), fitting[-1]
+    received = messages_in(readings_since(exchange_histories(view)[exchange.key], steps[0][0][0].at.mono))
     # Two absences in one pair of readings may have lost messages once.
     times = min(len(fitting), len(steps))
     open_for = view.now.since(final.began) if final.ended is None else 0.0
@@ -259,11 +270,19 @@ def _loss(
         queues=queues,
         times=times,
         lost=lost,
+        received=received,
+        comes_back=times >= _PERSISTENT and lost <= _MOST * received and _comes_back(view, queues, fitting),
         since=fitting[0].began,
         until=final.ended,
         seconds=view.now.since(fitting[0].began),
         publishers=tuple(publishers),
     )
+
+
+def _comes_back(view: View, queues: Sequence[Queue], absences: Sequence[Absence]) -> bool:
+    """Return whether queues with a consumer were away for a short time each: readings show the longest possible one."""
+    consumed = all(any(each.value.consumers for each in view.listings(queue)) for queue in queues)
+    return consumed and all((each.ended or view.now).since(each.began) < _LONG for each in absences)
 
 
 def _next_due(absences: Sequence[Absence], times: int) -> float:

@@ -14,7 +14,7 @@ from diagnosis.contract import View
 from diagnosis.loop_counts import has_no_channels
 from diagnosis.memo import per_view
 from diagnosis.rules.clients._shared.loops import MIN_PER_CYCLE
-from diagnosis.rules.clients._shared.not_found import lost_queues, renamed_queues
+from diagnosis.rules.clients._shared.not_found import not_found
 from diagnosis.rules.clients._shared.refusals import access_words, refusal
 
 # Fewer events per cycle count as none, because the broker refreshes counters at different times.
@@ -54,6 +54,7 @@ class RefusedPublish:
         auto_deleted: whether the broker deletes one of them with its last binding.
         recurs_seconds: since when the first of them was missing; 0 without one.
         missing_name_bytes: length of the name of a missing exchange that would give the text; 0 if none would.
+        queue_bytes: length of the name of a missing queue whose consumer would send as many bytes; 0 if none would.
         readable: whether the refusal of a consumer of some queue would have the length of the text, too.
         mingled: whether the cluster counts messages of clients that have no lasting channel, beside those of this one.
     """
@@ -68,6 +69,7 @@ class RefusedPublish:
     missing_name_bytes: int
     auto_deleted: bool = False
     recurs_seconds: float = 0.0
+    queue_bytes: int = 0
     readable: bool = False
     mingled: bool = False
 
@@ -135,6 +137,7 @@ def refused_finding(
             "error_bytes": each.error_bytes,
             "received_bytes": each.received_bytes,
             "missing_name_bytes": each.missing_name_bytes,
+            "queue_bytes": each.queue_bytes,
             "disappeared_exchanges": list(each.disappeared),
             "returned": any((vhost, name) in {it.key for it in view.exchanges} for name in each.disappeared),
             "auto_deleted": each.auto_deleted,
@@ -219,8 +222,9 @@ def _classify(view: View, closing: ChurnLoop) -> RefusedPublish:
         missing = 0
     missed = {name: since for name, since in _disappeared(view, vhost).items() if text_bytes(name) == missing}
     gone = tuple(sorted(missed))
-    if not gone and (lost_queues(view, closing) or renamed_queues(view, closing)):
-        # The consumer of a deleted queue gets an error of this length.
+    queue = not_found(view, closing) if not gone else None
+    if queue is not None and (queue.queues or queue.alike):
+        # The consumer of that queue gets an error of this length.
         missing = 0
     large = received >= view.thresholds.publishers.closing_bytes
     forbidden = _forbidden(view, closing, error, received)
@@ -235,6 +239,7 @@ def _classify(view: View, closing: ChurnLoop) -> RefusedPublish:
         auto_deleted=any(_is_auto_deleted(view, vhost, name) for name in gone),
         recurs_seconds=max((view.now.since(since) for since in missed.values()), default=0.0),
         missing_name_bytes=missing,
+        queue_bytes=queue.queue_bytes if missing and queue is not None else 0,
         readable=_readable(view, closing),
         mingled=_mingled(view),
     )

@@ -4,8 +4,9 @@ Some exchanges need no subscriber, so what they drop may be intended. It is not 
 meant: the exchange used to route; a publisher loses all that it sends to a queue by its name; queues are bound, and no
 message of any publisher matches; a shovel took the messages from a queue, which has deleted them; or an alternate
 exchange should take what no binding matches, and loses it too; or a queue got until then what is lost now; or a
-publisher gets all that it publishes back; or all queues of a direct exchange last, and get the publisher's other
-messages; or nothing is bound to the exchange, and one of nearly the same name has bindings and gets nothing.
+publisher gets all that it publishes back; or all queues of a direct or headers exchange last, and get the publisher's
+other messages; or nothing is bound to the exchange, and one of nearly the same name has bindings and gets nothing, or a
+client asks for a queue that does not exist.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,13 +24,14 @@ from ackscope.findings import (
     Unit,
     source,
 )
-from ackscope.topology import Binding, Exchange
+from ackscope.topology import Exchange
 from diagnosis.contract import RuleResult, View
-from diagnosis.routes import bound_exchanges, targets
+from diagnosis.routes import bound_exchanges
 from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.cluster._shared.link_flow import SHOVEL
 from diagnosis.rules.publishers._shared.away_finding import away_finding
 from diagnosis.rules.publishers._shared.away_queues import away_losses, exchanges_to, queues_away
+from diagnosis.rules.publishers._shared.bindings_from import bindings_from, dead_ends
 from diagnosis.rules.publishers._shared.direct_replies import answers_arrive, may_be_direct_replies
 from diagnosis.rules.publishers._shared.lossy_exchanges import (
     DELAYED,
@@ -53,6 +55,7 @@ from diagnosis.rules.publishers._shared.publishers import (
     publish_rate,
     publishers,
 )
+from diagnosis.rules.publishers._shared.seekers import Seeker, seeker_facts, seekers
 from diagnosis.rules.publishers._shared.similar_exchanges import similar_exchange, similar_facts
 from diagnosis.rules.publishers._shared.starved_queues import QuietQueue, fed_by, fed_until, never_fed
 from diagnosis.rules.publishers._shared.unroutable_facts import (
@@ -93,6 +96,7 @@ class Loss:
         fed: its queues that got messages until the loss began, and none since.
         work_queues: its queues, if they show that all of its messages are work and it loses a part.
         similar: an exchange of nearly the same name that has the bindings and gets nothing.
+        seekers: clients that ask for a queue that does not exist, which was probably bound to it.
         returned: its publishers set `mandatory` and get the messages back.
         seconds: for how long at least it has lost messages: as observed, or by the counters of its publishers.
     """
@@ -111,6 +115,7 @@ class Loss:
     fed: tuple[QuietQueue, ...]
     work_queues: Sequence[str]
     similar: str | None
+    seekers: tuple[Seeker, ...]
     returned: bool
     seconds: float
 
@@ -136,7 +141,7 @@ class Loss:
         """Whether something shows that the messages were meant for a queue, although none was ever reached."""
         if self.shovels or self.alternate is not None or self.fed or (self.returned and self.losers):
             return True
-        if self.work_queues or self.similar is not None:
+        if self.work_queues or self.similar is not None or self.seekers:
             return True
         if not self.lossy.exchange.name:
             return bool(self.losers)
@@ -148,7 +153,7 @@ class Loss:
         """Return after how many seconds it is urgent."""
         if self.routing is Routing.STOPPED or self.shovels or self.alternate is not None or self.fed:
             return limits.unroutable_after
-        if self.lossy.exchange.type == "topic" and self.meant and self.similar is None:
+        if self.lossy.exchange.type == "topic" and self.meant and self.similar is None and not self.seekers:
             return max(limits.unroutable_long, _LONG_SEEN)
         return limits.unroutable_after if self.meant else limits.unroutable_long
 
@@ -218,11 +223,7 @@ def _loss(view: View, counter: str, group: UnroutablePublishers, lossy: LossyExc
     names = clients(losers)
     fed, counted = fed_until(view, exchange, lossy.lossy), fed_by(view, exchange, [each.channel for each in losers])
     same_client = [each for each in publishers(view) if each.client in names]
-    bindings = None
-    if view.bindings is not None:
-        bindings = [each for each in view.bindings if (each.vhost, each.source) == exchange.key]
-        deleted = _deleted_queues(view, bindings)
-        bindings = [each for each in bindings if each.destination_type != "queue" or each.destination not in deleted]
+    bindings = bindings_from(view, exchange)
     return Loss(
         lossy=lossy,
         publishers=found,
@@ -233,13 +234,14 @@ def _loss(view: View, counter: str, group: UnroutablePublishers, lossy: LossyExc
         lost_by_others=max(0.0, lossy.rate - sum(each.rate for each in losers)),
         shovels=_shovels(view, lossy, losers),
         bindings=None if bindings is None else len(bindings),
-        dead_ends=_dead_ends(view, bindings or []),
+        dead_ends=dead_ends(view, bindings or []),
         alternate=alternate_of(view, exchange),
         fed=fed or counted,
         work_queues=work_queues(view, exchange, found)
         if counter == DROPPED and lossy.routing is Routing.PARTLY
         else (),
         similar=similar_exchange(view, exchange),
+        seekers=seekers(view, exchange, None if bindings is None else len(bindings)),
         returned=counter == RETURNED,
         seconds=max(
             span(lossy.lossy), _lasted(view, counter, lossy, found, counted) if len(group.exchanges) == 1 else 0.0
@@ -267,31 +269,6 @@ def _lost_less_before(view: View, counter: str, publisher: ActivePublisher) -> b
     now = publisher.published / max(1, increase(view, publisher.history, "publish"))
     stats = publisher.channel.stats
     return count(stats, counter) < (1 - SAME_RATE) * min(1.0, now) * count(stats, "publish")
-
-
-def _deleted_queues(view: View, bindings: list[Binding]) -> set[str]:
-    """Return the queues of some bindings that were deleted since these were read, and their bindings with them."""
-    latest = view.window.latest
-    queues_at, bindings_at = (latest.queues.at, latest.bindings.at) if latest is not None else (None, None)
-    if queues_at is None or bindings_at is None or queues_at.mono <= bindings_at.mono or not view.fresh("queues"):
-        return set()
-    seen = {(each.vhost, each.destination): each.destination for each in bindings if each.destination_type == "queue"}
-    known = {each.key for each in view.every_queue}
-    return {
-        name
-        for place, name in seen.items()
-        if place not in known and any(queue is not None for _, queue in view.presence(place))
-    }
-
-
-def _dead_ends(view: View, bindings: list[Binding]) -> tuple[str, ...]:
-    """Return the exchanges to which bindings lead; () if one leads to a queue, or may do so through other exchanges."""
-    if any(
-        each.destination_type != "exchange" or targets(view, each.vhost, each.destination, None) != frozenset()
-        for each in bindings
-    ):
-        return ()
-    return tuple(sorted({each.destination for each in bindings}))
 
 
 def _also_consume(view: View, loss: Loss) -> bool:
@@ -397,6 +374,7 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
             "work_queues": list(loss.work_queues),
             **alternate_facts(view, exchange, loss.alternate),
             **similar_facts(exchange, loss.similar),
+            **seeker_facts(view, exchange, loss.bindings, loss.seekers),
             "losers": list(loss.losers),
             "losing_channels": loss.losing,
             "publishing_channels": loss.publishing,

@@ -40,6 +40,8 @@ NOT_EXAMINED: Facts = {
     "work_queues": [],
     "similar_exchange": None,
     "similar_differs": [],
+    "seekers": [],
+    "restarted_seconds": None,
 }
 """Facts of the page that come from the counters and bindings of an exchange, where these are not known."""
 

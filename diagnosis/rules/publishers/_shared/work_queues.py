@@ -1,8 +1,8 @@
 """The queues behind an exchange: those that go with their clients, and those that show that messages are work.
 
-A direct exchange that loses some keys may serve subscribers that bind only the keys they want. Then nobody misses the
-others. It hands out work where all of its queues were made to last, and most of its messages reach one, or
-the publisher waits for confirms: then a key without a queue is a mistake.
+A direct exchange that loses some keys, or a headers exchange some headers, may serve subscribers that bind only what
+they want. Then nobody misses the others. It hands out work where all of its queues were made to last, and most of its
+messages reach one, or the publisher waits for confirms: then a message without a queue is a mistake.
 """
 
 from collections.abc import Sequence
@@ -14,6 +14,8 @@ from diagnosis.rules.publishers._shared.lossy_exchanges import was_routed
 from diagnosis.rules.publishers._shared.publishers import ActivePublisher, increase
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, is_lasting, is_private
 
+_MATCHING = ("direct", "headers")
+"""Types of exchange whose bindings match exactly; with a topic exchange, subscribers choose a part by a pattern."""
 _MOST = 0.5
 """Largest share of its messages that a publisher without confirms may lose: a subscriber that filters leaves more."""
 
@@ -25,14 +27,14 @@ def temporary_queues(view: View, exchange: Exchange) -> Sequence[str]:
 
 
 def work_queues(view: View, exchange: Exchange, publishers: Sequence[ActivePublisher]) -> Sequence[str]:
-    """Return the queues of a direct exchange that show that all of its messages are work; () if they do not show it.
+    """Return the queues of an exchange that show that all of its messages are work; () if they do not show it.
 
     Args:
         view: the view that is being judged.
         exchange: the exchange, which loses a part of its messages.
         publishers: those that may lose them; a queue gets other messages of each.
     """
-    if not exchange.name or exchange.type != "direct" or not exchange.durable or not publishers:
+    if not exchange.name or exchange.type not in _MATCHING or not exchange.durable or not publishers:
         return ()
     if not all(map(was_routed, publishers)):
         return ()

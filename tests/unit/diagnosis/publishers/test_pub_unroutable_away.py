@@ -161,10 +161,66 @@ def test_a_queue_that_does_not_come_back_is_no_absence():
 )
 def test_a_subscriber_with_a_transient_queue_asks_only_for_what_comes_while_it_is_there(kind, fields, severity):
     """A durable queue is made for work, and each key of a direct exchange is meant for a queue."""
-    verdict = look(film(restarting(kind=kind, of_queue=fields), until=BEGAN + 100))
+    verdict = look(film(restarting(kind=kind, of_queue=fields, times=2), until=BEGAN + 75))
 
     assert [(severity, "exchange", "meter.x")] == of(verdict, DROPPED)
     assert (severity == "info") == ("harmless" in text(findings(verdict, DROPPED)[0]).summary)
+
+
+TRANSIENT = ({"durable": False}, {"durable": False, "exclusive": True, "auto_delete": False})
+
+
+@pytest.mark.parametrize("fields", TRANSIENT, ids=["auto-delete", "exclusive"])
+@pytest.mark.parametrize(
+    ("kind", "cycle", "away", "rate"),
+    [("fanout", 28.0, 8.0, 10.0), ("topic", 40.0, 9.0, 300.0), ("headers", 22.0, 9.0, 1.5)],
+)
+def test_a_subscriber_that_comes_back_at_once_each_time_needs_all_messages(cycle, away, rate, fields, kind):
+    """From the third time on; then it is no deployment."""
+    frame = restarting(cycle=cycle, away=away, rate=rate, kind=kind, of_queue=fields, named="board", name="presence")
+    (finding,) = findings(look(film(frame, until=int(BEGAN + 3.5 * cycle))), DROPPED)
+
+    assert ("warning", ["board"]) == (finding.severity.value, finding.facts["away"])
+    assert "harmless" not in text(finding).summary
+    assert "Its consumer came back soon each time, so it probably needs these messages" in text(finding).cause
+
+
+@pytest.mark.parametrize(
+    ("until", "fields"),
+    [
+        (60, {"times": 1}),
+        (75, {"times": 2}),
+        (170, {"cycle": 40.0, "away": 30.0}),
+        (230, {"cycle": 75.0, "away": 65.0}),
+        (150, {"cycle": 40.0, "away": 1.6}),
+    ],
+    ids=["deployment", "failed start", "looks in now and then", "once a minute", "few messages"],
+)
+@pytest.mark.parametrize("queue_fields", TRANSIENT, ids=["auto-delete", "exclusive"])
+def test_who_looks_at_events_now_and_then_needs_no_others(until, fields, queue_fields):
+    """A person with a debug consumer, a job that samples events, and one deployment."""
+    verdict = look(film(restarting(kind="fanout", of_queue=queue_fields, **fields), until=BEGAN + until))
+
+    assert {"info"} >= {severity for severity, *_ in of(verdict, DROPPED)}
+
+
+@pytest.mark.parametrize("kind", ["fanout", "topic", "headers"])
+def test_one_look_at_a_part_names_the_queue_that_may_have_been_away(kind):
+    """Only what the exchange compares is blamed: a fanout exchange has no keys, and a headers exchange ignores them."""
+
+    def frame(t):
+        made = restarting(times=1, kind=kind, of_queue={"durable": False})(t)
+        here = restarting(times=0, kind=kind, of_queue={"durable": False})(t)
+        return {**made, "queues": here["queues"], "bindings": here["bindings"]}
+
+    (finding,) = findings(
+        look(film(frame, start=30, until=60, every=30), thresholds=Thresholds.as_if_lasting()), DROPPED
+    )
+    said = text(finding)
+
+    assert "'meter.raw' was perhaps away meanwhile, or nobody has to get these messages" in said.summary
+    assert "'meter.raw' was away: this queue goes when its client leaves" in said.cause
+    assert ("key" in said.summary + said.cause) == (kind == "topic")
 
 
 @pytest.mark.parametrize(

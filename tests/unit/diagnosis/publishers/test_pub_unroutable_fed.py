@@ -71,7 +71,7 @@ def test_what_a_queue_got_until_then_is_a_warning_after_a_minute(kind, rate, oth
 )
 def test_a_queue_that_did_not_get_them_shows_nothing(fields):
     """Events to which nobody has subscribed yet begin at some time."""
-    result = look(film(changed(**fields), until=BEGAN + 105))
+    result = look(film(changed(**{"kind": "topic", **fields}), until=BEGAN + 105))
 
     assert [("info", "exchange", "alerts")] == of(result, DROPPED)
     assert [] == findings(result, DROPPED)[0].facts["fed"]

@@ -1,4 +1,4 @@
-"""A direct exchange loses some keys from the first message on: what shows that they were meant for a queue."""
+"""An exchange loses some keys or headers from the first message on: what shows that they were meant for a queue."""
 
 import pytest
 
@@ -48,9 +48,10 @@ def keyed(
 
 @pytest.mark.parametrize("rate", [3.0, 40.0, 700.0])
 @pytest.mark.parametrize("share", [0.08, 0.4, 0.47])
-def test_a_key_that_never_had_a_queue_is_a_warning_after_a_minute(rate, share):
+@pytest.mark.parametrize("kind", ["direct", "headers"])
+def test_a_key_that_never_had_a_queue_is_a_warning_after_a_minute(rate, share, kind):
     """Information before: the application with its queue may only start later."""
-    frame = keyed(rate=rate, share=share)
+    frame = keyed(rate=rate, share=share, type=kind)
 
     assert [("info", "exchange", "dispatch")] == of(look(film(frame, until=45)), DROPPED)
     verdict = look(film(frame, until=80))
@@ -58,7 +59,9 @@ def test_a_key_that_never_had_a_queue_is_a_warning_after_a_minute(rate, share):
     assert (60.0, ["letters", "parcels"]) == tuple(
         facts(verdict, DROPPED)[key] for key in ("warning_after_seconds", "work_queues")
     )
-    assert "('letters', 'parcels') last, and other messages of 'depot'" in text(findings(verdict, DROPPED)[0]).cause
+    said = text(findings(verdict, DROPPED)[0])
+    assert "('letters', 'parcels') last, and other messages of 'depot'" in said.cause
+    assert ("key" in said.cause, "header" in said.cause) == (kind == "direct", kind == "headers")
 
 
 @pytest.mark.parametrize(("confirm", "severity"), [(True, "warning"), (False, "info")])
@@ -93,12 +96,29 @@ def test_a_publisher_with_confirms_wants_to_know_where_its_messages_are(confirm,
     ],
     ids=["exclusive", "auto-delete", "transient", "expires", "named", "exchange", "few", "slow", "onward", "unlisted"],
 )
-def test_keys_that_somebody_may_or_may_not_bind_stay_information(fields):
+@pytest.mark.parametrize("kind", ["direct", "headers"])
+def test_keys_that_somebody_may_or_may_not_bind_stay_information(fields, kind):
     """Subscribers bind queues of their own, few messages may be answers, and another exchange may be behind."""
-    assert {"info"} >= {severity for severity, *_ in of(look(film(keyed(**fields), until=250)), DROPPED)}
+    verdict = look(film(keyed(**{"type": kind, **fields}), until=250))
+
+    assert {"info"} >= {severity for severity, *_ in of(verdict, DROPPED)}
 
 
-@pytest.mark.parametrize("kind", ["topic", "fanout", "headers"])
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("topic", "a binding is missing, or nobody has to get messages with these routing keys"),
+        ("fanout", "no queue was bound to it for a part of the time, or nobody has to get these messages"),
+    ],
+)
+def test_a_part_is_explained_by_what_the_exchange_compares(kind, words):
+    """A fanout exchange has no keys."""
+    (finding,) = findings(look(film(keyed(type=kind), until=200)), DROPPED)
+
+    assert f"it routes the others, so {words}" in text(finding).summary
+
+
+@pytest.mark.parametrize("kind", ["topic", "fanout"])
 def test_events_of_which_somebody_takes_a_part_stay_information(kind):
     """Nobody has to subscribe to them."""
     assert [("info", "exchange", "dispatch")] == of(look(film(keyed(type=kind), until=700)), DROPPED)
