@@ -215,6 +215,15 @@ def test_the_search_finds_each_kind(text: str, hits: list[tuple[str, str]]) -> N
     assert hits == found(text)
 
 
+def test_the_search_works_without_a_chosen_cluster() -> None:
+    """Its lists are empty then."""
+    none = pd.DataFrame()
+
+    hits = search_hits.search("bill", REPORTED, None, none, none, none, [])
+
+    assert ["Cluster"] == [hit.kind for hit in hits]
+
+
 def test_the_best_hits_come_first() -> None:
     """The name itself, then names that start with the text, then the fullest queue."""
     assert [("Queue", "orders"), ("Queue", "orders.dead"), ("Queue", "new-orders")] == found("orders")[1:]
