@@ -52,6 +52,7 @@ from diagnosis.rules.queues._shared.queue import (
     queue_subject,
     queue_with_policy,
 )
+from diagnosis.rules.queues.delay_queue_cycle import way_back
 from diagnosis.rules.queues.queue_purged import purges
 from diagnosis.series import count, delta, last, span, stretch, without_consumers
 from diagnosis.window import Series, Timestamped
@@ -229,6 +230,7 @@ def _finding(view: View, queue: Queue, expiry: Expiry, returned: Discarded | Non
             "consumed_total": count(queue.stats, *CONSUMED),
             "dead_letter_exchange": exchange,
             "targets": None if expiry.targets is None else sorted(name for _, name in expiry.targets),
+            "come_back": bool(way_back(view, queue)),
             "lost_for_good": expiry.targets is not None and not expiry.targets,
             "warning_after_seconds": until,
         },
