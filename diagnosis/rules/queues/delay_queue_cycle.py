@@ -147,8 +147,8 @@ def _expired(view: View, queue: Queue, circle: list[Queue]) -> _Fate | None:
 def _balance_of_all(view: View, circle: list[Queue]) -> tuple[int, Series[Queue], int] | None:
     """Return what all queues of a circle lost at least, over which readings, and what was published to them.
 
-    What came from outside, and is neither acknowledged nor in one of them, was dropped: nothing leads out. A queue alone
-    loses what expires, and gets it back once, which no counter shows. None if not all of them were read.
+    What came from outside, and is neither acknowledged nor in one of them, was dropped: nothing leads out. The work
+    queue alone loses what expires, and gets it back once, which no counter shows. None if not all of them were read.
     """
     histories = [view.history(queue) for queue in circle]
     times = set.intersection(*({seen.at.mono for seen in each} for each in histories))
