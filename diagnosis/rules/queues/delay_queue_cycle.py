@@ -7,7 +7,7 @@ that is dead-letter-cycle.
 Source: https://www.rabbitmq.com/docs/dlx#effects
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 
@@ -94,7 +94,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             yield from _judge(view, path, circle, fate, worked=True)
 
 
-def _delays(view: View) -> Mapping[Place, frozenset[Place]]:
+def _delays(view: View) -> dict[Place, frozenset[Place]]:
     """Return where the dead letters of each delay queue go."""
     return {
         queue.key: reached

@@ -107,10 +107,10 @@ def _keeps_all(view: View, link: ConsumerPath) -> bool:
     if link.channel is None:
         return False
     history = view.channel_history(link.channel.name)
-    sent, kept = delta(history, "deliver", "get") - delta(history, "ack"), held(history[-1].value)
     if len(history) > 1:
-        return sent <= kept - held(history[0].value)
-    return count(link.channel.stats, "deliver", "get") - count(link.channel.stats, "ack") <= kept
+        unsettled = delta(history, "deliver", "get") - delta(history, "ack")
+        return unsettled <= held(history[-1].value) - held(history[0].value)
+    return count(link.channel.stats, "deliver", "get") - count(link.channel.stats, "ack") <= held(link.channel)
 
 
 def _ending(view: View, finding: Finding) -> Iterable[Hashable]:
