@@ -84,7 +84,7 @@ class Subject:
 
     def __str__(self) -> str:
         """The subject in words, such as `queue 'orders' in vhost '/'`."""
-        place = f" in vhost {self.vhost!r}" if self.vhost is not None else ""
+        place = f" in vhost {self.vhost!r}" if self.vhost is not None and self.kind != "vhost" else ""
         return f"{self.kind} {self.name!r}{place}"
 
 

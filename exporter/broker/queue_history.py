@@ -6,7 +6,7 @@ know if it had run. A sample is the value at its time, at most 5 s late, like a 
 
 Samples have neither consumers nor settings: the settings are those of now, and the consumers are unknown, unless the
 queue has none now and its messages show that nobody took any since. The broker pads the samples of a new queue with
-zeros, so a queue begins with its first event.
+zeros, so a queue begins with its first event; one that has no samples of a time begins later.
 Source: https://www.rabbitmq.com/docs/management#statistics-interval, https://www.rabbitmq.com/docs/http-api-reference
 """
 
@@ -100,14 +100,20 @@ def _snapshots(first: Snapshot, found: list[dict[QueueKey, dict[str, Samples]]],
     uptimes = [node.uptime_seconds for node in first.nodes.value or () if node.uptime_seconds is not None]
     begin = at.wall - min(uptimes, default=0.0) + _STARTED
     lists: list[_PastQueues] = []
+    begun: set[QueueKey] = set()
     for (age, step), samples in zip(_SPANS, found, strict=True):
         end = at.wall - max((other for other, finer in _SPANS if finer < step), default=_APART)
-        # A list that lacks a queue would look as if the queue had been deleted for a while.
-        shared = set.intersection(*(set(samples[queue.key][name]) for queue in sampled for name in _LENGTHS))
-        for stamp in sorted(shared):
+        stamps = {
+            queue.key: set.intersection(*(set(samples[queue.key][name]) for name in _LENGTHS)) for queue in sampled
+        }
+        for stamp in sorted(set().union(*stamps.values())):
             wall = stamp / 1000 - ahead
-            if max(begin, at.wall - age) <= wall <= end:
-                past = {queue.key: _at(queue, samples[queue.key], stamp) for queue in sampled}
+            there = {key for key, known in stamps.items() if stamp in known}
+            # A list that lacks a queue would look as if the queue had been deleted for a while. One that begins later
+            # was declared later.
+            if begun <= there and max(begin, at.wall - age) <= wall <= end:
+                begun = there
+                past = {queue.key: _at(queue, samples[queue.key], stamp) for queue in sampled if queue.key in there}
                 lists.append((Instant(wall=wall, mono=at.mono - (at.wall - wall)), past))
     return tuple(
         Snapshot(cluster=first.cluster, taken=when, queues=Part(value=tuple(queues.values()), at=when))
@@ -123,7 +129,7 @@ def _since_their_begin(sampled: Sequence[Queue], lists: list[_PastQueues]) -> li
     unused = {queue.key for queue in sampled if _is_used(queue)}
     found = []
     for when, queues in lists:
-        unused -= {key for key in unused if _is_used(queues[key])}
+        unused -= {key for key in unused if key in queues and _is_used(queues[key])}
         found.append((when, {key: queue for key, queue in queues.items() if key not in unused}))
     return found
 
@@ -181,7 +187,9 @@ def _with_unattended(sampled: Sequence[Queue], lists: list[_PastQueues]) -> list
     later = {queue.key: queue for queue in sampled if queue.consumers == 0 and queue.type != "stream"}
     for _, queues in reversed(lists):
         later = {
-            key: replace(queues[key], consumers=0) for key, after in later.items() if _is_unattended(queues[key], after)
+            key: replace(queues[key], consumers=0)
+            for key, after in later.items()
+            if key in queues and _is_unattended(queues[key], after)
         }
         queues.update(later)
     return lists

@@ -35,6 +35,8 @@ NAME = "connection-churn"
 
 _IN_VAIN, _IN_VAIN_SECONDS = 10, 30.0
 """Cycles in a row without a message, and seconds, after which no deployment looks the same."""
+_STAYS, _STAYS_CYCLES = 30.0, 3.0
+"""Seconds, and cycles, for which a connection must last to be none of those that come and go."""
 _SETTLED = 8.0
 """Seconds after which the broker has counted the channels of a connection: it refreshes its statistics every 5 s."""
 
@@ -112,6 +114,7 @@ def _client_finding(view: View, closing: ChurnLoop, starved: tuple[Queue, ...]) 
             **loop_facts(closing),
             "mqtt": closing.connection.client_id is not None,
             "left_open": len(_left_open(view, closing)),
+            "stay_open": len(_stay_open(view, closing)),
             **_limit_facts(view, closing.rate, closing.lasts, starved),
         },
         evidence=tuple(loop_evidence(closing, "connection")),
@@ -130,6 +133,12 @@ def _left_open(view: View, closing: ChurnLoop) -> list[Connection]:
     return [each for each in mine if each.channels == 0 and age_seconds(view, each) > _SETTLED]
 
 
+def _stay_open(view: View, closing: ChurnLoop) -> list[Connection]:
+    """Return the connections of a client that last for several of its cycles."""
+    mine = (each for each in view.connections if identity(each) == identity(closing.connection))
+    return [each for each in mine if age_seconds(view, each) > max(_STAYS, _STAYS_CYCLES / closing.rate)]
+
+
 def _cluster_finding(view: View, total: ChurnRate, starved: tuple[Queue, ...]) -> Finding:
     after = _warning_after(view, total.rate, starved)
     return Finding(
@@ -144,6 +153,7 @@ def _cluster_finding(view: View, total: ChurnRate, starved: tuple[Queue, ...]) -
             "mqtt": False,
             "user": None,
             "left_open": 0,
+            "stay_open": 0,
             **_limit_facts(view, total.rate, total.lasts, starved),
         },
         evidence=(

@@ -17,7 +17,7 @@ from itertools import pairwise
 from ackscope.clock import Instant
 from ackscope.findings import Certainty, Evidence, Finding, Severity, Subject, source
 from ackscope.snapshot import Connection, Overview
-from diagnosis.churn_loops import Identity, identity
+from diagnosis.churn_loops import Identity, churn_loops, identity
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import client_name
 from diagnosis.rules.clients._shared.connections import involved_connections
@@ -50,12 +50,14 @@ class Growth:
         own: all that it has now.
         growth: how many more than at `since`, from which on their number never fell.
         many: so many, or for so long, that it is a warning.
+        closes: it closed others within the readings of connections, or opens and closes them in a loop.
     """
 
     own: list[Connection]
     growth: int
     since: Instant
     many: bool
+    closes: bool
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
@@ -70,6 +72,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         return
     readings = tuple(Timestamped(seen.at, _counts(seen.value)) for seen in view.window.readings("connections"))
     overviews: Series[Overview] = view.window.readings("overview")
+    looping = {identity(loop.connection) for loop in churn_loops(view) if loop.whole}
     cluster_growing = stretch(overviews, _not_fewer)
     cluster_grows = span(cluster_growing) >= _GROWING_SECONDS and _grew(cluster_growing)
     for key, own in sorted(large.items(), key=lambda each: each[0]):
@@ -77,7 +80,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         growth = len(own) - growing[0].value.get(key, 0)
         steadily = len({seen.value.get(key, 0) for seen in growing}) > _MAX_STEPS_OF_START
         many = len(own) >= limits.connections_many and cluster_grows
-        found = Growth(own=own, growth=growth, since=growing[0].at, many=many)
+        closes = key in looping or _has_closed(view, key)
+        found = Growth(own=own, growth=growth, since=growing[0].at, many=many, closes=closes)
         quick = growth >= limits.connections_growth and span(growing) >= view.thresholds.early and steadily
         few = span(overviews) < _ONE_LOOK
         slow = _opened_steadily(view, own, overviews) or (_none_closed(view, key, own) if few else None)
@@ -129,6 +133,13 @@ def _none_closed(view: View, key: Identity, own: list[Connection]) -> tuple[int,
     return len(opened) - 1, Instant(wall=opened[0], mono=view.now.mono - (view.now.wall - opened[0]))
 
 
+def _has_closed(view: View, key: Identity) -> bool:
+    """Return whether a connection of an application is missing in a later reading."""
+    readings = view.window.readings("connections")
+    names = [{each.name for each in seen.value if identity(each) == key} for seen in readings]
+    return any(not older <= newer for older, newer in pairwise(names))
+
+
 def _counts(connections: tuple[Connection, ...]) -> dict[Identity, int]:
     counts: dict[Identity, int] = {}
     for connection in connections:
@@ -165,6 +176,7 @@ def _finding(view: View, found: Growth) -> Finding:
             "user": first.user,
             "connections": len(found.own),
             "growth": found.growth,
+            "closes_some": found.closes,
             "growth_seconds": seconds,
             "warning_from_connections": view.thresholds.clients.connections_many,
             "warning_after_seconds": _GROWING_SECONDS,

@@ -34,7 +34,7 @@ from diagnosis.rules.consumers._shared.channel_loops import (
     loop_facts,
     loop_severity,
 )
-from diagnosis.rules.consumers._shared.consequences import connection_names
+from diagnosis.rules.consumers._shared.consequences import connection_names, queue_key
 from diagnosis.rules.consumers._shared.objects import connection_peer
 from diagnosis.rules.queues._shared.queue import is_private
 from diagnosis.series import count, delta, last
@@ -126,6 +126,14 @@ def _refused_clients(view: View, finding: Finding) -> Iterable[Hashable]:
 
 CLIENTS_THAT_ARE_REFUSED = Relation(_refused_clients, connection_names)
 """The cause is a queue with an exclusive consumer; the effect is about a client that is refused."""
+
+
+def _with_refusals(view: View, finding: Finding) -> Iterable[Hashable]:
+    return () if finding.facts["possible"] else queue_key(view, finding)
+
+
+QUEUE_OF_ONE_CONSUMER = Relation(_with_refusals, queue_key)
+"""The cause is a queue whose exclusive consumer keeps out others that try; the effect is about the same queue."""
 
 
 _HOLDER = Evidence(key="holder", source=source("/api/consumers", "exclusive"))

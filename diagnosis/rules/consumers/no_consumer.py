@@ -302,7 +302,9 @@ def _finding(view: View, unread: _Unread, others: Sequence[_Unread] = ()) -> Fin
     absent, downstream = mqtt_client(queue), federated_to(queue)
     # No application consumes from the queue of a federation link.
     lacks_application = grows and downstream is None
-    idle = _idle_connections(view, queue, unconsumed[0].at.wall) if downstream is None else []
+    # An MQTT client has no channel that could be closed.
+    may_idle = downstream is None and absent is None
+    idle = _idle_connections(view, queue, unconsumed[0].at.wall) if may_idle else []
     cancelled = _cancelled(view, queue) if lacks_application else []
     connections = [view.connection(each.connection_name) for each in cancelled]
     left = sorted({name for each in connections if (name := client_name(each)) is not None})

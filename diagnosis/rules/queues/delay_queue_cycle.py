@@ -7,19 +7,23 @@ that is dead-letter-cycle.
 Source: https://www.rabbitmq.com/docs/dlx#effects
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
+from math import ceil
 
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
 from diagnosis.ledger import ledger, may_settle_unseen
+from diagnosis.memo import per_view
 from diagnosis.routes import Place, dead_lettering, dead_letters_from, dead_letters_to, is_delay
+from diagnosis.rules.queues._shared.message_balance import balance
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, involved_queue, queue_refs, queue_subject
 from diagnosis.rules.queues._shared.waits import gone, skew
 from diagnosis.rules.queues.dead_letter_cycle import cycle_path
 from diagnosis.series import delta, last, span
+from diagnosis.window import Series
 
 NAME = "delay-queue-cycle"
 
@@ -72,11 +76,7 @@ class _Fate:
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every delay queue from which no dead letter reaches a queue of another kind."""
-    routes = {
-        queue.key: reached
-        for queue in dead_lettering(view)
-        if is_delay(view, queue) and (reached := dead_letters_to(view, queue)) is not None
-    }
+    routes = per_view(view, _delays)
     seen: set[Place] = set()
     for key in sorted(routes):
         path = () if key in seen else cycle_path(key, routes)
@@ -87,15 +87,25 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if all(routes[queue.key] <= set(path) for queue in circle):
             yield from _judge(view, path, circle, _fate(view, circle))
     for queue in view.queues:
-        path = _way_back(view, queue, routes)
+        path = way_back(view, queue)
         circle = [each for place in path if (each := view.queue(*place)) is not None]
         fate = _expired(view, queue, circle) if path else None
         if fate is not None:
             yield from _judge(view, path, circle, fate, worked=True)
 
 
-def _way_back(view: View, queue: Queue, delays: Mapping[Place, frozenset[Place]]) -> tuple[Place, ...]:
+def _delays(view: View) -> dict[Place, frozenset[Place]]:
+    """Return where the dead letters of each delay queue go."""
+    return {
+        queue.key: reached
+        for queue in dead_lettering(view)
+        if is_delay(view, queue) and (reached := dead_letters_to(view, queue)) is not None
+    }
+
+
+def way_back(view: View, queue: Queue) -> tuple[Place, ...]:
     """Return the path of messages that expire in a work queue, if it leads through delay queues back to it only."""
+    delays = per_view(view, _delays)
     if queue.key in delays or not isinstance(queue.setting("message-ttl"), int):
         return ()
     path, reached = [queue.key], dead_letters_to(view, queue)
@@ -119,14 +129,37 @@ def _expired(view: View, queue: Queue, circle: list[Queue]) -> _Fate | None:
     found = None if may_settle_unseen(view, queue) else ledger(history, skew=limits.loss_skew)
     if found is None or found.proven_vanished < max(limits.loss_least, limits.loss_share * found.arrived):
         return None
+    stored = sum(each.messages_dlx or 0 for each in circle)
+    dropped, run, published = found.proven_vanished, history, found.arrived
+    whole = _balance_of_all(view, circle)
+    if whole is not None and whole[0] > dropped * span(whole[1]) / max(1.0, span(history)):
+        dropped, run, published = whole
     return _Fate(
-        dropped=found.proven_vanished,
-        stored=sum(each.messages_dlx or 0 for each in circle),
-        published=found.arrived,
-        seconds=span(history),
-        since=history[0].at.iso(),
+        dropped=dropped,
+        stored=stored,
+        published=published,
+        seconds=span(run),
+        since=run[0].at.iso(),
         watched=span(history),
     )
+
+
+def _balance_of_all(view: View, circle: list[Queue]) -> tuple[int, Series[Queue], int] | None:
+    """Return what all queues of a circle lost at least, over which readings, and what was published to them.
+
+    What came from outside, and is neither acknowledged nor in one of them, was dropped: nothing leads out. The work
+    queue alone loses what expires, and gets it back once, which no counter shows. None if not all of them were read.
+    """
+    histories = [view.history(queue) for queue in circle]
+    times = set.intersection(*({seen.at.mono for seen in each} for each in histories))
+    runs = [tuple(seen for seen in each if seen.at.mono in times) for each in histories]
+    found = [balance(run) for run in runs]
+    known = [each for each in found if each is not None]
+    if len(times) < 2 or len(known) < len(circle):
+        return None
+    unsure = sum(skew(view, queue, run) for queue, run in zip(circle, runs, strict=True))
+    lost = sum(each.missing for each in known) - ceil(unsure)
+    return lost, runs[0], sum(each.published for each in known)
 
 
 def _judge(

@@ -52,6 +52,7 @@ from diagnosis.rules.queues._shared.queue import (
     queue_subject,
     queue_with_policy,
 )
+from diagnosis.rules.queues.delay_queue_cycle import way_back
 from diagnosis.rules.queues.queue_purged import purges
 from diagnosis.series import count, delta, last, span, stretch, without_consumers
 from diagnosis.window import Series, Timestamped
@@ -260,6 +261,7 @@ def _setting_facts(view: View, queue: Queue, *, idle: bool = False) -> dict[str,
         "ttl_is_argument": "x-message-ttl" in queue.arguments and not by_operator,
         "ttl_by_operator": by_operator,
         "federated_to": federated_to(queue),
+        "come_back": bool(way_back(view, queue)),
         "consumers_idle": idle,
         # A time in seconds may have been written where milliseconds are expected.
         "longer_ttl_milliseconds": None if milliseconds is None else milliseconds * (1000 if idle else 10),

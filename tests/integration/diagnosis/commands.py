@@ -173,7 +173,7 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         "hoarder": {"connection": names.connection},
         "owner": {"connection": names.connection},
         "holder": {"connection": names.connection},
-        "stuck_consumer": {"connection": names.connection, "port": 50001},
+        "stuck_consumer": {"client": "billing", "connection": names.connection, "port": 50001},
         "first_consumer": {"connection": names.connection, "port": 50001},
         "holders": [{"user": names.user}],
         "scope": "vhost",

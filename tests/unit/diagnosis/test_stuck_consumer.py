@@ -264,3 +264,13 @@ def test_a_consumer_that_holds_nothing_is_not_stuck():
     assert ("billing",) == finding.involved.clients
     assert "1 of its 2 consumers has" in text(finding).summary
     assert 1 == sum(each.key == "consumer" for each in finding.evidence)
+
+
+def test_a_stream_redelivers_nothing_and_has_no_dead_letters():
+    """Its reader reads on from the offset that it asks for."""
+    finding = only(look(film(lambda t: stuck(t, of={"type": "stream"}), until=120)))
+    steps = str(text(finding).steps)
+
+    assert ("stuck-consumer", "stream") == (finding.rule, finding.facts["queue"]["type"])
+    assert "redelivered" not in steps
+    assert "dead-letter" not in steps

@@ -24,6 +24,19 @@ def _verdict(*severities: Severity, blind: bool = False, permanent: bool = False
 
 
 @pytest.mark.parametrize(
+    ("subject", "words"),
+    [
+        (ORDERS, "queue 'orders' in vhost '/'"),
+        (Subject(kind="vhost", vhost="shop", name="shop"), "vhost 'shop'"),
+        (Subject(kind="node", name="rabbit@one"), "node 'rabbit@one'"),
+    ],
+)
+def test_a_subject_names_its_vhost_once(subject: Subject, words: str) -> None:
+    """A virtual host is not in itself."""
+    assert words == str(subject)
+
+
+@pytest.mark.parametrize(
     ("verdicts", "code"),
     [
         ([_verdict()], 0),

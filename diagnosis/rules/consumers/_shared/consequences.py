@@ -27,12 +27,13 @@ def connection_names(view: View, finding: Finding) -> Iterable[Hashable]:
     return {name, client_name(view.connection(name), name)} if finding.subject.kind == "connection" else ()
 
 
-def _clients(_view: View, finding: Finding) -> Iterable[Hashable]:
+def client_keys(_view: View, finding: Finding) -> Iterable[Hashable]:
+    """Return the connections that a finding involves, and the names of its clients with their virtual host."""
     names = [("connection", name) for name in finding.involved.connections]
     return (*names, *(("client", finding.subject.vhost, name) for name in finding.involved.clients))
 
 
-SAME_CLIENT = both(_clients)
+SAME_CLIENT = both(client_keys)
 """Both involve a connection of the same client, or clients of one name in one virtual host."""
 
 

@@ -16,7 +16,8 @@ from ackscope.snapshot import Channel, Connection, Queue
 from diagnosis.contract import ConsumerPath, View
 from diagnosis.hold_time import QUORUM_MOST, prefetch
 from diagnosis.memo import per_view
-from diagnosis.rules.clients._shared.connections import age_seconds
+from diagnosis.rules.consumers._shared.beside_ended import beside_ended
+from diagnosis.rules.consumers._shared.idle_channels import channels_idle_for, channels_idle_since, full_for
 from diagnosis.rules.consumers._shared.mqtt import is_mqtt, mqtt_at_standstill
 from diagnosis.rules.consumers._shared.objects import may_hold_messages, one_gets_all, waiting_on_channel
 from diagnosis.rules.consumers._shared.sessions import (
@@ -29,7 +30,6 @@ from diagnosis.rules.consumers._shared.sessions import (
 from diagnosis.rules.consumers._shared.standstill import (
     handling_time,
     held,
-    idle_since,
     jobs_were_quick,
     most_held,
     refreshed,
@@ -39,7 +39,7 @@ from diagnosis.rules.consumers._shared.standstill import (
 )
 from diagnosis.rules.consumers._shared.stream_readers import flow, lag, readers, readers_at_standstill, standstill
 from diagnosis.rules.consumers._shared.unattributed_consumers import Standing, judgement
-from diagnosis.series import delta, last, piled_up_seconds, readings_since, span, stretch
+from diagnosis.series import delta, last, readings_since, span, stretch
 from diagnosis.window import Series, Timestamped
 
 
@@ -71,6 +71,7 @@ class Stall:
         settles_unknown: they hold more and more; they may settle fewer than they take, and not none.
         shared_prefetch, starved: what all consumers of their channel may hold, and its other queues with messages.
         outlasts_jobs: it lasts for much longer than each of the many jobs that were seen before.
+        returned: messages that came back from consumers that ended meanwhile.
         lag: messages from the stuck reader of a stream that is furthest behind to the end, if readers are judged by
             their offsets; else None.
     """
@@ -100,6 +101,7 @@ class Stall:
     shared_prefetch: int = 0
     starved: tuple[str, ...] = ()
     outlasts_jobs: bool = False
+    returned: int = 0
 
     @property
     def one_at_a_time(self) -> bool:
@@ -147,6 +149,8 @@ def _find(view: View) -> Iterator[Stall]:
             stall = _some_consumers(view, queue, links)
         else:
             stall = _whole_queue(view, queue, links)
+            if stall is None or stall.early:
+                stall = _beside_ended(view, queue, links) or stall
         if stall is not None:
             yield stall
 
@@ -185,7 +189,7 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
     stalled = unsettled(history)
     if full:
         stalled = stretch(stalled, lambda older, newer: delta((older, newer), "deliver") == 0)
-    seen, idle = span(stalled), _idle_since(view, links)
+    seen, idle = span(stalled), channels_idle_since(view, links)
     published = delta(stalled, "publish")
     if seen < limits.consumers.stuck_seen or (
         idle is None and not refreshed(view.window.readings("overview"), stalled)
@@ -216,14 +220,14 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
     if (ready == 0 and unacked <= len(links)) or (not full and unacked <= most) or (gets_all and most == 0):
         need = limits.consumers.stuck_long_job
     need = max(need, min(limits.consumers.stuck_patience * usual, limits.consumers.stuck_long_job))
-    held_seconds = max(seen, _idle_for(view, idle))
+    held_seconds = max(seen, channels_idle_for(view, idle))
     if only_held:
         # Long jobs look the same until the broker's own limit comes near.
         if held_seconds < limits.consumers.stuck_long:
             return None
         need = max(need, limits.consumers.ack_timeout_near * limits.consumers.ack_timeout_default)
     if full and never_acked:
-        held_seconds = max(held_seconds, _full_for(view, stalled, links))
+        held_seconds = max(held_seconds, full_for(view, stalled, links))
     early, growing = held_seconds < need, published > 0 or ready > (stalled[0].value.messages_ready or 0)
     # Weaker evidence is reported early only if nothing contradicts it: a backlog grows, and no pace is known.
     known = need == quick or only_held or gets_all or _never_acked(queue)
@@ -254,14 +258,14 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
     )
 
 
-def _full_for(view: View, stalled: Series[Queue], links: tuple[ConsumerPath, ...]) -> float:
-    """Return for how long consumers that never acknowledged have been full at least, by the backlog behind them.
-
-    Messages stay ready only while no consumer may take more. What was ready before the consumers connected does not
-    count.
-    """
-    ages = [age_seconds(view, link.connection) if link.connection else 0.0 for link in links]
-    return min(piled_up_seconds(stalled), *ages)
+def _beside_ended(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> Stall | None:
+    """Return the stall of a queue whose messages come back from consumers that end, and are never settled."""
+    found = beside_ended(view, queue, links)
+    if found is None:
+        return None
+    published = delta(found.series, "publish")
+    stall = _stall_of(view, queue, links, found.stuck, growing=bool(queue.messages_ready) and published > 0)
+    return replace(stall, whole_queue=True, full=found.full, published=published, returned=found.redelivered)
 
 
 def _is_full(queue: Queue, links: tuple[ConsumerPath, ...], allowed: list[int]) -> bool:
@@ -414,8 +418,8 @@ def _some_readers(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> 
         stalled = _stalled_channel(view, (link,))
         if stalled is None:
             continue
-        seen, idle = max(span(stalled), quiet), _idle_since(view, (link,))
-        held_seconds = max(seen, _idle_for(view, idle))
+        seen, idle = max(span(stalled), quiet), channels_idle_since(view, (link,))
+        held_seconds = max(seen, channels_idle_for(view, idle))
         growing = delta(last(history, max(seen, view.thresholds.interval)), "publish") > 0
         if seen >= limits.stuck_seen and growing and held_seconds >= limits.stuck_for:
             since = stalled[0].at.wall if idle is None else idle
@@ -435,7 +439,7 @@ def _some_consumers(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -
         stalled = None if len(together) == len(links) else _stalled_channel(view, together)
         if stalled is None:
             continue
-        seen, idle = span(stalled), _idle_since(view, together[:1])
+        seen, idle = span(stalled), channels_idle_since(view, together[:1])
         others = readings_since(history, stalled[0].at.mono)
         acked = delta(others, "ack")
         if seen < limits.stuck_seen or acked <= 0:
@@ -445,7 +449,7 @@ def _some_consumers(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -
         allowed = [prefetch(view, link) or 0 for link in together]
         need = max(limits.stuck_for, limits.stuck_patience * pace)
         need = limits.stuck_long_job if max(allowed) == 1 else min(need, limits.stuck_long_job)
-        held_seconds = max(seen, _idle_for(view, idle))
+        held_seconds = max(seen, channels_idle_for(view, idle))
         early = held_seconds < need
         shortest = max(view.limits(queue).early, limits.stuck_patience * pace)
         if early and (need == limits.stuck_long_job or held_seconds < shortest):
@@ -478,19 +482,3 @@ def _stall_of(
 
 def _full_and_unchanged(prefetch_count: int, older: Timestamped[Channel], newer: Timestamped[Channel]) -> bool:
     return held(older.value) >= prefetch_count and unmoved(older, newer)
-
-
-def _idle_since(view: View, links: tuple[ConsumerPath, ...]) -> float | None:
-    """Return since when all channels are idle, by the broker's clock; None if one is busy or unknown."""
-    histories = {link.channel.name: view.channel_history(link.channel.name) for link in links if link.channel}
-    if not histories or any(link.channel is None for link in links):
-        return None
-    idle = (stretch(history, unmoved) for history in histories.values())
-    known = [idle_since(series) for series in idle]
-    return None if None in known else max(each for each in known if each is not None)
-
-
-def _idle_for(view: View, idle: float | None) -> float:
-    """Return the seconds that the channels were idle when they were read; 0 if unknown."""
-    readings = view.window.readings("channels")
-    return 0.0 if idle is None or not readings else max(0.0, readings[-1].at.wall - idle)

@@ -85,6 +85,8 @@ def _finding(view: View, rule: str, stall: Stall, other_queues: list[str]) -> Fi
             "suspects": suspect_facts(stall.suspects),
             "settles_unknown": stall.settles_unknown,
             "lag": stall.lag,
+            "returned": stall.returned,
+            "clients": list[Fact](client_names(stall.stuck)),
             "never_acked": stall.never_acked,
             "gathered": stall.gathered,
             "awaiting_replies": list[Fact](awaiting_replies(view, stall.stuck)) if stall.whole_queue else [],
@@ -147,6 +149,13 @@ def _evidence(stall: Stall, unacked: int) -> Iterator[Evidence]:
             "/api/queues", "messages_ready", "messages" if stall.amqp10 or stall.mqtt else "message_stats.publish"
         ),
     )
+    if stall.returned:
+        yield Evidence(
+            key="returned",
+            value=stall.returned,
+            unit=Unit.MESSAGES,
+            source=source("/api/queues", "message_stats.redeliver"),
+        )
     if stall.suspects or not stall.stuck:
         return
     for link, prefetch in list(zip(stall.stuck, stall.prefetches, strict=True))[:5]:

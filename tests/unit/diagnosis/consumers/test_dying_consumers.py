@@ -50,6 +50,15 @@ def test_a_consumer_that_dies_on_the_same_messages_stops_the_queue(pause, kind):
     assert [("consumer-flapping", "critical", "resize")] == urgent(result)
 
 
+def test_nothing_is_deleted_before_its_cause_is_known():
+    """A handler that is longer than two heartbeats dies on good messages: that comes before the advice to reject."""
+    result = look(film(dying(), until=100))
+    steps = [each.text for each in text(next(iter(result.findings))).steps]
+    (deletes,) = [place for place, words in enumerate(steps) if "That deletes it" in words]
+
+    assert deletes > max(place for place, words in enumerate(steps) if place != deletes and "heartbeat" in words)
+
+
 @pytest.mark.parametrize("until", range(130, 165, 5))
 def test_the_consumer_is_named_also_when_it_has_just_come_back(until):
     """With pauses as long as consumers are remembered."""

@@ -6,7 +6,7 @@ import pytest
 
 from diagnosis.text import render_inconclusive
 from tests.unit.diagnosis.consumers.results import found, only
-from tests.unit.diagnosis.pictures import PEER, WALL, connection, consumer, film, full_text, look, queue, stats
+from tests.unit.diagnosis.pictures import PEER, WALL, connection, consumer, film, full_text, look, queue, stats, text
 
 NAME = "mqtt-subscription-meter-7qos1"
 
@@ -129,3 +129,4 @@ def test_a_session_whose_client_went_away_is_named_by_its_client():
     assert finding.facts["similar_queue"] is None
     for words in ("MQTT", "'meter-7'"):
         assert words in full_text(finding)
+    assert "channel" not in str(text(finding).steps)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from ackscope.snapshot import Part
@@ -49,6 +51,22 @@ def test_a_refused_consumer_is_found_with_the_exclusive_one():
     assert ("holder", HOLDER) == (late.facts["holder"]["client"], late.facts["holder"]["connection"])
     assert REFUSED == evidence(late, "error").value
     assert ((HOLDER, PEER), ("holder", "billing")) == (late.involved.connections, late.involved.clients)
+
+
+def test_a_queue_that_its_exclusive_consumer_is_too_slow_for_is_one_finding():
+    """The others that could help are refused, so the backlog is a consequence."""
+
+    def frame(t):
+        acked, picture = int(100 + 0.5 * t), contended(t)
+        counters = stats(publish=200 + int(6 * t), deliver=acked + 1, ack=acked)
+        held = queue(messages_ready=99 + int(6 * t) - int(0.5 * t), messages_unacked=1, stats=counters)
+        (holder,) = picture["consumers"]
+        return picture | {"queues": (held,), "consumers": (replace(holder, prefetch_count=1),)}
+
+    (finding,) = [each for each in look(film(frame, until=200)).findings if each.subject.name == "orders"]
+
+    assert ("exclusive-consumer-contention", "warning") == (finding.rule, finding.severity)
+    assert {"slow-consumer", "channel-churn"} <= {each.rule for each in finding.consequences}
 
 
 @pytest.mark.parametrize("until", [20, 90, 300])

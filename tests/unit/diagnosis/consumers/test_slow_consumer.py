@@ -36,6 +36,15 @@ def test_more_consumers_are_no_advice_where_only_one_gets_messages(only):
     assert "Start more consumers" in shared
 
 
+@pytest.mark.parametrize(("goes", "measure"), [(0.5, False), (0.9, False), (2.0, True), (5.0, True)])
+def test_a_slow_handler_is_not_cured_by_a_higher_prefetch(goes, measure):
+    """The round trip is no large part of the time of a message that takes a second."""
+    steps = str(text(next(iter(look(film(busy(prefetch=1, goes=goes), until=300)).findings))).steps)
+
+    assert measure == ("Measure the round trip" in steps)
+    assert measure != ("Do not raise the prefetch" in steps)
+
+
 def test_a_small_backlog_stays_information():
     """It grows slowly, and these consumers process it within seconds."""
     window = film(busy(comes=56.0, goes=50.0), until=200)

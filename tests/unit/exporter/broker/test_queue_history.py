@@ -134,21 +134,40 @@ def test_nothing_is_used_from_before_the_start_of_a_node(past):
     assert all(NOW.since(each.queues.at) <= 120 for each in found)
 
 
+def only(item, holds):
+    """The same answer with only some of the samples of the queue's length, chosen by the seconds until now."""
+    for name in ("messages_details", "messages_ready_details", "messages_unacknowledged_details"):
+        item[name]["samples"] = [it for it in item[name]["samples"] if holds(it["timestamp"] / 1000 - NOW.wall)]
+    return item
+
+
+OTHER = Queue(vhost="/", name="other", messages=30, messages_ready=30, messages_unacked=0)
+
+
+def test_a_queue_that_was_just_declared_does_not_shorten_the_history_of_others(past):
+    """It begins with its first sample, and is in all later lists."""
+    found = past(
+        first(queue(), OTHER),
+        lambda age, step: only(item(age, step, publish=lambda _: 50), lambda at: at > -30),
+        lambda age, step: item(age, step, "other"),
+    )
+    names = [(-NOW.since(each.queues.at), {it.name for it in each.queues.value}) for each in found]
+
+    assert names[0][0] < -500
+    assert all(names_then == ({"other"} if at <= -30 else {"orders", "other"}) for at, names_then in names)
+
+
 def test_a_moment_that_lacks_a_queue_is_left_out(past):
     """The queue would look as if it had been deleted for a while."""
-
-    def gap(age, step):
-        made = item(age, step, "orders", publish=lambda _: 50)
-        for name in ("messages_details", "messages_ready_details", "messages_unacknowledged_details"):
-            made[name]["samples"] = [it for it in made[name]["samples"] if it["timestamp"] / 1000 - NOW.wall > -30]
-        return made
-
-    other = queue(consumers=None)
-    other = Queue(vhost="/", name="other", messages=30, messages_ready=30, messages_unacked=0)
-    found = past(first(queue(), other), gap, lambda age, step: item(age, step, "other"))
+    found = past(
+        first(queue(), OTHER),
+        lambda age, step: only(item(age, step, publish=lambda _: 50), lambda at: not -40 < at < -20),
+        lambda age, step: item(age, step, "other"),
+    )
 
     assert {2} == {len(each.queues.value) for each in found}
-    assert all(NOW.since(each.queues.at) < 30 for each in found)
+    assert not [each for each in found if 20 < NOW.since(each.queues.at) < 40]
+    assert NOW.since(found[0].queues.at) > 500
 
 
 @pytest.mark.parametrize(
