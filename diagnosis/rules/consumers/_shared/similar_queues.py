@@ -2,6 +2,7 @@
 
 import re
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
@@ -23,6 +24,8 @@ _COMPARED = 200
 """Names that are compared letter by letter, which takes time."""
 _CLOSE = 0.9
 _NUMBERS = re.compile(r"[0-9]+")
+_VERSION = re.compile(r"[._-]?v[0-9]+(?![0-9a-z])", re.IGNORECASE)
+"""The version in a name such as `orders.v2`. A number alone is that of a shard."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +51,9 @@ class SimilarQueue:
 def similar_queue(view: View, queue: Queue) -> SimilarQueue | None:
     """Return a queue with nearly the same name whose consumers get nothing; None if the queue itself was consumed.
 
-    The names differ in case, in a separator, in something that no reader sees, or in a letter. Names that differ in a
-    number are those of shards, unless the other queue was deleted and its client still asks for it. Or the names are
-    the same in two virtual hosts.
+    The names differ in case, in a separator, in something that no reader sees, in a letter, or in a version. Names that
+    differ in a number are those of shards, unless the other queue was deleted and its client still asks for it. Or the
+    names are the same in two virtual hosts.
     """
     if was_consumed(queue):
         return None
@@ -58,7 +61,15 @@ def similar_queue(view: View, queue: Queue) -> SimilarQueue | None:
     alike = {each for each in idle if look_alike(each, queue.name)}
     close = alike or set(get_close_matches(queue.name, idle[:_COMPARED], n=1, cutoff=_CLOSE))
     name = next((each for each in sorted(close) if _NUMBERS.findall(each) == _NUMBERS.findall(queue.name)), None)
+    name = name or _other_version(queue.name, idle)
     return SimilarQueue(name=name) if name else _deleted_queue(view, queue) or _in_other_vhost(view, queue)
+
+
+def _other_version(name: str, others: Iterable[str]) -> str | None:
+    """Return the only one of some names that differs from another in its version."""
+    plain = _VERSION.sub("", name)
+    found = [each for each in others if each != name and _VERSION.sub("", each) == plain]
+    return found[0] if len(found) == 1 else None
 
 
 def _deleted_queue(view: View, queue: Queue) -> SimilarQueue | None:

@@ -329,6 +329,30 @@ def test_consumers_that_wait_at_a_similar_queue_are_no_deployment(seconds, sever
     assert [severity, "info"] == [found[True].severity.value, found[False].severity.value]
 
 
+@pytest.mark.parametrize(
+    ("filled", "waiting", "named"),
+    [
+        ("parcels.v2", "parcels", True),
+        ("parcels_V2", "parcels-v1", True),
+        ("v3.parcels", "v2.parcels", True),
+        ("parcels.2", "parcels.1", False),
+        ("parcels.video", "parcels", False),
+        ("parcels.v2", "returns.v2", False),
+    ],
+)
+def test_consumers_of_another_version_of_a_queue_are_named(filled, waiting, named):
+    """Publishers that were moved to a new queue before its consumers; a number alone is that of a shard."""
+
+    def frame(t):
+        idle = queue(waiting, messages_ready=0, stats=stats())
+        return {"queues": (growing(filled, 4 * t), idle), "consumers": (consumer(waiting),)}
+
+    finding = lonely(look(film(frame, until=60)), filled)
+
+    assert named == (finding.facts["similar_queue"] == waiting)
+    assert named == (finding.severity.value == "warning")
+
+
 def test_a_consumer_of_the_same_queue_in_another_vhost_is_a_hint():
     """One of the two is connected to the wrong virtual host."""
     finding = lonely(look(film(other_vhost(), until=60)), "tickets")
