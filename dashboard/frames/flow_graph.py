@@ -210,9 +210,14 @@ def _notes(drawing: _Drawing, traffic: VhostTraffic, received: float | None = No
         )
 
 
-def _exchange_details(traffic: VhostTraffic, name: str) -> tuple[str, ...]:
-    kind = traffic.types.get(name, "")
-    return (*([kind] if kind and name else []), per_second(traffic.received.get(name), "received"))
+def exchange_details(traffic: VhostTraffic, name: str) -> tuple[str, ...]:
+    """The lines in the box of an exchange: its type, and messages in and out per second."""
+    kind, received, routed = traffic.types.get(name, ""), traffic.received.get(name), traffic.routed.get(name)
+    if routed is None:
+        rates = per_second(received, "received")
+    else:
+        rates = f"{per_second(received)} in, {per_second(routed)} out"
+    return (*([kind] if kind and name else []), rates)
 
 
 def of_queue(
@@ -251,7 +256,7 @@ def of_queue(
     mine = drawing.add(3, _queue_key(queue), FlowBox(QUEUE, queue, details))
     for name in ranked[:SHOWN]:
         keys = _keys(sorted(set(direct.loc[direct["source"] == name, "routing_key"]))) if name else f"key {queue}"
-        box = FlowBox(EXCHANGE, exchange_name(name), (*_exchange_details(traffic, name), keys))
+        box = FlowBox(EXCHANGE, exchange_name(name), (*exchange_details(traffic, name), keys))
         rate = traffic.route_rate(sources, name, published)
         drawing.lines.append(FlowLine(drawing.add(2, _exchange_key(name), box), mine, rate, keys))
     if len(ranked) > SHOWN:
@@ -260,7 +265,7 @@ def of_queue(
     behind = here[(here["destination_type"] == "exchange") & here["destination"].isin(ranked[:SHOWN])]
     for source, target, text in _pairs(behind)[:SHOWN]:
         if source not in sources:
-            box = FlowBox(EXCHANGE, exchange_name(source), (*_exchange_details(traffic, source), _keys([text])))
+            box = FlowBox(EXCHANGE, exchange_name(source), (*exchange_details(traffic, source), _keys([text])))
             drawing.add(1, _exchange_key(source), box)
         drawing.lines.append(FlowLine(_exchange_key(source), _exchange_key(target), None, _keys([text])))
     _publishers(drawing, 0, traffic, drawing.exchanges(), published)
@@ -394,13 +399,13 @@ def of_vhost(
         way_in = bound or ([_DEFAULT] if traffic.route_rate([], _DEFAULT, rate) != 0 and rate else [])
         for source in way_in:
             text = _keys(sorted(set(keys.get((target, source), [target]))))
-            box = FlowBox(EXCHANGE, exchange_name(source), _exchange_details(traffic, source))
+            box = FlowBox(EXCHANGE, exchange_name(source), exchange_details(traffic, source))
             key = drawing.add(2, _exchange_key(source), box)
             drawing.lines.append(FlowLine(key, _queue_key(target), traffic.route_rate(bound, source, rate), text))
     for source, target, key in _pairs(here[here["destination_type"] == "exchange"]):
         if _exchange_key(target) in drawing.columns[2]:
             if _exchange_key(source) not in drawing.columns[2]:
-                box = FlowBox(EXCHANGE, exchange_name(source), _exchange_details(traffic, source))
+                box = FlowBox(EXCHANGE, exchange_name(source), exchange_details(traffic, source))
                 drawing.add(1, _exchange_key(source), box)
             drawing.lines.append(FlowLine(_exchange_key(source), _exchange_key(target), None, _keys([key])))
     _publishers(drawing, 0, traffic, drawing.exchanges())

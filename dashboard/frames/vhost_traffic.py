@@ -15,7 +15,10 @@ from dashboard.frames.client_names import client_names
 
 CHANNEL_COLUMNS = ("name", "vhost", "connection_name", "lately.publish", "lately.deliver_get", "lately.ack")
 CONNECTION_COLUMNS = ("name", "client_name", "user", "peer_host")
-EXCHANGE_COLUMNS = ("vhost", "name", "type", "stats.publish_in", "lately.publish_in")
+EXCHANGE_COLUMNS = (
+    *("vhost", "name", "type", "stats.publish_in", "lately.publish_in"),
+    *("stats.publish_out", "lately.publish_out"),
+)
 STREAM_PUBLISHER_COLUMNS = ("vhost", "queue", "connection_name", "published", "confirmed", "errored")
 
 _LEAST = 0.01
@@ -56,6 +59,8 @@ class VhostTraffic:
 
     Attributes:
         received: by exchange, "" is the default one; None if unknown. Without what ackscope's probes publish.
+        routed: copies of messages per second that a named exchange hands to queues; only those that are known. Fewer
+            than it receives means that messages are dropped or returned, more that several queues get copies.
         types: type of each exchange.
         channels: by channel: messages per second delivered and acknowledged; None if unknown.
         problem: why publishers are unknown; None if they are known.
@@ -63,6 +68,7 @@ class VhostTraffic:
 
     clients: tuple[PublishingClient, ...] = ()
     received: Mapping[str, float | None] = field(default_factory=dict)
+    routed: Mapping[str, float] = field(default_factory=dict)
     types: Mapping[str, str] = field(default_factory=dict)
     channels: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
     problem: str | None = None
@@ -165,6 +171,12 @@ def traffic(vhost: str, channels: pd.DataFrame, connections: pd.DataFrame, excha
         name: 0.0 if pd.isna(total) and counted else _number(rate)
         for name, total, rate in here[["name", "stats.publish_in", "lately.publish_in"]].to_numpy()
     }
+    # The counter of copies is missing until the first one.
+    routed = {
+        name: 0.0 if pd.isna(total) else float(rate)
+        for name, total, rate in here[["name", "stats.publish_out", "lately.publish_out"]].to_numpy()
+        if name and received.get(name) is not None and (pd.isna(total) or not pd.isna(rate))
+    }
     rate, probes = received.get(""), sum(client.rate for client in clients if client.own)
     if rate is not None:
         # The probes publish to the default exchange. A few percent that remain are the time between two readings.
@@ -177,6 +189,7 @@ def traffic(vhost: str, channels: pd.DataFrame, connections: pd.DataFrame, excha
     return VhostTraffic(
         clients=tuple(sorted(clients, key=lambda it: (-it.rate, it.name))),
         received=received,
+        routed=routed,
         types={name: str(kind or "") for name, kind in here[["name", "type"]].to_numpy()},
         channels={
             name: (_number(sent), _number(acked))

@@ -223,7 +223,7 @@ def lists(**rates: float | None) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFra
         columns=list(vhost_traffic.CONNECTION_COLUMNS),
     )
     total = sum(rate or 0 for rate in rates.values())
-    rows = [("/", "", "direct", 9, total), ("/", "new", "direct", None, None)]
+    rows = [("/", "", "direct", 9, total, 9, total), ("/", "new", "direct", None, None, None, None)]
     exchanges = pd.DataFrame(rows, columns=list(vhost_traffic.EXCHANGE_COLUMNS))
     return channels, connections, exchanges
 
@@ -233,6 +233,27 @@ def test_what_the_probes_publish_is_not_traffic_of_applications() -> None:
     assert {"": 0.0, "new": 0.0} == vhost_traffic.traffic("/", *lists(probe=5.0)).received
     assert {"": 4.0, "new": 0.0} == vhost_traffic.traffic("/", *lists(probe=5.0, shop=4.0)).received
     assert vhost_traffic.traffic("/", *lists(shop=None)).problem is not None
+
+
+@pytest.mark.parametrize(
+    ("counted", "received", "handed_on", "routed", "shown"),
+    [
+        (9, 12.0, 8, 8.0, "12.0/s in, 8.0/s out"),
+        (9, 12.0, None, None, "12.0/s in, 0/s out"),
+        (9, 12.0, 8, None, "12.0/s received"),
+        (9, None, 8, None, "rate unknown"),
+    ],
+)
+def test_an_exchange_shows_what_it_hands_on(
+    counted: int, received: float | None, handed_on: int | None, routed: float | None, shown: str
+) -> None:
+    """Less out than in means that messages reach no queue; the counter is missing until the first copy."""
+    channels, connections, _ = lists(shop=1.0)
+    rows = [("/", "in", "direct", counted, received, handed_on, routed), ("/", "", "direct", 9, 1.0, 9, 1.0)]
+    exchanges = pd.DataFrame(rows, columns=list(vhost_traffic.EXCHANGE_COLUMNS))
+    found = vhost_traffic.traffic("/", channels, connections, exchanges)
+
+    assert ("direct", shown) == flow_graph.exchange_details(found, "in")
 
 
 def graph(number: int = 1, name: str = "orders") -> flow_graph.FlowGraph:
