@@ -30,7 +30,7 @@ FAULTS: tuple[FaultSpec, ...] = (
     pub_unroutable_returned.SPEC,
     pub_unroutable_alternate.SPEC,
     pub_unroutable_unlisted.SPEC,
-    queue_away.SPEC,
+    *queue_away.SPECS,
     *unroutable_by_intent.SPECS,
     pub_missing_exchange.SPEC,
     pub_no_confirms.SPEC,
