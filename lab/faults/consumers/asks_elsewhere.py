@@ -1,5 +1,7 @@
 """no-consumer: the consumer asks for a queue of the same name in another virtual host, or for its former name."""
 
+from collections.abc import Callable
+
 from pika.adapters.blocking_connection import BlockingChannel
 
 from ackscope.findings import Subject
@@ -10,23 +12,35 @@ from lab.faults.clients.limited import make_vhost
 from lab.faults.consumers.messages import publisher
 from lab.faults.fault import Fault, FaultSpec
 
-QUEUE, RENAMED, FORMER = "fault.consumer-elsewhere", "fault.queue-renamed.2", "fault.queue-renamed.1"
-_VHOST = "fault-consumer-elsewhere"
+RENAMED, FORMER = "fault.queue-renamed.2", "fault.queue-renamed.1"
+_LIMIT = 70
 _RATE, _SEEN, _NOT_FOUND = 5.0, 60, 404
 
 
-def _elsewhere(fault: Fault) -> None:
-    """Publish to a queue, and consume from its namesake in a virtual host of its own."""
-    make_vhost(fault, _VHOST)
-    consumer = fault.connect("fault-consumer-elsewhere", virtual_host=_VHOST)
-    consumer.channel().queue_declare(QUEUE, durable=True)
-    consume(consumer, QUEUE)
-    fault.make_queue(QUEUE)
-    channel = publisher(fault, "fault-consumer-elsewhere-publisher")
-    for sent, _ in enumerate(fault.ticks(1 / _RATE)):
-        publish(channel, QUEUE)
-        if sent == PROOF:
-            fault.announce()
+def _elsewhere(
+    name: str, *, rate: float = _RATE, consumers: int = 1, limit: int | None = None
+) -> Callable[[Fault], None]:
+    """Return an injection: publish to a queue, and consume from its namesake in a virtual host of its own.
+
+    With a limit, the fault is in effect once the queue is full and drops messages.
+    """
+    queue, vhost = f"fault.{name}", f"fault-{name}"
+    arguments: dict[str, object] = {} if limit is None else {"x-max-length": limit}
+
+    def inject(fault: Fault) -> None:
+        make_vhost(fault, vhost)
+        for _ in range(consumers):
+            consumer = fault.connect(f"fault-{name}", virtual_host=vhost)
+            consumer.channel().queue_declare(queue, durable=True, arguments=arguments)
+            consume(consumer, queue)
+        fault.make_queue(queue, arguments)
+        channel = publisher(fault, f"fault-{name}-publisher")
+        for sent, _ in enumerate(fault.ticks(1 / rate)):
+            publish(channel, queue)
+            if sent == (limit or 0) + PROOF:
+                fault.announce()
+
+    return inject
 
 
 def _renamed(fault: Fault) -> None:
@@ -55,10 +69,19 @@ SPECS = (
         name="consumer-elsewhere",
         rule="no-consumer",
         summary="a queue grows, because its consumer consumes from a queue of the same name in another virtual host",
-        subject=Subject(kind="queue", name=QUEUE),
-        inject=_elsewhere,
+        subject=Subject(kind="queue", name="fault.consumer-elsewhere"),
+        inject=_elsewhere("consumer-elsewhere"),
         client="fault-consumer-elsewhere",
         also=("orphan-queue",),
+    ),
+    FaultSpec(
+        name="wrong-vhost-drops",
+        rule="no-consumer",
+        summary="a full queue drops its oldest messages, because its three consumers are in another virtual host",
+        subject=Subject(kind="queue", name="fault.wrong-vhost-drops"),
+        inject=_elsewhere("wrong-vhost-drops", rate=13.0, consumers=3, limit=_LIMIT),
+        client="fault-wrong-vhost-drops",
+        also=("orphan-queue", "maxlen-drop-head"),
     ),
     FaultSpec(
         name="queue-renamed",

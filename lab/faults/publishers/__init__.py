@@ -22,6 +22,7 @@ from lab.faults.publishers import (
     pub_unroutable_unlisted,
     publishers_paused,
     queue_away,
+    queue_gone,
     unroutable_by_intent,
 )
 
@@ -30,7 +31,8 @@ FAULTS: tuple[FaultSpec, ...] = (
     pub_unroutable_returned.SPEC,
     pub_unroutable_alternate.SPEC,
     pub_unroutable_unlisted.SPEC,
-    queue_away.SPEC,
+    *queue_away.SPECS,
+    queue_gone.SPEC,
     *unroutable_by_intent.SPECS,
     pub_missing_exchange.SPEC,
     pub_no_confirms.SPEC,

@@ -7,12 +7,15 @@ from typing import Any
 
 from ackscope.findings import Subject
 from lab.amqp import publish
+from lab.decoys.traffic import consume
 from lab.faults.cluster.shovels import PLUGINS, shovel
 from lab.faults.fault import Fault, FaultSpec
 
 HEADERS, NAMED, MOVED = "fault.headers-never-match", "fault.queue-name-wrong", "fault.shovel-routes-nowhere"
 ALTERNATE, ONWARD = "fault.alternate-loses", "fault.bound-to-dead-end"
-COPIED = "fault.copies-hide-loss"
+COPIED, MATCHED = "fault.copies-hide-loss", "fault.headers-partly-match"
+_BOUND = {"invoices": {"kind": "invoice", "region": "eu"}, "receipts": {"kind": "receipt", "region": "eu"}}
+_SENT = (*_BOUND.values(), {"kind": "invoice", "region": "uk"})
 
 
 def _publish(fault: Fault, name: str, rate: float, exchange: str, key: str, **properties: Any) -> None:
@@ -81,18 +84,33 @@ def _beside_copies(fault: Fault) -> None:
     """Of each ten messages, six go to both queues, and four have a key that is bound to none."""
     _exchange(fault, COPIED, "direct")
     for part in ("billing", "archive"):
-        name = f"{COPIED}.{part}"
-        fault.make_queue(name)
-        consumer = fault.connect(f"fault-copies-hide-loss-{part}").channel()
-        consumer.queue_bind(name, COPIED, "paid")
-        consumer.basic_qos(prefetch_count=50)
-        consumer.basic_consume(name, lambda channel, method, _properties, _body: channel.basic_ack(method.delivery_tag))
+        _serve(fault, COPIED, part, "paid")
     channel = fault.connect(f"{COPIED}-publisher".replace(".", "-")).channel()
     channel.confirm_delivery()
     for number, _ in enumerate(fault.ticks(0.1)):
         publish(channel, "paid" if number % 10 < 6 else "refunded", exchange=COPIED)
         if number == 10:
             fault.announce()
+
+
+def _by_headers(fault: Fault) -> None:
+    """Of each three messages, one has a region that no queue is bound to."""
+    _exchange(fault, MATCHED, "headers")
+    for part, headers in _BOUND.items():
+        _serve(fault, MATCHED, part, "", {"x-match": "all", **headers})
+    channel = fault.connect(f"{MATCHED}-publisher".replace(".", "-")).channel()
+    for number, _ in enumerate(fault.ticks(1 / 12)):
+        publish(channel, "", exchange=MATCHED, headers=_SENT[number % len(_SENT)])
+        if number == len(_SENT):
+            fault.announce()
+
+
+def _serve(fault: Fault, exchange: str, part: str, key: str, arguments: dict[str, str] | None = None) -> None:
+    """Bind a durable queue to an exchange, and consume from it."""
+    name = f"{exchange}.{part}"
+    fault.make_queue(name)
+    consumer = fault.connect(name.replace(".", "-"))
+    consume(consumer, name).queue_bind(name, exchange, key, arguments)
 
 
 SPECS = (
@@ -142,5 +160,13 @@ SPECS = (
         subject=Subject(kind="exchange", name=COPIED),
         inject=_beside_copies,
         client="fault-copies-hide-loss-publisher",
+    ),
+    FaultSpec(
+        name="headers-partly-match",
+        rule="pub-unroutable-dropped",
+        summary="a headers exchange has two queues, and a third of its publisher's messages matches neither of them",
+        subject=Subject(kind="exchange", name=MATCHED),
+        inject=_by_headers,
+        client="fault-headers-partly-match-publisher",
     ),
 )

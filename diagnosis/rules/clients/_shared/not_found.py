@@ -31,9 +31,9 @@ _PUBLISH = 72
 """Bytes of a cycle with basic.publish, without names, properties and content."""
 _TAG, _ARGUMENT = 45, 26
 """Most bytes of the tag of a consumer (libraries: 31 to 38), and of one argument, such as x-cancel-on-ha-failover."""
-_TAGS = (30.5, 39.5)
-"""Bytes of the tags that libraries make (31 to 38), and of heartbeats in between."""
-_SMALLEST, _NO_TAG = -6.0, 2.0
+_TAGS = (30.5, 41.0)
+"""Bytes of the tags that libraries make (31 to 38), of heartbeats, and of a channel.open without its answer."""
+_SMALLEST, _NO_TAG = -6.0, 3.5
 """Bytes by which other requests for a queue are smaller than that of a consumer (basic.get: 5), and of heartbeats."""
 _MIN_WORDS = 2
 """Words of the name of a client that a queue with its name has: a single one is too common."""

@@ -3,11 +3,11 @@
 import pytest
 
 from diagnosis.churn_loops import churn_loops
-from diagnosis.loop_bytes import Cycle, fits_own_close
+from diagnosis.loop_bytes import Cycle, cycle, fits_own_close
 from diagnosis.thresholds import Thresholds
 from diagnosis.view import View
 from tests.unit.diagnosis.clients.loops import churning, loop, looping, steady, turns
-from tests.unit.diagnosis.pictures import channel, film, look, only, stats, text
+from tests.unit.diagnosis.pictures import PEER, channel, connection, film, look, only, stats, text
 
 
 def callers(*each):
@@ -192,3 +192,22 @@ def test_callers_beside_connections_that_end_are_not_refused():
         }
 
     assert [None] == [error for _, error, _ in loops_in(frame)]
+
+
+def test_readings_within_a_cycle_and_heartbeats_do_not_change_its_bytes():
+    """Seen on 3.10.8: each cycle asks for a missing queue (102 bytes); a reading may fall between its answers."""
+    steps = [(5, 251, 293), (6, 202, 225), (5, 251, 293), (5, 194, 217), (5, 251, 293), (4, 178, 204)]
+    totals = [tuple(map(sum, zip(*steps[:number], strict=True))) for number in range(1, len(steps) + 1)]
+
+    def history(until):
+        def frame(t):
+            packets, sent, received = ((0, 0, 0), *totals)[round(t / 5)]
+            return {"connections": (connection(PEER, send_cnt=packets, send_oct=sent, recv_oct=received),)}
+
+        window = film(frame, until=until)
+        return View(window, (), window.latest.taken, Thresholds()).connection_history(PEER)
+
+    seen = [cycle(history(until), until / 2, alone=True) for until in (20, 25, 30)]
+
+    assert [(54, True, 2)] * 3 == [(each.error, each.by_broker, each.packets) for each in seen]
+    assert all(102.0 <= each.received < 103.0 for each in seen)

@@ -155,3 +155,13 @@ def test_a_start_of_the_node_is_no_fault():
 
     assert [("info", "exchange", "cart.events")] == of(verdict, DROPPED)
     assert 130.0 == facts(verdict, DROPPED)["restarted_seconds"]
+
+
+def test_a_channel_that_is_not_answered_yet_is_no_other_request():
+    """Seen on 3.10.8: within eight cycles it makes 14 bytes more, and another rule took the request for a publish."""
+    asking = 46 + len("cart.sync") + 38
+    findings_then = [
+        {each.rule for each in look(film(unbound(received=asking + more), until=60)).findings} for more in (0, 2)
+    ]
+
+    assert all(MISSING not in rules for rules in findings_then)
