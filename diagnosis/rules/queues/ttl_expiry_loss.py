@@ -144,9 +144,9 @@ def _is_unconsumed(queue: Queue) -> bool:
 
 
 def _drains_evenly(run: Series[Queue]) -> bool:
-    """Return whether the queue was never emptied at once, as a purge does."""
-    levels = [seen.value.messages_ready or 0 for seen in run]
-    return all(newer >= older / 2 for older, newer in pairwise(levels))
+    """Return whether a backlog became smaller and was never emptied at once, as a purge does."""
+    pairs = list(pairwise(seen.value.messages_ready or 0 for seen in run))
+    return any(newer < older for older, newer in pairs) and all(newer >= older / 2 for older, newer in pairs)
 
 
 def _expiry(view: View, queue: Queue, run: Series[Queue], found: MessageBalance) -> Expiry:

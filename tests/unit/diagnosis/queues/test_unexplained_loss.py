@@ -3,7 +3,9 @@ from dataclasses import replace
 import pytest
 
 from ackscope.amqp10 import AmqpLink, AmqpSession
-from tests.unit.diagnosis.pictures import PEER, channel, connection, consumer, film, look, queue, stats, text
+from diagnosis.engine import diagnose
+from diagnosis.thresholds import Thresholds
+from tests.unit.diagnosis.pictures import PEER, channel, connection, consumer, film, look, queue, snapshot, stats, text
 from tests.unit.diagnosis.queues.films import binding, exchange, flowing, frame, of, one
 
 RULE = "unexplained-loss"
@@ -265,3 +267,19 @@ def test_settings_that_may_be_the_reason_are_named_first(arguments):
     found = shot(arguments=arguments).findings
 
     assert not [each for each in found if each.rule == RULE and each.facts["expires"]]
+
+
+@pytest.mark.parametrize(
+    "steps", [((0, 0), (68, 0), (148, 14), (158, 0)), ((0, 0), (40, 2), (90, 9), (95, 0), (95, 0))]
+)
+def test_a_brief_loss_is_counted_at_once(steps):
+    """Messages that go while more and more are left are no backlog that expires: that would hide the rest of them."""
+    window, before = film(lambda _: {"queues": ()}, until=0), None
+    for number, (published, ready) in enumerate(steps, start=1):
+        there = queue("brief", consumers=0, messages_ready=ready, stats=stats(publish=published or None))
+        window = window.add(snapshot(5.0 * number, queues=(there,)))
+        before = diagnose(window, (), window.latest.taken, Thresholds(), before)
+
+    assert [("warning", "brief")] == of(RULE, before)
+    assert steps[-1][0] == one(RULE, before).facts["lost"]
+    assert 0 == one(RULE, before).facts["accounted"]
