@@ -68,11 +68,15 @@ def unread(rule: str, view: View, families: Iterable[str]) -> Iterator[Inconclus
         yield _not_read(rule, view, lacking)
 
 
+def _hidden(view: View) -> int:
+    return hidden_queues(view, view.window.snapshots[-2:])
+
+
 def blind_spots(rule: Rule, view: View) -> Iterator[Inconclusive]:
     """Yield the queues that a rule cannot see although it runs."""
     if "queues" not in rule.needs:
         return
-    hidden = hidden_queues(view, view.window.snapshots[-2:])
+    hidden = per_view(view, _hidden)
     if hidden:
         yield Inconclusive(rule=rule.name, reason="hidden_queues", facts={"queues": hidden})
     if view.unread:

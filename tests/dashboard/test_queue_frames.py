@@ -235,27 +235,6 @@ def test_what_the_probes_publish_is_not_traffic_of_applications() -> None:
     assert vhost_traffic.traffic("/", *lists(shop=None)).problem is not None
 
 
-@pytest.mark.parametrize(
-    ("counted", "received", "handed_on", "routed", "shown"),
-    [
-        (9, 12.0, 8, 8.0, "12.0/s in, 8.0/s out"),
-        (9, 12.0, None, None, "12.0/s in, 0/s out"),
-        (9, 12.0, 8, None, "12.0/s received"),
-        (9, None, 8, None, "rate unknown"),
-    ],
-)
-def test_an_exchange_shows_what_it_hands_on(
-    counted: int, received: float | None, handed_on: int | None, routed: float | None, shown: str
-) -> None:
-    """Less out than in means that messages reach no queue; the counter is missing until the first copy."""
-    channels, connections, _ = lists(shop=1.0)
-    rows = [("/", "in", "direct", counted, received, handed_on, routed), ("/", "", "direct", 9, 1.0, 9, 1.0)]
-    exchanges = pd.DataFrame(rows, columns=list(vhost_traffic.EXCHANGE_COLUMNS))
-    found = vhost_traffic.traffic("/", channels, connections, exchanges)
-
-    assert ("direct", shown) == flow_graph.exchange_details(found, "in")
-
-
 def graph(number: int = 1, name: str = "orders") -> flow_graph.FlowGraph:
     """A queue with so many consumers of different clients, one exchange and a dead-letter route."""
     bindings = pd.DataFrame(

@@ -156,12 +156,12 @@ def _untouched(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> flo
         unsure = max(1.0, slack * published / max(slack, end.at.since(older.at)))
         return not older.value.messages_unacked and _ready_stays(older, newer) and abs(came - published) <= unsure
 
-    ages = [age_seconds(view, link.connection) if link.connection else 0.0 for link in links]
+    ages = [age_seconds(view, link.connection) for link in links]
     return min(span(stretch(history, stays)), *ages)
 
 
 def _piled_up(view: View, queue: Queue, links: tuple[ConsumerPath, ...], during: Series[Queue]) -> float:
     """Return for how long consumers that never took a message have asked for none, by the backlog behind them."""
     arrived = arrivals(during)
-    ages = [age_seconds(view, link.connection) if link.connection else 0.0 for link in links]
+    ages = [age_seconds(view, link.connection) for link in links]
     return min((queue.messages_ready or 0) * span(during) / arrived, *ages) if arrived else 0.0

@@ -25,6 +25,7 @@ from diagnosis.rules.consumers._shared.standstill import (
     held,
     idle_since,
     left_without_consumer,
+    longer_than_jobs,
     unsettled,
 )
 from diagnosis.series import count, delta, last, span
@@ -75,7 +76,7 @@ def _held(view: View, channel: Channel, queues: tuple[Queue, ...]) -> _Held | No
     usual = max(handling_time(history, series), handling_time(own, waiting))
     # A client that works on one message, or that collects batches, looks the same for as long as one of them takes.
     need = limits.stuck_long_job if held(channel) == 1 or (channel.stats.ack and not usual) else limits.cancelled_for
-    need = max(need, min(limits.stuck_patience * usual, limits.stuck_long_job))
+    need = longer_than_jobs(need, usual, limits)
     return _Held(channel, series, max(span(series), idle, span(waiting), _by_pace(view, channel, series)), need)
 
 

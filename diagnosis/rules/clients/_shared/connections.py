@@ -12,8 +12,13 @@ _MAX_INVOLVED = 50
 """Maximum identifiers of one kind in a finding, because a loop may involve thousands of connections."""
 
 
-def age_seconds(view: View, connection: Connection) -> float:
-    """Return the age of a connection in seconds: by the broker's clock or as observed, whichever is longer."""
+def age_seconds(view: View, connection: Connection | None) -> float:
+    """Return the age of a connection in seconds: by the broker's clock or as observed, whichever is longer.
+
+    0 if it is not listed.
+    """
+    if connection is None:
+        return 0.0
     observed = span(view.connection_history(connection.name))
     if connection.connected_at is None:
         return observed

@@ -111,10 +111,10 @@ def renamed_queues(view: View, closing: ChurnLoop) -> tuple[Queue, ...]:
 
 def not_found(view: View, closing: ChurnLoop) -> NotFound | None:
     """Return what a client may ask for in vain; None if no queue is among it."""
-    lost = lost_queues(view, closing)
-    known = lost or renamed_queues(view, closing)
     if not closing.by_broker:
         return None
+    lost = lost_queues(view, closing)
+    known = lost or renamed_queues(view, closing)
     length = text_bytes(known[0].name) if known else asked_bytes(view, closing)
     if not length:
         return None

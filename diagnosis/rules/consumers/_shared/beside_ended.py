@@ -20,7 +20,7 @@ from diagnosis.hold_time import prefetch
 from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.consumers._shared.consequences import client_keys
 from diagnosis.rules.consumers._shared.sessions import StuckConsumer
-from diagnosis.rules.consumers._shared.standstill import handling_time, held, never_falls, ready
+from diagnosis.rules.consumers._shared.standstill import handling_time, held, longer_than_jobs, never_falls, ready
 from diagnosis.series import count, delta, readings_since, span, stretch
 from diagnosis.window import Series
 
@@ -55,8 +55,8 @@ def beside_ended(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> B
         queue: its acknowledgements do not move.
         links: its consumers.
     """
-    limits, ages = view.limits(queue), [_age(view, link) for link in links]
-    staying = [link for link, age in zip(links, ages, strict=True) if age >= _SETTLED and _holds(link)]
+    limits, ages = view.limits(queue), [age_seconds(view, link.connection) for link in links]
+    staying = [link for link, age in zip(links, ages, strict=True) if age >= _SETTLED and _held(link)]
     if not queue.stats.redeliver or not staying or not all(_keeps_all(view, link) for link in links):
         return None
     names = {link.consumer.connection_name for link in staying}
@@ -75,7 +75,7 @@ def beside_ended(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> B
     usual = handling_time(view.history(queue), series)
     need = limits.consumers.stuck_for if usual else limits.consumers.stuck_never_acked
     need = need if full and max(allowed) > 1 else limits.consumers.stuck_long
-    need = max(need, min(limits.consumers.stuck_patience * usual, limits.consumers.stuck_long_job))
+    need = longer_than_jobs(need, usual, limits.consumers)
     early = seen < need
     if early and seen < limits.early:
         return None
@@ -88,21 +88,13 @@ def beside_ended(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> B
     )
 
 
-def _age(view: View, link: ConsumerPath) -> float:
-    return age_seconds(view, link.connection) if link.connection is not None else 0.0
-
-
 def _held(link: ConsumerPath) -> int:
     return held(link.channel) if link.channel is not None else 0
 
 
-def _holds(link: ConsumerPath) -> bool:
-    return _held(link) > 0
-
-
 def _keeps_all(view: View, link: ConsumerPath) -> bool:
     """Return whether a channel holds all that it was sent and did not acknowledge; that of a new one is not known."""
-    if _age(view, link) < _SETTLED:
+    if age_seconds(view, link.connection) < _SETTLED:
         return True
     if link.channel is None:
         return False

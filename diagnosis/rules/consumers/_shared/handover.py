@@ -12,7 +12,7 @@ from ackscope.snapshot import Queue
 from diagnosis.contract import ConsumerPath, View
 from diagnosis.hold_time import prefetch
 from diagnosis.rules.consumers._shared.stalled_consumers import Stall, stalls
-from diagnosis.rules.consumers._shared.standstill import handling_time, held, nothing_settled, ready
+from diagnosis.rules.consumers._shared.standstill import handling_time, held, longer_than_jobs, nothing_settled, ready
 from diagnosis.series import delta, span, stretch
 from diagnosis.window import Timestamped
 
@@ -49,7 +49,7 @@ def _stall(view: View, queue: Queue) -> Stall | None:
     need = limits.consumers.stuck_for if usual else max(limits.consumers.stuck_for, limits.consumers.stuck_unknown)
     if prefetch(view, active) == 1:
         need = limits.consumers.stuck_long
-    need = max(need, min(limits.consumers.stuck_patience * usual, limits.consumers.stuck_long_job))
+    need = longer_than_jobs(need, usual, limits.consumers)
     standbys = sum(link.consumer.active is False for link in view.links(queue))
     return Stall(
         queue=queue,

@@ -14,7 +14,7 @@ def full_for(view: View, stalled: Series[Queue], links: tuple[ConsumerPath, ...]
     Messages stay ready only while no consumer may take more. What was ready before the consumers connected does not
     count.
     """
-    ages = [age_seconds(view, link.connection) if link.connection else 0.0 for link in links]
+    ages = [age_seconds(view, link.connection) for link in links]
     return min(piled_up_seconds(stalled), *ages)
 
 

@@ -18,7 +18,7 @@ from diagnosis.facts import consumer_facts, queue_names
 from diagnosis.memo import per_view
 from diagnosis.preconditions import unread
 from diagnosis.rules.clients._shared.connections import age_seconds
-from diagnosis.rules.consumers._shared.standstill import handling_time, held, most_held, unsettled
+from diagnosis.rules.consumers._shared.standstill import handling_time, held, longer_than_jobs, most_held, unsettled
 from diagnosis.series import delta, life, span, stretch
 from diagnosis.window import Series, Timestamped
 
@@ -154,7 +154,7 @@ def _at_standstill(view: View, queue: Queue, link: ConsumerPath) -> StuckConsume
     elif not full or not ready:
         # It asked for more than it holds: it may collect a batch.
         need = limits.consumers.stuck_long_job if holds <= most else limits.consumers.stuck_long
-    need = max(need, min(limits.consumers.stuck_patience * usual, limits.consumers.stuck_long_job))
+    need = longer_than_jobs(need, usual, limits.consumers)
     held_seconds = max(seen, _filled_for(view, queue, link, stalled)) if never else seen
     early = held_seconds < need
     if early and (held_seconds < limits.early or (need > quick and not (never and holds >= _MANY))):
@@ -174,7 +174,7 @@ def _at_standstill(view: View, queue: Queue, link: ConsumerPath) -> StuckConsume
 def _filled_for(view: View, queue: Queue, link: ConsumerPath, stalled: Series[Channel]) -> float:
     """Return for how long a session that never settled has held messages, by the rate at which they come, or 0."""
     seconds, gained = span(stalled), delta(stalled, "deliver")
-    age = age_seconds(view, link.connection) if link.connection else 0.0
+    age = age_seconds(view, link.connection)
     if gained > 0:
         return min(age, held(stalled[-1].value) * seconds / gained)
     during = from_before(view.history(queue), stalled[0].at.wall)

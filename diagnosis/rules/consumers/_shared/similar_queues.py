@@ -2,7 +2,6 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
@@ -53,23 +52,42 @@ def similar_queue(view: View, queue: Queue) -> SimilarQueue | None:
 
     The names differ in case, in a separator, in something that no reader sees, in a letter, or in a version. Names that
     differ in a number are those of shards, unless the other queue was deleted and its client still asks for it. Or the
-    names are the same in two virtual hosts.
+    names are the same in two virtual hosts. Several rules ask for it, and names are compared letter by letter.
     """
-    if was_consumed(queue):
-        return None
+    found = per_view(view, _compared)
+    if queue.key not in found:
+        found[queue.key] = None if was_consumed(queue) else _similar_queue(view, queue)
+    return found[queue.key]
+
+
+def _compared(_view: View) -> dict[tuple[str, str], SimilarQueue | None]:
+    """Return the results of `similar_queue` by queue, none at first."""
+    return {}
+
+
+def _similar_queue(view: View, queue: Queue) -> SimilarQueue | None:
     idle = per_view(view, _idle_queues).get(queue.vhost, ())
     alike = {each for each in idle if look_alike(each, queue.name)}
     close = alike or set(get_close_matches(queue.name, idle[:_COMPARED], n=1, cutoff=_CLOSE))
     name = next((each for each in sorted(close) if _NUMBERS.findall(each) == _NUMBERS.findall(queue.name)), None)
-    name = name or _other_version(queue.name, idle)
+    name = name or _other_version(view, queue)
     return SimilarQueue(name=name) if name else _deleted_queue(view, queue) or _in_other_vhost(view, queue)
 
 
-def _other_version(name: str, others: Iterable[str]) -> str | None:
-    """Return the only one of some names that differs from another in its version."""
-    plain = _VERSION.sub("", name)
-    found = [each for each in others if each != name and _VERSION.sub("", each) == plain]
+def _other_version(view: View, queue: Queue) -> str | None:
+    """Return the name of the only idle queue that differs from that of a queue in its version."""
+    versions = per_view(view, _idle_versions).get((queue.vhost, _VERSION.sub("", queue.name)), ())
+    found = [each for each in versions if each != queue.name]
     return found[0] if len(found) == 1 else None
+
+
+def _idle_versions(view: View) -> dict[tuple[str, str], list[str]]:
+    """Return the idle queues by virtual host and name without its version."""
+    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for vhost, names in per_view(view, _idle_queues).items():
+        for name in names:
+            found[vhost, _VERSION.sub("", name)].append(name)
+    return found
 
 
 def _deleted_queue(view: View, queue: Queue) -> SimilarQueue | None:

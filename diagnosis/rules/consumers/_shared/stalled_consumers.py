@@ -31,6 +31,7 @@ from diagnosis.rules.consumers._shared.standstill import (
     handling_time,
     held,
     jobs_were_quick,
+    longer_than_jobs,
     most_held,
     refreshed,
     rose_step_by_step,
@@ -219,7 +220,7 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
         quick = need if were_quick else quick
     if (ready == 0 and unacked <= len(links)) or (not full and unacked <= most) or (gets_all and most == 0):
         need = limits.consumers.stuck_long_job
-    need = max(need, min(limits.consumers.stuck_patience * usual, limits.consumers.stuck_long_job))
+    need = longer_than_jobs(need, usual, limits.consumers)
     held_seconds = max(seen, channels_idle_for(view, idle))
     if only_held:
         # Long jobs look the same until the broker's own limit comes near.

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from ackscope.snapshot import Channel, Overview, Queue
 from diagnosis.series import count, delta, grows_at_once, span, steps, stretch
+from diagnosis.thresholds.consumers import ConsumerThresholds
 from diagnosis.window import Series, Timestamped
 
 Holder = TypeVar("Holder", Queue, Channel)
@@ -57,6 +58,17 @@ def unsettled(series: Series[Holder]) -> Series[Holder]:
     delivered, gained = delta(tail, "deliver", "get"), held(tail[-1].value) - held(tail[0].value)
     stays = gained >= (1 - _SLACK) * delivered - _SLACK_MESSAGES * (delivered > 0)
     return tail if stays and gained >= 0 else tail[-1:]
+
+
+def longer_than_jobs(need: float, usual: float, limits: ConsumerThresholds) -> float:
+    """Return the seconds after which a standstill is urgent: `need`, or longer where jobs take long.
+
+    Args:
+        need: seconds without regard to the jobs.
+        usual: seconds of the longest job that was seen; 0 if none was.
+        limits: thresholds of the consumers of this queue.
+    """
+    return max(need, min(limits.stuck_patience * usual, limits.stuck_long_job))
 
 
 def handling_time(series: Series[Holder], stalled: Series[Holder]) -> float:

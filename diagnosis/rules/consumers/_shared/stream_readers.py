@@ -74,7 +74,7 @@ def _at_standstill(view: View, queue: Queue, link: ConsumerPath) -> StuckConsume
     usual = max(pauses) + view.limits(queue).interval if pauses else 0.0
     need = max(limits.stuck_for if pauses else limits.stuck_unknown, limits.stuck_patience * usual)
     need = min(need, limits.stuck_long_job)
-    age = age_seconds(view, link.connection) if link.connection is not None else 0.0
+    age = age_seconds(view, link.connection)
     # Sent nothing at all since it subscribed: it has no chunk to work on.
     held_seconds = max(seen, age) if not sent(stalled[-1]) else seen
     early = held_seconds < need

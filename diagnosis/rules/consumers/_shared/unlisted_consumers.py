@@ -24,6 +24,7 @@ from diagnosis.rules.consumers._shared.standstill import (
     handling_time,
     held,
     jobs_were_quick,
+    longer_than_jobs,
     most_held,
     ready,
     refreshed,
@@ -115,7 +116,7 @@ def _stall(view: View, queue: Queue) -> Stall | None:
         need = limits.consumers.stuck_long
     if not full and never_acked:
         need = limits.consumers.stuck_long_job
-    need = max(need, min(limits.consumers.stuck_patience * usual, limits.consumers.stuck_long_job))
+    need = longer_than_jobs(need, usual, limits.consumers)
     seconds, published = span(stalled), delta(stalled, "publish")
     growing = published > 0 or ready(queue) > ready(stalled[0].value)
     early = seconds < need

@@ -1,4 +1,4 @@
-"""Whether the messages of a queue without a consumer were to be consumed, or are held for whoever looks at them."""
+"""Whether the messages of a queue without a consumer were to be consumed, or are there to be looked at."""
 
 from ackscope.snapshot import Queue
 from diagnosis.contract import View
@@ -7,7 +7,7 @@ from diagnosis.rules.consumers._shared.similar_queues import similar_queue
 
 _MOST, _TIMES = 0.5, 10
 """Share of its messages that consumers took from a queue that is there for work, or how many times what it holds they
-acknowledged. Who looks at a ring buffer takes little, and acknowledges less.
+acknowledged. A person that looks at a ring buffer takes little, and acknowledges less.
 """
 
 
