@@ -170,6 +170,7 @@ class LossRow:
         apart: whether each kind is counted within 2 % of the truth; always of a single one whose sum is right.
         seconds: from the last lost message until the sum was within 2 % of the truth; None if it never was.
         polls: the poll with which each kind was counted right: 1 is the first one that shows the final counters.
+        changes: poll since the final counters, and what was counted from then on by rule.
     """
 
     broker: str
@@ -181,6 +182,7 @@ class LossRow:
     apart: bool = False
     seconds: float | None = None
     polls: int | None = None
+    changes: list[tuple[int, dict[str, int]]] = field(default_factory=list)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -274,8 +276,11 @@ def _planted(stage: Scene, kinds: Sequence[LossKind], draw: random.Random) -> li
             about = [finding for finding, _ in found if finding["subject"]["name"] == each.queue]
             row = rows[each.queue]
             count_row(row, about, each.kind, time.monotonic() - each.ended)
+            poll, counts = polls_since_final(shown[each.queue]), lost_by(about)
+            if not row.changes or row.changes[-1][1] != counts:
+                row.changes.append((poll, counts))
             if row.polls is None and row.seconds is not None and row.apart:
-                row.polls = polls_since_final(shown[each.queue])
+                row.polls = poll
         time.sleep(0.5)
     for each in planting:
         each.clear()
@@ -419,6 +424,10 @@ def lines(document: Document) -> list[str]:
         for row in document["rows"]
         if not (row["right"] and row["apart"])
     ]
+    for row in document["rows"]:
+        if row["polls"] is None or row["polls"] > _IN_TIME:
+            seen = "; ".join(f"poll {poll}: {counts or 'nothing'}" for poll, counts in row["changes"])
+            text.append(f"counted late, {row['kind']} ({row['broker']}): {seen}")
     text += [f"healthy shop: {name}" for name in document["false"]]
     text += restart_lines(document["restarts"])
     return [*text, "", *(Goal(**goal).line() for goal in document["goals"])]
