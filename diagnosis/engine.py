@@ -76,7 +76,8 @@ def diagnose(
     before = previous.findings if previous else ()
     lasting = apply_hysteresis(found, before, now.iso(), thresholds.hold)
     judged = _BY_NAME.keys() - {gap.rule for gap in gaps}
-    lasting = without_explained([*lasting, *ended_losses(before, lasting, now.iso(), _BY_NAME, judged)])
+    lasting += ended_losses(before, lasting, now.iso(), _BY_NAME, judged)
+    lasting = without_explained(lasting, {each.key for each in found}, previous.at if previous else None)
     ranked = sorted(lasting, key=lambda each: _rank(view, each))
     causes = group_by_cause([each for each in ranked if not each.is_over], _BY_NAME, view)
     causes += [each for each in ranked if each.is_over]

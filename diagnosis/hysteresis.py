@@ -69,7 +69,7 @@ def _lasting(finding: Finding, before: Finding | None, hold: float) -> Finding:
         return replace(before, last_seen=finding.last_seen, consequences=())
     if _was_worse(before, finding) and before.last_seen and _seconds(before.last_seen, finding.last_seen or "") <= hold:
         # One milder reading must not lower the severity. The old finding ends `hold` seconds after it was last seen.
-        return replace(before, consequences=())
+        return replace(before, accounted=finding.accounted, consequences=())
     # Both are ISO 8601 in UTC with seconds, so text order is time order.
     if not before.since or not finding.since or before.since >= finding.since:
         return finding

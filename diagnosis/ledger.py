@@ -371,12 +371,13 @@ def losing(history: Series[Queue], term: Callable[[Levels], int], lost: int) -> 
     """Return the readings between which the messages of a balance were lost.
 
     From the last one at which a term of the ledger was that much lower than at the end, to the first one at which it
-    had its final value.
+    had its final value. Before that it may exceed this value: a length can be refreshed before the deliveries that
+    explain it.
     """
     known = [(seen, term(each)) for seen in history if (each := levels(seen.value)) is not None]
     final = known[-1][1]
     start = max(place for place, (_, value) in enumerate(known[:-1]) if place == 0 or value <= final - lost)
-    end = next(place for place, (_, value) in enumerate(known) if place > start and value >= final)
+    end = next(place for place, (_, value) in enumerate(known) if place > start and value == final)
     return tuple(seen for seen, _ in known[start : end + 1])
 
 

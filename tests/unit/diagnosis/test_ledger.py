@@ -1,5 +1,6 @@
 """The ledger of a queue against a model of a broker: it never counts a loss that is none, and finds those that are."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -161,3 +162,17 @@ def test_a_loss_lasts_from_the_reading_before_it_to_the_one_that_shows_all_of_it
     readings = polls(model, [[]] * 11 + [[("drop", 20)]])
 
     assert [moment(10), moment(15)] == [seen.at for seen in losing(readings, lambda each: each.vanished, 20)]
+
+
+@pytest.mark.parametrize(("ahead", "final"), [(117, 92), (56, 28), (3000, 2100)])
+def test_a_loss_lasts_until_the_deliveries_that_explain_a_shorter_queue_are_counted(ahead, final):
+    """The length of a queue is refreshed seconds before them, and then more seems lost than is."""
+    lost = [(10, 0), (15, ahead), (20, final), (25, final)]
+    readings = [
+        Timestamped(moment(second), queue("orders", messages_ready=0, stats=stats(publish=many)))
+        for second, many in lost
+    ]
+
+    run = losing(tuple(readings), lambda each: each.vanished, final)
+
+    assert [moment(10), moment(15), moment(20)] == [seen.at for seen in run]
