@@ -340,7 +340,7 @@ def _latest_clients(view: View, seen: ConsumerTurnover) -> list[str]:
 def _names(view: View, seen: ConsumerTurnover) -> list[str]:
     """Return the application names of the consumers that ended, sorted; one that only came may stay."""
     known = seen_connections(view)
-    latest = {identity(each) for each in view.window.readings("consumers")[-1].value}
+    latest = {identity(each) for each in consumers_by_reading(view, seen.queue)[-1]}
     ended = (each for each in seen.consumers if identity(each) not in latest)
     found = {client_name(known.get(each.connection_name or ""), each.connection_name) for each in ended}
     return sorted(name for name in found if name)

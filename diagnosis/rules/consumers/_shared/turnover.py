@@ -60,7 +60,17 @@ def consumers_by_reading(view: View, queue: Queue) -> list[list[Consumer]]:
 
 
 def _by_queue(view: View) -> list[dict[QueueKey, list[Consumer]]]:
-    return grouped_by_reading(view, lambda each: (each.vhost, each.queue))
+    found = grouped_by_reading(view, lambda each: (each.vhost, each.queue))
+    # A busy broker lists a new consumer before it knows its channel. It is the one of the same tag that has a channel.
+    listed = {id(consumers): consumers for group in found for consumers in group.values()}.values()
+    named = {_tag(each): each for consumers in listed for each in consumers if each.channel_name}
+    for consumers in listed:
+        consumers[:] = [each if each.channel_name else named.get(_tag(each), each) for each in consumers]
+    return found
+
+
+def _tag(consumer: Consumer) -> tuple[str, str, str]:
+    return (consumer.vhost, consumer.queue, consumer.tag)
 
 
 def grouped_by_reading(view: View, key: Callable[[Consumer], K]) -> list[dict[K, list[Consumer]]]:
