@@ -25,7 +25,15 @@ from statistics import median
 from ackscope.findings import Certainty, Evidence, Fact, Facts, Finding, Severity, Suppressed, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import Relation, RuleResult, View
-from diagnosis.ledger import from_its_beginning, ledger, levels, losing, may_have_lost, may_settle_unseen
+from diagnosis.ledger import (
+    from_its_beginning,
+    ledger,
+    levels,
+    losing,
+    may_have_lost,
+    may_settle_unseen,
+    most_uncounted,
+)
 from diagnosis.memo import per_view
 from diagnosis.relations import SAME_SUBJECT
 from diagnosis.routes import dead_letters_to, is_delay
@@ -227,7 +235,7 @@ def _since_it_is_known(view: View, queue: Queue, share: float) -> tuple[Series[Q
     if not may_have_lost(view, queue) or may_settle_unseen(view, queue) or queue.setting("message-ttl") is not None:
         return None
     history, limits = since_it_drops(view, from_its_beginning(view, queue)), view.limits(queue).queues
-    found = ledger(history, skew=limits.loss_skew)
+    found = ledger(history, skew=limits.loss_skew, most=most_uncounted(view, queue))
     if found is None or not any(_full(share, seen.value) for seen in history):
         return None
     purged = purged_from(view, queue)

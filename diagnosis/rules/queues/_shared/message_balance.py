@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from ackscope.findings import Evidence, Facts, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import View
-from diagnosis.ledger import from_its_beginning, ledger, levels, losing, may_have_lost, may_settle_unseen
+from diagnosis.ledger import (
+    from_its_beginning,
+    ledger,
+    levels,
+    losing,
+    may_have_lost,
+    may_settle_unseen,
+    most_uncounted,
+)
 from diagnosis.purpose import CONSUMED
 from diagnosis.rules.publishers._shared.overflow import since_it_drops
 from diagnosis.series import delta, span, steps, stretch
@@ -99,7 +107,7 @@ def losing_run(
     # Before it holds, counters that are ahead of the length look like a loss.
     history = since_it_drops(view, from_its_beginning(view, queue))
     history = stretch(history, lambda _, newer: meanwhile(newer.value))
-    found = ledger(history, skew=limits.loss_skew)
+    found = ledger(history, skew=limits.loss_skew, most=most_uncounted(view, queue))
     if found is None or found.proven_vanished < max(limits.loss_least, limits.loss_share * found.arrived):
         return None
     run = losing(history, lambda each: each.vanished, found.vanished)

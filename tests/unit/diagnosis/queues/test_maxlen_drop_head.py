@@ -447,3 +447,28 @@ def test_the_summary_of_a_cause_says_that_messages_are_lost():
     assert ["stuck-consumer", [RULE]] == [cause.rule, [each.rule for each in cause.consequences]]
     assert text(cause).summary.endswith(f"So messages are lost: {text(lost).summary}")
     assert "So messages are lost" not in text(lost).summary
+
+
+@pytest.mark.parametrize(
+    ("rate", "limit", "lasts", "name"), [(14, 50, 12, "orders"), (40, 200, 11, "a.b1"), (6, 10, 16, "q")]
+)
+def test_a_brief_loss_beside_a_client_that_polls_is_counted_exactly(rate, limit, lasts, name):
+    """Its channel is open and has counted all that it took, so that no count of an ended channel is missing."""
+
+    def polled(t):
+        published = int(rate * min(max(t - 10, 0), lasts))
+        taken = published // 2
+        ready = min(published - taken, limit)
+        waiting = queue(
+            name,
+            messages_ready=ready,
+            messages_unacked=0,
+            consumers=0,
+            arguments={"x-max-length": limit},
+            stats=stats(publish=published, get=taken, deliver_get=taken),
+        )
+        return frame(waiting) | {"channels": (channel(stats=stats(get=taken, deliver_get=taken)),)}
+
+    finding = one(RULE, look(film(polled, until=40)))
+
+    assert rate * lasts - rate * lasts // 2 - limit == finding.facts["lost"]
