@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from ackscope.findings import Certainty, QueueRef
+from ackscope.findings import Certainty, QueueRef, flat
 from ackscope.topology import Binding, Bindings, Exchange
 from diagnosis.thresholds import Thresholds
 from tests.unit.diagnosis.consumers.results import found, only, suppressed, urgent
@@ -461,3 +461,36 @@ def test_consumers_that_wait_where_nothing_comes_may_listen_to_the_wrong_queue(o
     (finding,) = [each for each in look(film(frame, until=60)).findings if each.subject.name == "celery"]
 
     assert named == [each["queue"] for each in finding.facts["idle_elsewhere"]]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rate"),
+    [("booking.v1", "booking.v2", 6.0), ("orders-v9", "orders-v10", 0.8), ("stock.sync", "stock_sync", 120.0)],
+)
+def test_a_queue_to_which_the_publisher_moved_without_its_consumers_is_a_warning_soon(old, new, rate):
+    """Both queues are bound to one exchange, so the new one looks like a forgotten subscription, too."""
+
+    def frame(t, moved=25.0):
+        before, after = int(rate * min(t, moved)), int(rate * max(0.0, t - moved))
+        done = stats(publish=before, deliver=before, deliver_get=before, ack=before)
+        bound = [
+            Binding(vhost="/", source="x", destination=it, destination_type="queue", routing_key=it)
+            for it in (old, new)
+        ]
+        return {
+            "queues": (
+                queue(old, consumers=3, messages=0, messages_ready=0, messages_unacked=0, stats=done),
+                queue(new, consumers=0, messages_ready=after, stats=stats(publish=after)),
+            ),
+            "bindings": Bindings(listed=tuple(bound)),
+            "exchanges": (Exchange(vhost="/", name="x", type="topic"),),
+        }
+
+    results = {until: look(film(frame, until=until)) for until in (60, 80, 150)}
+    found = {until: [each for each in flat(it.findings) if each.rule == "no-consumer"] for until, it in results.items()}
+
+    assert ["info", "warning", "warning"] == [each.severity.value for (each,) in found.values()]
+    assert "the publisher moved to this queue, and the consumers did not" in " ".join(text(found[80][0]).cause.split())
+    assert (old, True, None) == tuple(
+        found[80][0].facts[key] for key in ("similar_queue", "similar_received", "similar_vhost")
+    )

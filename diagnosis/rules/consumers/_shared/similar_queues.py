@@ -13,7 +13,7 @@ from diagnosis.names import letters, look_alike
 from diagnosis.purpose import mqtt_client, was_consumed
 from diagnosis.rules.clients._shared.not_found import lost_queues
 from diagnosis.rules.consumers._shared.objects import client_names
-from diagnosis.series import count, delta
+from diagnosis.series import count, delta, last
 from diagnosis.view import View
 from diagnosis.window import Series
 
@@ -71,7 +71,13 @@ def _similar_queue(view: View, queue: Queue) -> SimilarQueue | None:
     close = alike or set(get_close_matches(queue.name, idle[:_COMPARED], n=1, cutoff=_CLOSE))
     name = next((each for each in sorted(close) if _NUMBERS.findall(each) == _NUMBERS.findall(queue.name)), None)
     name = name or _other_version(view, queue)
-    return SimilarQueue(name=name) if name else _deleted_queue(view, queue) or _in_other_vhost(view, queue)
+    if name is None:
+        return _deleted_queue(view, queue) or _in_other_vhost(view, queue)
+    other = view.queue(queue.vhost, name)
+    received = other is not None and _moves(view.history(other))
+    if other is not None and received and not _continues(view, queue, other):
+        return None
+    return SimilarQueue(name=name, received=received)
 
 
 def _other_version(view: View, queue: Queue) -> str | None:
@@ -141,11 +147,12 @@ def _by_name(view: View) -> dict[str, list[Queue]]:
 
 
 def _idle_queues(view: View) -> dict[str, list[str]]:
-    """Return the queues of each virtual host that are empty, have consumers and got nothing."""
+    """Return the queues of each virtual host that are empty, have consumers and got nothing lately."""
     found: dict[str, list[str]] = defaultdict(list)
     for queue in view.queues:
         # Sessions of MQTT clients count nothing, and have names that differ in the client id.
-        if queue.consumers and not queue.messages and mqtt_client(queue) is None and not _moves(view.history(queue)):
+        recent = last(view.history(queue), _AT_ONCE)
+        if queue.consumers and not queue.messages and mqtt_client(queue) is None and not _moves(recent):
             found[queue.vhost].append(queue.name)
     return found
 
