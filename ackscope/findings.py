@@ -172,7 +172,7 @@ class Finding:
         since: start of the evidence, ISO 8601, UTC; None if it cannot be known.
         facts: the facts that the templates of the rule's catalogue page name.
         impact: impact of the rule, or RISK for information; the engine sets it.
-        own_impact: the impact of this finding, where it is less than that of its rule; None if it is the same.
+        own_impact: the impact of this finding, where it differs from that of its rule; None if it is the same.
         seen_seconds: how long the evidence has been seen; None if one observation is sufficient.
         accounted: messages of the subject that left it by this cause before any delivery; None if the rule counts
             none. The law of the ledger (`unexplained-loss`) does not report them again.

@@ -2,6 +2,7 @@
 
 An alternate exchange saves what no binding matches, so nothing is lost, and no counter shows it. A queue that is bound
 only to alternate exchanges to which nobody publishes contains nothing else. If it is consumed, that route is intended.
+If it is full, it drops the oldest of them, and they are lost after all.
 Source: https://www.rabbitmq.com/docs/ae
 """
 
@@ -13,6 +14,7 @@ from ackscope.findings import (
     Evidence,
     ExchangeRef,
     Finding,
+    Impact,
     Inconclusive,
     Involved,
     QueueRef,
@@ -29,6 +31,7 @@ from diagnosis.memo import per_view
 from diagnosis.routes import Place, targets
 from diagnosis.rules.publishers._shared.lossy_exchanges import alternate_of
 from diagnosis.rules.queues._shared.queue import MAX_NAMED
+from diagnosis.rules.queues.maxlen_drop_head import dropping
 from diagnosis.series import count, delta, last, span, stretch
 
 NAME = "pub-unroutable-alternate"
@@ -85,6 +88,7 @@ def _judge(view: View, queue: Queue, alternate: str, exchanges: list[Exchange]) 
     if arrived <= 0 or span(history) < view.thresholds.early or arrived <= limits.unroutable_rate * seconds:
         return
     late = span(history) >= limits.unroutable_after
+    dropped = next((each.found.lost for each in dropping(view) if each.queue.key == queue.key), 0)
     yield Finding(
         rule=NAME,
         severity=Severity.WARNING if late else Severity.INFO,
@@ -97,8 +101,10 @@ def _judge(view: View, queue: Queue, alternate: str, exchanges: list[Exchange]) 
             "stored": delta(history, "publish"),
             "stored_rate": arrived / max(seconds, 1.0),
             "ready": queue.messages_ready or 0,
+            "dropped": dropped,
             "warning_after_seconds": limits.unroutable_after,
         },
+        own_impact=Impact.LOSS if dropped else None,
         certainty=Certainty.LIKELY if late else Certainty.EARLY,
         seen_seconds=span(history),
         evidence=(

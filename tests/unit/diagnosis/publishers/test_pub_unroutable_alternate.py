@@ -75,3 +75,20 @@ def test_two_polls_are_enough():
 def test_routes_that_are_meant_are_not_reported(fields):
     """Each differs in one thing."""
     assert [] == of(shown(75, **fields), RULE)
+
+
+@pytest.mark.parametrize(("rate", "limit"), [(6.0, 40), (0.9, 5), (250.0, 3000)])
+def test_what_a_full_queue_behind_it_drops_is_said_as_lost(rate, limit):
+    """It was "keeps them", while each message that came pushed out another one."""
+
+    def frame(t):
+        full = {"messages_ready": limit, "messages": limit, "arguments": {"x-max-length": limit}}
+        return unbound(t, rate=rate, box={**full, "stats": stats(publish=int(limit + rate * t))})
+
+    verdict = look(film(frame, until=100))
+    (finding,) = findings(verdict, RULE)
+
+    assert ("warning", "loss") == (finding.severity.value, finding.impact.value)
+    assert 80 * rate <= finding.facts["dropped"] <= 101 * rate
+    assert "It is full and drops the oldest" in text(finding).summary
+    assert "maxlen-drop-head" not in {each.rule for each in verdict.findings}
