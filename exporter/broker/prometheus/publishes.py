@@ -44,6 +44,9 @@ _COUNTERS = {
 _ROW = re.compile(r'(\w+)\{channel="(<[\d.]+>)",vhost="(.*?)",exchange="(.*)"\} (\S+)')
 """A row of a channel and an exchange. RabbitMQ 3.10 does not escape quotes in names: a parser of the format fails."""
 
+_LONGEST = 4000
+"""Characters of the longest row: names have up to 255 bytes. Matching a much longer line would take long."""
+
 _ESCAPED = re.compile(r"\\(.)")
 
 
@@ -136,7 +139,7 @@ def decode_publishes(text: str) -> tuple[str, list[ChannelPublishes]] | None:
     counters: dict[tuple[str, str, str], dict[str, int]] = {}
     others = []
     for line in text.splitlines():
-        found = _ROW.fullmatch(line)
+        found = _ROW.fullmatch(line) if len(line) <= _LONGEST else None
         if found is None:
             others.append(line)
             continue

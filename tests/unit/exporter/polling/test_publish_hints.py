@@ -1,10 +1,18 @@
+from queue import SimpleQueue
+
 import pytest
 
-from ackscope.clock import Instant
+from ackscope.clock import Instant, SystemClock
 from ackscope.counters import MessageStats
 from ackscope.snapshot import Channel, Connection, Part
 from exporter.broker.families import PUBLISHES
+from exporter.broker.prometheus.reader import MetricsReader
+from exporter.broker.prometheus.settings import PrometheusSettings, SourceChoice
+from exporter.broker.settings import ManagementSettings
+from exporter.polling.poller import Poller
 from exporter.polling.publish_hints import PublishHints
+from tests.unit.exporter.broker.server import fixture, json, reply, serve
+from tests.unit.exporter.polling.watching import DEADLINE, quickly, whole_broker
 
 
 def part(value, mono):
@@ -61,3 +69,39 @@ def test_the_suspicion_ends_half_a_minute_after_the_last_loss():
 
     assert wanted(*lossy, *[quiet] * 6)
     assert not wanted(*lossy, *[quiet] * 7)
+
+
+def test_the_endpoints_are_asked_only_while_a_channel_loses_messages():
+    """A poller reads them then, and the snapshot has the rows."""
+    dropped = {"count": 5}
+
+    def channels(request):
+        lossy = {"name": "c (1)", "message_stats": {"publish": 900, "drop_unroutable": dropped["count"]}}
+        json([lossy])(request)
+
+    (node,) = [each["name"] for each in fixture("4.3.6", "nodes")][:1]
+    row = 'rabbitmq_detailed_channel_messages_published_total{channel="<0.1.0>",vhost="/",exchange="x"} 9'
+    text = f'rabbitmq_identity_info{{rabbitmq_node="{node}"}} 1\n{row}\n'.encode()
+    endpoint = {"/metrics/detailed": reply(text, content_type="text/plain")}
+    with serve({**whole_broker("4.3.6"), "/api/channels": channels}) as server, serve(endpoint) as other:
+        metrics = MetricsReader(PrometheusSettings(urls=(other.url,)), SourceChoice.AUTO, "127.0.0.1", SystemClock())
+        snapshots = SimpleQueue()
+        poller = Poller(
+            "shop", ManagementSettings(url=server.url), quickly(), SystemClock(), snapshots.put, metrics=metrics
+        )
+        poller.start()
+        try:
+            for _ in range(20):
+                quiet = snapshots.get(timeout=DEADLINE)
+            assert ([], Part()) == (other.seen, quiet.exchange_publishes)
+            dropped["count"] += 1
+            for _ in range(200):
+                suspicious = snapshots.get(timeout=DEADLINE)
+                if suspicious.exchange_publishes.value is not None:
+                    break
+        finally:
+            poller.stop()
+
+    assert [("x", 9)] == [(each.exchange, each.published) for each in suspicious.exchange_publishes.value.channels]
+    assert 1 == len(other.seen)
+    assert poller.stats.families[PUBLISHES].requests == 1
