@@ -83,3 +83,50 @@ class MetricsReading:
     alone: bool = False
     disagreements: tuple[Disagreement, ...] = ()
     native: NativeTotals | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelPublishes:
+    """What one channel published to one exchange, as its node counts it: messages since the channel was opened.
+
+    Attributes:
+        node: node of the channel.
+        process: Erlang process of the channel at that node, such as `<0.913.0>`. The management API does not name it.
+        vhost: virtual host of the exchange.
+        exchange: its name; "" is the default exchange.
+        published, confirmed: messages.
+        returned, dropped: messages that no queue took, with and without the flag mandatory.
+    """
+
+    node: str
+    process: str
+    vhost: str
+    exchange: str
+    published: int | None = None
+    confirmed: int | None = None
+    returned: int | None = None
+    dropped: int | None = None
+
+    @property
+    def loses(self) -> bool:
+        """Whether a message was returned or dropped."""
+        return bool(self.returned or self.dropped)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangePublishes:
+    """A reading of which channel publishes to which exchange, from the Prometheus endpoints of the nodes.
+
+    Attributes:
+        nodes: nodes that answered.
+        unread: nodes or addresses that did not, each with the reason. What an exchange gets is then not known in full.
+        seconds: from the first request to the end of the last answer.
+        channels: those whose messages were returned or dropped first, then by what they published.
+        omitted: how many more there are, by channel and exchange.
+    """
+
+    nodes: tuple[str, ...] = ()
+    unread: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+    channels: tuple[ChannelPublishes, ...] = ()
+    omitted: int = 0

@@ -13,7 +13,7 @@ from ackscope.amqp10 import AmqpSession
 from ackscope.clock import Instant
 from ackscope.counters import MessageStats
 from ackscope.past import ClusterPast
-from ackscope.second_source import MetricsReading, SettingsUnknown
+from ackscope.second_source import ExchangePublishes, MetricsReading, SettingsUnknown
 from ackscope.streams import StreamClients
 from ackscope.topology import (
     AuthAttempts,
@@ -409,6 +409,7 @@ class Snapshot:
 
     Attributes:
         prometheus: how the Prometheus endpoints of the nodes were read; empty if they are not.
+        exchange_publishes: which channel publishes to which exchange, read from them on suspicion only.
         hidden_queues: queues that the overview counts and the list omits, for lack of permissions; None if unknown.
     """
 
@@ -433,6 +434,7 @@ class Snapshot:
     auth: Part[tuple[AuthAttempts, ...]] = field(default_factory=Part)
     memory: Part[tuple[NodeMemory, ...]] = field(default_factory=Part)
     prometheus: Part[MetricsReading] = field(default_factory=Part)
+    exchange_publishes: Part[ExchangePublishes] = field(default_factory=Part)
     hidden_queues: int | None = None
 
     @property
@@ -454,7 +456,7 @@ class Snapshot:
         return (int(pieces[0]), int(pieces[1]))
 
 
-_NO_FAMILY = {"cluster", "taken", "prometheus", "hidden_queues"}
+_NO_FAMILY = {"cluster", "taken", "prometheus", "exchange_publishes", "hidden_queues"}
 
 FAMILIES = tuple(each.name for each in fields(Snapshot) if each.name not in _NO_FAMILY)
 """The parts that are read from the management API, in a fixed order."""

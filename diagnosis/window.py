@@ -228,6 +228,7 @@ def _slim(snapshot: Snapshot, clients: dict[str, Part[Any]]) -> Snapshot:
         sessions=snapshot.sessions,
         streams=snapshot.streams,
         prometheus=snapshot.prometheus,
+        exchange_publishes=snapshot.exchange_publishes,
         # Rules ask later which one was down; readings in which all of them run are dropped.
         vhosts=snapshot.vhosts if _any_down(snapshot.vhosts) else _UNREAD,
         hidden_queues=snapshot.hidden_queues,

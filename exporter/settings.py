@@ -41,7 +41,9 @@ class ClusterSettings(Settings):
         prometheus: Prometheus endpoints of the nodes (plugin rabbitmq_prometheus), a second source of figures.
         sources: auto, management, prometheus or both. auto reads the Prometheus endpoints where the broker collects no
             statistics, or where there is no management API; configured ones also for the totals of AMQP 1.0 clients.
-            both reads and compares the two.
+            While messages are lost without a route, or a consumer may publish to its own queue, it also asks them, or
+            port 15692 of the nodes if that answers, which channel publishes to which exchange. both reads and compares
+            the two.
         amqp: where probes publish and consume. If unset, the cluster is not probed.
     """
 

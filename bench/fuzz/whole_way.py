@@ -20,7 +20,7 @@ from bench.fuzz.recordings import HOST, PROMETHEUS
 from exporter.api.bundle import judge, unpack_bundle
 from exporter.api.columns import LISTS
 from exporter.api.object_series import SERIES_LISTS
-from exporter.broker.families import POLLED
+from exporter.broker.families import POLLED, PUBLISHES
 from exporter.broker.prometheus.reader import MetricsReader
 from exporter.broker.prometheus.settings import PrometheusSettings, SourceChoice
 from exporter.broker.queue_reader import QueueBudget
@@ -101,7 +101,7 @@ class ClusterReading:
                 one_line(str(error), f"the error of {family}")
                 self._parts[family] = replace(before, error=str(error))
         joined, prometheus = joined_parts(self._reader, self._parts)
-        return assemble(CLUSTER, self._clock.now(), joined, prometheus)
+        return assemble(CLUSTER, self._clock.now(), joined, prometheus, self._parts.get(PUBLISHES))
 
     def close(self) -> None:
         """Close the clients."""

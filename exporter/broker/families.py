@@ -77,6 +77,7 @@ class EndpointFamily(NamedTuple):
         cost_follows_size: whether a short answer is cheap for the broker.
         idle_interval: shortest time between two readings of an idle broker, in seconds. A cheap family is read at
             least as often as the queues, because it describes them.
+        on_suspicion: read only while what was read elsewhere asks for it.
         plugin: plugin that answers; without it at any node nothing is requested, because each request would be an error
             in a log.
     """
@@ -89,13 +90,14 @@ class EndpointFamily(NamedTuple):
     min_share: float = 0.0
     cost_follows_size: bool = True
     idle_interval: float = 0.0
+    on_suspicion: bool = False
     plugin: str | None = None
 
 
 # One eighth remains for the rest: configuration rarely changes and rarely explains current problems.
 _QUEUES_MIN_SHARE, _CLIENTS_MIN_SHARE = 3 / 8, 1 / 6
 
-_5_S, _15_S, _30_S, _1_MIN = 5.0, 15.0, 30.0, 60.0
+_5_S, _10_S, _15_S, _30_S, _1_MIN = 5.0, 10.0, 15.0, 30.0, 60.0
 # No longer than this, because no rule uses a reading that is older than five minutes.
 _4_MIN = 240.0
 
@@ -171,6 +173,9 @@ Only queues are paged: for every page of channels or connections the broker buil
 METRICS = "prometheus"
 """Name of the second source among the families that are polled. Its figures are joined into the other parts."""
 
+PUBLISHES = "exchange_publishes"
+"""Name of the family that tells which channel publishes to which exchange, from the second source too."""
+
 
 def _as_read(payload: object, _version: Version | None) -> tuple[Any, Gaps]:
     return payload, Gaps()
@@ -183,6 +188,7 @@ POLLED = {
         ("/metrics", "/metrics/detailed"), FetchMode.METRICS, _as_read, weight=12.0, min_share=1 - 7 / 8
     ),
     **{name: family for name, family in FAMILIES.items() if name not in {"overview", "nodes"}},
+    PUBLISHES: EndpointFamily(("/metrics/detailed",), FetchMode.METRICS, _as_read, _10_S, on_suspicion=True),
 }
 """The families of the management API and the second source, in the order in which they are read."""
 

@@ -18,7 +18,7 @@ from exporter.broker.cluster_history import PastReader
 from exporter.broker.cost_model import RttEstimator
 from exporter.broker.credentials import Credentials, credentials_from
 from exporter.broker.endpoints.queues import QueueKey
-from exporter.broker.families import FAMILIES, METRICS, POLLED, FamilyReading, FetchMode
+from exporter.broker.families import FAMILIES, METRICS, POLLED, PUBLISHES, FamilyReading, FetchMode
 from exporter.broker.fetch import (
     UNRESPONSIVE_RETRY_SECONDS,
     fetch_multiple,
@@ -143,6 +143,8 @@ class BrokerReader:
         """Return the accumulated cost of polling a family."""
         if family == METRICS:
             return PollCost(*(self.metrics.cost if self.metrics is not None else (0.0, 0, 0)))
+        if family == PUBLISHES:
+            return PollCost(*(self.metrics.publishes.cost if self.metrics is not None else (0.0, 0, 0)))
         client = self._clients[family]
         return PollCost(client.seconds, client.requests, client.received)
 
@@ -154,6 +156,8 @@ class BrokerReader:
         """
         if family == METRICS:
             return self._scrape()
+        if family == PUBLISHES:
+            return None if self.metrics is None else self.metrics.publishes.read(self._overview, self._node_records)
         paths, mode, *_, plugin = FAMILIES[family]
         client = self._clients[family]
         if plugin is not None:

@@ -10,12 +10,13 @@ from typing import Any
 from ackscope.clock import Clock, Instant
 from ackscope.errors import BrokerError
 from ackscope.failures import FailurePhrase
-from ackscope.second_source import MetricsReading
+from ackscope.second_source import ExchangePublishes, MetricsReading
 from ackscope.snapshot import Part, Snapshot
 from exporter.broker.amqp_sessions import with_sessions
 from exporter.broker.credentials import Credentials
-from exporter.broker.families import FAMILIES, FAST, METRICS, POLLED, FamilyReading, T
+from exporter.broker.families import FAMILIES, FAST, METRICS, POLLED, PUBLISHES, FamilyReading, T
 from exporter.broker.prometheus.reader import MetricsReader
+from exporter.broker.publish_suspicion import suspicious_channels
 from exporter.broker.reader import BrokerReader
 from exporter.broker.settings import ManagementSettings
 from exporter.broker.stream_clients import with_streams
@@ -36,7 +37,8 @@ def read_once(
 ) -> Snapshot:
     """Read families once, concurrently. A family that failed or took too long becomes a part with an error.
 
-    The `FAST` families are read first. The others start when these are done or take long. On a large broker all queues
+    The `FAST` families are read first. The others start when these are done or take long. Which channel publishes to
+    which exchange is asked only if the channels give a reason. On a large broker all queues
     have totals, but only the most suspicious ones have statistics.
 
     Args:
@@ -54,7 +56,7 @@ def read_once(
     """
     limited = settings.model_copy(update={"timeout": min(settings.timeout, deadline_seconds)})
     reader = BrokerReader(limited, clock, credentials=credentials, metrics=metrics)
-    selected = {*families, METRICS}.intersection(reader.families)
+    selected = {*families, METRICS, PUBLISHES}.intersection(reader.families)
     ordered = [family for family in POLLED if family in selected]
     results: SimpleQueue[tuple[str, Part[Any]]] = SimpleQueue()
     deadline = monotonic() + deadline_seconds
@@ -83,12 +85,17 @@ def read_once(
     if slow:
         # Wait for the fast families for a quarter of the time, which is long for them.
         collect(deadline - deadline_seconds * 3 / 4, set(fast))
+        channels, connections = (parts.get(name, Part()).value or () for name in ("channels", "connections"))
+        if PUBLISHES in slow and not suspicious_channels(channels, connections, {}):
+            slow.remove(PUBLISHES)
+            pending.discard(PUBLISHES)
+            parts[PUBLISHES] = Part()
         start(slow)
     collect(deadline, set(ordered))
     if not pending:
         reader.close()
     joined, prometheus = joined_parts(reader, parts)
-    return assemble(cluster, clock.now(), joined, prometheus)
+    return assemble(cluster, clock.now(), joined, prometheus, parts.get(PUBLISHES))
 
 
 def joined_parts(
@@ -100,7 +107,11 @@ def joined_parts(
 
 
 def assemble(
-    cluster: str, at: Instant, parts: Mapping[str, Part[Any]], prometheus: Part[MetricsReading] | None = None
+    cluster: str,
+    at: Instant,
+    parts: Mapping[str, Part[Any]],
+    prometheus: Part[MetricsReading] | None = None,
+    publishes: Part[ExchangePublishes] | None = None,
 ) -> Snapshot:
     """Build a snapshot of these parts, without lists that mislead for lack of permissions or statistics.
 
@@ -108,7 +119,8 @@ def assemble(
     """
     complete = {family: parts.get(family, Part()) for family in FAMILIES}
     joined = with_streams(with_sessions(without_misleading_lists(complete)))
-    snapshot = replace(Snapshot(cluster=cluster, taken=at, prometheus=prometheus or Part()), **dict[str, Any](joined))
+    empty = Snapshot(cluster=cluster, taken=at, prometheus=prometheus or Part(), exchange_publishes=publishes or Part())
+    snapshot = replace(empty, **dict[str, Any](joined))
     return replace(snapshot, hidden_queues=hidden_queues(snapshot))
 
 

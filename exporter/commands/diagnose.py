@@ -55,7 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         help="Prometheus endpoint of each node, http://host:15692: the only source, or with --management the source of "
-        "figures if the broker keeps no statistics, and of the totals of AMQP 1.0 clients",
+        "figures if the broker keeps no statistics, and of the totals of AMQP 1.0 clients; by default port 15692 of "
+        "each node, which is read if the broker keeps no statistics, or for the exchanges that channels publish to",
     )
     parser.add_argument(
         "--bundle", metavar="FILE", type=Path, help="diagnose a file saved by `ackscope bundle`; needs no broker"

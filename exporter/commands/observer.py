@@ -120,6 +120,7 @@ def observe(management: str | None, amqp: str | None, prometheus: Sequence[str] 
         amqp: where probes publish and consume.
         prometheus: addresses of the Prometheus endpoints of its nodes, which are read if the broker keeps no statistics
             or AMQP 1.0 clients are connected; by default port 15692 of each node, which is read in the first case only.
+            Either is asked which channel publishes to which exchange if messages are lost without a route.
 
     Raises:
         UsageError: invalid address.

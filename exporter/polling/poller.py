@@ -18,7 +18,7 @@ from ackscope.errors import BrokerError
 from ackscope.log import get_logger
 from ackscope.snapshot import Part, Snapshot
 from exporter.broker.endpoints.queues import QueueKey
-from exporter.broker.families import METRICS, POLLED, FamilyReading
+from exporter.broker.families import METRICS, POLLED, PUBLISHES, FamilyReading
 from exporter.broker.http_errors import NoStatistics
 from exporter.broker.prometheus.reader import MetricsReader
 from exporter.broker.queue_history import past_snapshots
@@ -30,6 +30,7 @@ from exporter.broker.snapshot_builder import assemble, joined_parts, to_part
 from exporter.polling.adaptive_budget import AdaptiveBudget
 from exporter.polling.budget import Demand, family_shares, interval_for, split_queue_share
 from exporter.polling.pool import WorkerPool
+from exporter.polling.publish_hints import PublishHints
 from exporter.polling.redelivery_hints import RedeliveryHints
 from exporter.polling.routing_hints import RoutingHints
 from exporter.polling.schedule import EndpointSchedule, PollStats
@@ -111,6 +112,9 @@ class Poller:
             share=0.0, min_interval=self._interval, totals_interval=self._interval, details_share=0.0
         )
         self._redelivery_hints, self._routing_hints = RedeliveryHints(), RoutingHints()
+        self._publish_hints = PublishHints()
+        # Families that are read only on suspicion, and are wanted now.
+        self._suspected: frozenset[str] = frozenset()
         self._coverage: DetailCoverage | None = None
         # (monotonic time, broker seconds so far) of the rounds of the last minute.
         self._spending: deque[tuple[float, float]] = deque()
@@ -175,7 +179,7 @@ class Poller:
         except BrokerError as error:
             part = replace(schedule.part, error=str(error))
             # Endpoints that nobody configured may well not exist.
-            guessed = family == METRICS and not (self._reader.metrics and self._reader.metrics.configured)
+            guessed = family in {METRICS, PUBLISHES} and not (self._reader.metrics and self._reader.metrics.configured)
             unavailable = isinstance(error, NoStatistics) or guessed
         except Exception:
             # Boundary: a bug in one family must not end polling, neither of this family nor of the others.
@@ -253,7 +257,7 @@ class Poller:
             parts = {family: schedule.current_part() for family, schedule in self._schedules.items()}
             unavailable = [family for family, schedule in self._schedules.items() if schedule.unavailable]
         joined, prometheus = joined_parts(self._reader, parts)
-        snapshot = assemble(self._cluster, self._clock.now(), joined, prometheus)
+        snapshot = assemble(self._cluster, self._clock.now(), joined, prometheus, parts.get(PUBLISHES))
         self._latest = snapshot
         self._state_log.log_changes(snapshot, unavailable, self._reader.queues)
         self._publish_past(snapshot)
@@ -272,7 +276,7 @@ class Poller:
     def _plan(self, now: Instant) -> None:
         """Divide the budget by current costs and set the interval of each family."""
         schedules, queues = self._schedules, self._reader.queues
-        demands = {name: schedule.demand for name, schedule in schedules.items()}
+        demands = {name: schedule.demand for name, schedule in schedules.items() if self._may_read(name)}
         queues_interval = 0.0
         if "queues" in schedules:
             demands["queues"] = replace(demands["queues"], cost=queues.full_cost)
@@ -280,7 +284,7 @@ class Poller:
         demands = self._budget.plan(demands, self._part("overview"), self._part("nodes"), queues_interval)
         self._reader.check_max_age = self._budget.check_max_age
         shares = family_shares(demands, self._budget.share)
-        for name, schedule in schedules.items():
+        for name, schedule in ((name, schedules[name]) for name in demands):
             interval = schedule.corrected_interval(interval_for(demands[name], shares[name]))
             schedule.stats = replace(schedule.stats, interval=interval)
         if "queues" in schedules:
@@ -313,6 +317,9 @@ class Poller:
             acceptable = max(self._interval, full_interval)
             schedule.stats = replace(schedule.stats, interval=min(schedule.stats.interval, acceptable))
 
+    def _may_read(self, name: str) -> bool:
+        return not POLLED[name].on_suspicion or name in self._suspected
+
     def _part(self, name: str) -> Part[Any]:
         """Return the latest reading of a family; if its figures come from the second source, as published last."""
         read = self._schedules.get(name)
@@ -321,13 +328,14 @@ class Poller:
     def _start_due(self, horizon: float) -> list[EndpointSchedule]:
         channels, consumers, queues = (self._part(name) for name in ("channels", "consumers", "queues"))
         budget, redelivering = self._queue_budget, self._redelivery_hints.update(channels, consumers, queues)
+        self._suspected = self._publish_hints.update(channels, self._part("connections"))
         wanted = self._routing_hints.update(self._part("exchanges"), self._part("bindings"))
         # In mode TOTALS a step runs every round: it reads totals when they are due, and statistics in between.
         steps = self._reader.queues.next_mode(budget, self._reader.queue_hints()) is QueueMode.TOTALS
         started = []
         for name, schedule in self._schedules.items():
             interval = self._interval if name == "queues" and steps else schedule.stats.interval
-            is_due = schedule.is_due(interval or 0.0, horizon)
+            is_due = self._may_read(name) and schedule.is_due(interval or 0.0, horizon)
             if is_due or (name in wanted and schedule.is_wanted(self._budget.max_share, horizon)):
                 if is_due:
                     schedule.start(interval or 0.0)

@@ -14,7 +14,7 @@ def fill_missing(first: Snapshot, again: Snapshot) -> Snapshot:
     parts = {
         name: _older(first.parts[name], part) if part.value is None else part for name, part in again.parts.items()
     }
-    return assemble(again.cluster, again.taken, parts, again.prometheus)
+    return assemble(again.cluster, again.taken, parts, again.prometheus, again.exchange_publishes)
 
 
 class SnapshotRelay:
@@ -55,7 +55,7 @@ class SnapshotRelay:
             if seen is None or seen[0] is not parts[name]:
                 seen = self._shown[name] = (parts[name], _older(old, parts[name]))
             parts[name] = seen[1]
-        return assemble(snapshot.cluster, snapshot.taken, parts, snapshot.prometheus)
+        return assemble(snapshot.cluster, snapshot.taken, parts, snapshot.prometheus, snapshot.exchange_publishes)
 
 
 def _older(old: Part[Any], new: Part[Any]) -> Part[Any]:

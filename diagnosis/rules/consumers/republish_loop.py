@@ -2,7 +2,8 @@
 
 A client that retries by a copy to the same queue acknowledges each message, so the queue looks healthy, and nothing is
 ever done. Channels do not say to which queue they publish, but a queue cannot get more than all channels publish. What
-it gets beyond the publishes of other clients comes from its own consumers. Dead letters are not counted as published.
+it gets beyond the publishes of other clients comes from its own consumers. Where the Prometheus endpoints were read,
+publishes of others to exchanges that do not lead to the queue do not count. Dead letters are not counted as published.
 The same holds for a queue together with those whose dead letters come to it, and for several queues that feed each
 other. A client that polls dead letters (basic.get) and publishes them to their queue again is no consumer; it is known
 by the number of messages that it polled.
@@ -16,6 +17,7 @@ from ackscope.clock import Instant
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Unit, source
 from ackscope.snapshot import Connection, Queue
 from diagnosis.contract import RuleResult, View
+from diagnosis.exchange_publishes import ENDPOINT
 from diagnosis.facts import client_name, queue_facts
 from diagnosis.memo import per_view
 from diagnosis.purpose import CONSUMED
@@ -25,6 +27,7 @@ from diagnosis.rules.consumers._shared.client_publishes import (
     ClientPublishes,
     client_publishes,
     owner,
+    published_elsewhere,
     since_first_reading,
 )
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, process_facts, queue_subject
@@ -49,6 +52,7 @@ class _Circle:
         queues: the consumed ones first.
         consumed: how many of them are judged by their acknowledgements; dead letters of the others lead back.
         takers: names of the clients that take messages from these and publish, or of their connections.
+        elsewhere: messages that others published to exchanges that do not lead there; not in `by_others`.
         acked: messages that left the consumed ones by a client.
         since: time of the first reading.
         held: messages of all of them at each reading.
@@ -61,6 +65,7 @@ class _Circle:
     over_seconds: float
     published: int
     by_others: int
+    elsewhere: int
     again: int
     acked: int
     held: list[int]
@@ -196,7 +201,8 @@ def _circle(view: View, queues: tuple[Queue, ...], consumed: int, made: ClientPu
     takers = _consumers_of(view, queues[:consumed]) or made.pollers(view, queue, skew)
     if not takers or None in takers:
         return None
-    by_others = made.others(vhost, takers)
+    elsewhere = published_elsewhere(view, queues, takers, made)
+    by_others = made.others(vhost, takers) - elsewhere
     published = sum(delta(each, "publish") for each in histories)
     settled = sum(delta(each, *CONSUMED) for each in histories)
     # Both are refreshed every 5 s, each at its own time.
@@ -218,7 +224,7 @@ def _circle(view: View, queues: tuple[Queue, ...], consumed: int, made: ClientPu
         return None
     seconds = span(history)
     return _Circle(
-        queues, consumed, frozenset(takers), history[0].at, seconds, published, by_others, again, acked, held
+        queues, consumed, frozenset(takers), history[0].at, seconds, published, by_others, elsewhere, again, acked, held
     )
 
 
@@ -272,6 +278,7 @@ def _finding(view: View, found: _Circle) -> Finding:
                 unit=Unit.MESSAGES,
                 source=source("/api/channels", "message_stats.publish"),
             ),
+            *_elsewhere(found),
             Evidence(
                 key="acked", value=found.acked, unit=Unit.MESSAGES, source=source("/api/queues", "message_stats.ack")
             ),
@@ -287,6 +294,12 @@ def _finding(view: View, found: _Circle) -> Finding:
         certainty=Certainty.LIKELY if late else Certainty.EARLY,
         seen_seconds=seconds,
     )
+
+
+def _elsewhere(found: _Circle) -> Iterator[Evidence]:
+    if found.elsewhere:
+        metric = "rabbitmq_detailed_channel_messages_published_total"
+        yield Evidence(key="elsewhere", value=found.elsewhere, unit=Unit.MESSAGES, source=source(ENDPOINT, metric))
 
 
 def _connections(view: View, found: _Circle) -> list[Connection]:

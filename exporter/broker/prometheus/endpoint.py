@@ -1,11 +1,12 @@
-"""HTTP client of one node's Prometheus endpoint."""
+"""HTTP clients of the Prometheus endpoints of one cluster's nodes."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import requests
 
-from ackscope.errors import BadAnswer
+from ackscope.errors import BadAnswer, ConfigError, UsageError
+from ackscope.snapshot import Overview
 from exporter.broker.cost_model import AdaptiveTimeout
 from exporter.broker.credentials import credentials_from
 from exporter.broker.http_errors import (
@@ -14,7 +15,7 @@ from exporter.broker.http_errors import (
     map_transport_error,
     not_metrics_error,
 )
-from exporter.broker.prometheus.settings import PrometheusSettings
+from exporter.broker.prometheus.settings import DEFAULT_PORT, PrometheusSettings
 from exporter.broker.session import open_session, request_timeout
 
 MAX_BYTES = 256 * 1024 * 1024
@@ -96,3 +97,65 @@ class MetricsEndpoint:
                     raise BadAnswer(f"{self.address.where}{path}: the answer is larger than {MAX_BYTES // 2**20} MiB")
             self.received += len(body)
             return response.status_code, body
+
+
+class NodeEndpoints:
+    """One client for each endpoint of a cluster: those of the settings, else port 15692 of each running node.
+
+    Args:
+        settings: the endpoints.
+        management_host: host of the management API, which is a node's; None without one.
+        what: name of the settings in error messages, such as `clusters.shop.prometheus`.
+
+    Raises:
+        UsageError: invalid address.
+        ConfigError: a file of the settings cannot be used.
+    """
+
+    def __init__(self, settings: PrometheusSettings, management_host: str | None, what: str = "prometheus") -> None:
+        self._settings, self._host, self._what = settings, management_host, what
+        self._known = {url: MetricsEndpoint(settings, url, what) for url in settings.urls}
+        self._retired = (0.0, 0, 0)
+
+    @property
+    def cost(self) -> tuple[float, int, int]:
+        """Seconds of broker time, requests and bytes so far."""
+        seconds, requests_sent, received = self._retired
+        return (
+            seconds + sum(each.seconds for each in self._known.values()),
+            requests_sent + sum(each.requests for each in self._known.values()),
+            received + sum(each.received for each in self._known.values()),
+        )
+
+    def follow(self, overview: Overview | None, running: Iterable[str]) -> Mapping[str, MetricsEndpoint]:
+        """Return the client of each address. Without configured addresses, there is one for each running node.
+
+        Raises:
+            BadAnswer: the name of a node gives no address.
+        """
+        if self._settings.urls:
+            return self._known
+        urls = {f"http://{self._host_of(node, overview)}:{DEFAULT_PORT}": node for node in running}
+        for url in [url for url in self._known if url not in urls]:
+            gone = self._known.pop(url)
+            gone.close()
+            seconds, requests_sent, received = self._retired
+            self._retired = (seconds + gone.seconds, requests_sent + gone.requests, received + gone.received)
+        for url in urls:
+            if url not in self._known:
+                try:
+                    self._known[url] = MetricsEndpoint(self._settings, url, self._what)
+                except (UsageError, ConfigError) as error:
+                    raise BadAnswer(str(error)) from None
+        return self._known
+
+    def close(self) -> None:
+        """Close all connections."""
+        for each in self._known.values():
+            each.close()
+
+    def _host_of(self, node: str, overview: Overview | None) -> str:
+        """The host of a node: that of the management API for the node that answers there."""
+        host = self._host if overview is not None and overview.node == node else None
+        host = host or node.partition("@")[2] or "localhost"
+        return f"[{host}]" if ":" in host and not host.startswith("[") else host

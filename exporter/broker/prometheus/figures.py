@@ -144,6 +144,9 @@ DELETED_BY_TYPE: Mapping[str, str] = {
 }
 """Metric -> messages of all protocols that queues without a dead-letter exchange deleted, by the type of the queue."""
 
+IDENTITY = f"{_PLAIN}identity_info"
+"""Metric whose labels name the node that answers."""
+
 _NOWHERE = "disabled"
 """The strategy of a queue without a dead-letter exchange."""
 
@@ -236,7 +239,7 @@ def decode_figures(texts: Iterable[str]) -> NodeFigures | None:
             # As from the management API: a number that no broker can have is no number.
             usable = 0 <= sample.value < LARGEST
             by_name[sample.name].append(sample if usable else sample._replace(value=math.nan))
-    identity = _labels(by_name, f"{_PLAIN}identity_info")
+    identity = _labels(by_name, IDENTITY)
     name = identity.get("rabbitmq_node")
     if not name:
         return None

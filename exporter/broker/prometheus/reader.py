@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ackscope.clock import Clock
-from ackscope.errors import BadAnswer, BrokerError, ConfigError, UsageError
+from ackscope.errors import BadAnswer, BrokerError
 from ackscope.snapshot import Node, Overview
 from exporter.broker.endpoints.queues import QueueKey
 from exporter.broker.http_errors import not_metrics_error
-from exporter.broker.prometheus.endpoint import MetricsEndpoint
+from exporter.broker.prometheus.endpoint import MetricsEndpoint, NodeEndpoints
 from exporter.broker.prometheus.figures import (
     AGGREGATED,
     COARSE_FAMILIES,
@@ -20,7 +20,8 @@ from exporter.broker.prometheus.figures import (
     NodeFigures,
     decode_figures,
 )
-from exporter.broker.prometheus.settings import DEFAULT_PORT, PrometheusSettings, SourceChoice
+from exporter.broker.prometheus.publishes import PublishesReader
+from exporter.broker.prometheus.settings import PrometheusSettings, SourceChoice
 
 MANY_QUEUES = 2000
 """A node with at least this many queues is asked for sizes and sums only every `SIZES_SECONDS`, `SUMS_SECONDS`."""
@@ -71,6 +72,7 @@ class MetricsReader:
 
     Attributes:
         answered: whether the latest reading that was wanted succeeded.
+        publishes: reads from the same endpoints, in a thread of its own, which channel publishes to which exchange.
     """
 
     def __init__(
@@ -83,9 +85,10 @@ class MetricsReader:
     ) -> None:
         self._settings, self._choice, self._host = settings, choice, management_host
         self._clock, self._what = clock, what
-        self._known = {url: _Known(MetricsEndpoint(settings, url, what)) for url in settings.urls}
-        self._retired = (0.0, 0, 0)
+        self._endpoints = NodeEndpoints(settings, management_host, what)
+        self._known: dict[str, _Known] = {}
         self.answered = False
+        self.publishes = PublishesReader(settings, management_host, clock, what)
 
     @property
     def alone(self) -> bool:
@@ -100,13 +103,7 @@ class MetricsReader:
     @property
     def cost(self) -> tuple[float, int, int]:
         """Seconds of broker time, requests and bytes so far."""
-        endpoints = [each.endpoint for each in self._known.values()]
-        seconds, requests, received = self._retired
-        return (
-            seconds + sum(each.seconds for each in endpoints),
-            requests + sum(each.requests for each in endpoints),
-            received + sum(each.received for each in endpoints),
-        )
+        return self._endpoints.cost
 
     def wanted(self, overview: Overview | None, *, native: bool = False) -> bool:
         """Whether to read the endpoints, given the latest overview of the management API.
@@ -136,7 +133,8 @@ class MetricsReader:
             BrokerError: no node could be read; the message is that of the first.
         """
         running = [node.name for node in nodes if node.running is not False]
-        self._follow(overview, running)
+        endpoints = self._endpoints.follow(overview, running)
+        self._known = {url: self._known.get(url) or _Known(endpoint) for url, endpoint in endpoints.items()}
         if not self._known:
             self.answered = False
             raise BadAnswer(f"{self._what}.urls: no node is known yet; list the endpoints, such as http://host:15692")
@@ -167,8 +165,8 @@ class MetricsReader:
 
     def close(self) -> None:
         """Close all connections."""
-        for known in self._known.values():
-            known.endpoint.close()
+        self._endpoints.close()
+        self.publishes.close()
 
     @staticmethod
     def _keeps_none(overview: Overview | None) -> bool:
@@ -195,29 +193,6 @@ class MetricsReader:
             for key, each in figures.queues.items()
         }
         return replace(figures, queues=queues)
-
-    def _follow(self, overview: Overview | None, running: Iterable[str]) -> None:
-        """Without configured addresses, keep one endpoint for each running node."""
-        if self._settings.urls:
-            return
-        urls = {f"http://{self._host_of(node, overview)}:{DEFAULT_PORT}": node for node in running}
-        for url in [url for url in self._known if url not in urls]:
-            gone = self._known.pop(url).endpoint
-            gone.close()
-            seconds, requests, received = self._retired
-            self._retired = (seconds + gone.seconds, requests + gone.requests, received + gone.received)
-        for url in urls:
-            if url not in self._known:
-                try:
-                    self._known[url] = _Known(MetricsEndpoint(self._settings, url, self._what))
-                except (UsageError, ConfigError) as error:
-                    raise BadAnswer(str(error)) from None
-
-    def _host_of(self, node: str, overview: Overview | None) -> str:
-        """The host of a node: that of the management API for the node that answers there."""
-        host = self._host if overview is not None and overview.node == node else None
-        host = host or node.partition("@")[2] or "localhost"
-        return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
 def _decoded(known: _Known, texts: list[str]) -> NodeFigures:

@@ -17,8 +17,8 @@ class SourceChoice(StrEnum):
     """Which sources of a cluster are read.
 
     AUTO: the management API, and the Prometheus endpoints if the broker collects no statistics, or if no management
-    API is configured; with configured endpoints also the totals of AMQP 1.0 clients. MANAGEMENT, PROMETHEUS: only that
-    one. BOTH: both, and they are compared.
+    API is configured; with configured endpoints also the totals of AMQP 1.0 clients; on suspicion also the exchanges
+    that channels publish to. MANAGEMENT, PROMETHEUS: only that one. BOTH: both, and they are compared.
     """
 
     AUTO = "auto"

@@ -1,21 +1,25 @@
 """What each client published and polled in the readings of channels (about 25 s), over AMQP 0-9-1.
 
 Channels do not say to which queue they publish, but a queue cannot get more than all channels publish: what it gets
-beyond the publishes of other clients comes from this one. Nor do they say which queue they poll (basic.get): a client
-is known if it polled as many messages as were polled from the queue.
+beyond the publishes of other clients comes from this one. The Prometheus endpoints say to which exchange: what others
+publish to one that does not lead to the queue does not come to it. Channels do not say which queue they poll
+(basic.get) either: a client is known if it polled as many messages as were polled from the queue.
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from ackscope.counters import MessageStats
 from ackscope.snapshot import Channel, Overview, Queue
 from diagnosis.churn import churn_increase
 from diagnosis.contract import View
+from diagnosis.exchange_publishes import published_to
 from diagnosis.memo import per_view
 from diagnosis.probe_traffic import probe_traffic
+from diagnosis.rules.publishers._shared.away_queues import exchanges_to
+from diagnosis.rules.publishers._shared.lossy_exchanges import alternate_of
 from diagnosis.series import count, delta, restarted, span
 from diagnosis.window import Series
 
@@ -37,6 +41,7 @@ class ClientPublishes:
 
     Attributes:
         by_owner: (virtual host, name of the client) -> messages; the name of the connection if the client has none.
+        by_channel: name of a channel -> messages.
         polled: as `by_owner`, of the messages that the client fetched with basic.get.
         total: virtual host -> messages.
         start: time of the first reading (monotonic).
@@ -44,6 +49,7 @@ class ClientPublishes:
     """
 
     by_owner: dict[tuple[str | None, str | None], int]
+    by_channel: dict[str, int]
     polled: dict[tuple[str | None, str | None], int]
     total: dict[str | None, int]
     start: float
@@ -100,6 +106,32 @@ def since_first_reading(view: View, queue: Queue, made: ClientPublishes, earlier
     return tuple(seen for seen in view.history(queue) if seen.at.mono >= made.start - earlier)
 
 
+def published_elsewhere(
+    view: View, queues: Iterable[Queue], owners: Collection[str | None], made: ClientPublishes
+) -> int:
+    """Return what channels of other clients published that never used an exchange which may lead to some queues.
+
+    The default exchange leads to every queue, and one with an alternate exchange may lead anywhere.
+
+    Args:
+        view: the view that is being judged.
+        queues: the queues.
+        owners: clients whose channels are left out.
+        made: what all channels published.
+    """
+    if view.bindings is None:
+        return 0
+    leading = {(queue.vhost, name) for queue in queues for name in exchanges_to(view, queue.vhost, queue.name)}
+    aside = {each.key for each in view.exchanges if each.name and alternate_of(view, each) is None} - leading
+    return sum(
+        made.by_channel.get(channel.name, 0)
+        for channel in view.channels
+        if owner(view, channel.connection_name) not in owners
+        and (places := published_to(view).get(channel.name))
+        and places <= aside
+    )
+
+
 def owner(view: View, connection_name: str | None) -> str | None:
     """Return the name of the client of a connection, else the name of the connection."""
     connection = view.connection(connection_name)
@@ -112,6 +144,7 @@ def _publishes(view: View) -> ClientPublishes | None:
         return None
     before = {each.name: each.stats for each in readings[0].value}
     by_owner: dict[tuple[str | None, str | None], int] = defaultdict(int)
+    by_channel: dict[str, int] = defaultdict(int)
     polled: dict[tuple[str | None, str | None], int] = defaultdict(int)
     total: dict[str | None, int] = defaultdict(int)
     opened = 0
@@ -127,11 +160,12 @@ def _publishes(view: View) -> ClientPublishes | None:
             client = (channel.vhost, owner(view, channel.connection_name))
             gained = max(0, count(now, "publish") - count(was, "publish"))
             by_owner[client] += gained
+            by_channel[channel.name] += gained
             polled[client] += max(0, count(now, *POLLED) - count(was, *POLLED))
             total[channel.vhost] += gained
     start = readings[0].at.mono
     unseen = _unseen(view, readings, opened, sum(total.values()))
-    return None if unseen is None else ClientPublishes(by_owner, polled, total, start, unseen)
+    return None if unseen is None else ClientPublishes(by_owner, by_channel, polled, total, start, unseen)
 
 
 def _unseen(view: View, readings: Series[tuple[Channel, ...]], opened: int, published: int) -> int | None:

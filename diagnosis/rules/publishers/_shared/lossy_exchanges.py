@@ -8,12 +8,14 @@ One loss belongs to one exchange. Our own probes lose messages at the default ex
 the difference of its two counters is in part noise. What publishers lose is therefore assigned to the other exchanges
 first, and only what these do not explain is claimed for the default exchange.
 
+Where the Prometheus endpoints were read, nothing is inferred: they count what each channel loses at each exchange.
+
 Before 3.13 the default exchange counts a message for a queue that does not exist as out (`deliver_to_queues` in
 rabbit_channel.erl of 3.10 to 3.12; seen on 3.10.8). There the default exchange loses what no other exchange can lose.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 
@@ -21,6 +23,7 @@ from ackscope.topology import Exchange
 from diagnosis.contract import View
 from diagnosis.memo import per_view
 from diagnosis.routes import most_targets
+from diagnosis.rules.publishers._shared.counted_losses import CountedLoss, counted_losses
 from diagnosis.rules.publishers._shared.publishers import ActivePublisher, by_vhost, increase, publish_rate
 from diagnosis.series import count, delta, last, span, steps, stretch
 from diagnosis.window import Series, Timestamped
@@ -69,6 +72,7 @@ class LossyExchange:
         counters: counters of channels whose rate fits its loss.
         own: messages per second of our probes that it loses by design.
         miscounted: messages per second that it loses and counts as routed.
+        counted: what it loses by the counters of each channel and exchange; None if these were not read.
     """
 
     exchange: Exchange
@@ -78,6 +82,7 @@ class LossyExchange:
     counters: tuple[str, ...]
     own: float = 0.0
     miscounted: float = 0.0
+    counted: CountedLoss | None = None
 
     @property
     def received(self) -> int:
@@ -97,6 +102,8 @@ class LossyExchange:
     @property
     def rate(self) -> float:
         """Messages lost per second, without those of our probes."""
+        if self.counted is not None:
+            return self.counted.rate
         return max(0.0, self.lost / max(span(self.recent), 1.0) - self.own)
 
     @property
@@ -207,6 +214,11 @@ def _of_vhost(
     group: list[ActivePublisher],
     found: dict[str, tuple[ActivePublisher, ...]],
 ) -> UnroutablePublishers:
+    counted = _as_counted(view, vhost, counter, group)
+    if counted:
+        return UnroutablePublishers(
+            vhost=vhost, publishers=tuple(group), exchanges=counted, elsewhere=(), pending=False
+        )
     rates = {
         kind: [each.rate for each in publishers if each.channel.vhost == vhost] for kind, publishers in found.items()
     }
@@ -239,6 +251,31 @@ def _of_vhost(
         elsewhere=tuple(elsewhere),
         pending=pending,
     )
+
+
+def _as_counted(view: View, vhost: str, counter: str, group: list[ActivePublisher]) -> tuple[LossyExchange, ...]:
+    """Return the exchanges that lose messages by the counters of each channel and exchange; () if not all are known."""
+    own, exchanges, found = own_losses(view, vhost), {each.key: each for each in view.exchanges}, []
+    for loss in counted_losses(view, vhost, counter, group, own):
+        history = exchange_histories(view).get(loss.place, ())
+        recent = last(history, view.thresholds.interval)
+        if loss.place not in exchanges or len(recent) < _PAIR:
+            return ()
+        expected = 0.0 if loss.place[1] else own
+        seen = (messages_in(recent) - messages_out(recent)) / max(span(recent), 1.0) - expected
+        losers = loss.publishers or group
+        if seen >= (1 - SAME_RATE) * loss.rate:
+            each = _seen_loss(history, recent, (counter,), expected, 0.0)
+        elif any(getattr(it.history[0].value.stats, counter) for it in losers) or recent[0].at.mono >= min(
+            _first_loss(it, counter) for it in losers
+        ):
+            missed = loss.rate - seen
+            each = _hidden_loss(history, recent, counter, list(losers), own=expected, miscounted=missed)
+        else:
+            # It was last read before it lost messages.
+            return ()
+        found.append(replace(each, counted=loss))
+    return tuple(found)
 
 
 def _assign(
@@ -305,20 +342,20 @@ def _lossy_exchanges(view: View, vhost: str, rates: dict[str, list[float]]) -> l
         rate = lost / max(span(recent), 1.0) - own
         if rate < min_rate:
             continue
-        lossy = stretch(history, partial(_loses, own=own, least=min_rate / 2 if own else 0.0))
-        before = history[: len(history) - len(lossy) + 1]
-        routed = len(before) > 1 and messages_in(before) > 0 and messages_out(before) >= messages_in(before)
-        found.append(
-            LossyExchange(
-                exchange=exchange,
-                recent=recent,
-                lossy=lossy,
-                routed_before=routed,
-                counters=_matching_counters(rate, rates),
-                own=own,
-            )
-        )
+        found.append(_seen_loss(history, recent, _matching_counters(rate, rates), own, min_rate / 2 if own else 0.0))
     return sorted(found, key=lambda each: (-each.lost, each.exchange.name))
+
+
+def _seen_loss(
+    history: Series[Exchange], recent: Series[Exchange], counters: tuple[str, ...], own: float, least: float
+) -> LossyExchange:
+    """Return the loss of an exchange that its own counters show."""
+    lossy = stretch(history, partial(_loses, own=own, least=least))
+    before = history[: len(history) - len(lossy) + 1]
+    routed = len(before) > 1 and messages_in(before) > 0 and messages_out(before) >= messages_in(before)
+    return LossyExchange(
+        exchange=history[-1].value, recent=recent, lossy=lossy, routed_before=routed, counters=counters, own=own
+    )
 
 
 def _default_exchange(view: View, vhost: str, counter: str, unexplained: list[ActivePublisher]) -> list[LossyExchange]:

@@ -62,6 +62,7 @@ from diagnosis.rules.publishers._shared.unroutable_facts import (
     NOT_EXAMINED,
     SUBSCRIPTION_TYPES,
     alternate_facts,
+    counted_evidence,
     exchange_subject,
     publisher_evidence,
     publisher_facts,
@@ -202,10 +203,15 @@ def _harmless(view: View, exchange: Exchange) -> str | None:
 
 def _loss(view: View, counter: str, group: UnroutablePublishers, lossy: LossyExchange) -> Loss:
     exchange = lossy.exchange
+    rows = lossy.counted
     found = tuple(each for each in group.publishers if not _goes_elsewhere(view, lossy, each))
+    if rows is not None:
+        found = tuple(each for each in found if each.channel.name not in rows.elsewhere)
     if not exchange.name:
         found = tuple(each for each in found if not any(each is other for other in group.elsewhere)) or found
-    if len(group.exchanges) > 1:
+    if rows is not None and rows.whole:
+        found = rows.publishers
+    elif len(group.exchanges) > 1:
         own = tuple(each for each in found if each.client.startswith(SHOVEL) and _is_similar(each, lossy))
         found = own or found
         if _more_than_listed(group):
@@ -401,6 +407,7 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
                 source=source("/api/exchanges", "message_stats.publish_in"),
             ),
             *routed_evidence(lossy),
+            *counted_evidence(counter, lossy),
             *publisher_evidence(counter, loss.publishers),
         ),
         involved=replace(

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from ackscope.findings import Evidence, Fact, Facts, Subject, Unit, source
 from ackscope.topology import Exchange
 from diagnosis.contract import View
+from diagnosis.exchange_publishes import ENDPOINT, METRICS
 from diagnosis.routes import targets
 from diagnosis.rules.publishers._shared.lossy_exchanges import LossyExchange
 from diagnosis.rules.publishers._shared.publishers import ActivePublisher, clients, listed
@@ -79,6 +80,18 @@ def publisher_evidence(counter: str, publishers: Sequence[ActivePublisher]) -> I
             unit=Unit.MESSAGES,
             source=source("/api/channels", f"message_stats.{counter}"),
             facts={"publisher": each.facts(), "confirm": each.channel.confirm},
+        )
+
+
+def counted_evidence(counter: str, lossy: LossyExchange) -> Iterator[Evidence]:
+    """Yield what the exchange lost by the counters of each channel and exchange, if these were read."""
+    if lossy.counted is not None:
+        yield Evidence(
+            key="exchange_lost",
+            value=lossy.counted.lost,
+            unit=Unit.MESSAGES,
+            source=source(ENDPOINT, METRICS[counter]),
+            facts={"counted_seconds": lossy.counted.seconds, "counted_whole": lossy.counted.whole},
         )
 
 

@@ -4,10 +4,25 @@ from dataclasses import replace
 import pytest
 
 from ackscope.records import ProbeStep, Quantiles
-from ackscope.snapshot import Overview
+from ackscope.second_source import ChannelPublishes, ExchangePublishes
+from ackscope.snapshot import Overview, Part
+from ackscope.topology import Binding, Bindings, Exchange
 from tests.unit.diagnosis.consumers.films import trip
 from tests.unit.diagnosis.consumers.results import found, only, urgent
-from tests.unit.diagnosis.pictures import WALL, channel, connection, consumer, film, look, queue, stats, text
+from tests.unit.diagnosis.pictures import (
+    NODE,
+    WALL,
+    channel,
+    connection,
+    consumer,
+    film,
+    full_text,
+    look,
+    moment,
+    queue,
+    stats,
+    text,
+)
 
 SHOP = "10.0.0.9:51000 -> 10.0.0.1:5672"
 
@@ -89,6 +104,58 @@ def test_it_is_information_at_first():
 def test_what_has_another_explanation_is_left_alone(fields):
     """A rule that cannot prove it says nothing."""
     assert "republish-loop" not in {rule for rule, _, _ in found(look(film(circling(**fields), until=70)))}
+
+
+def counted(frame, exchange, *, unread=None):
+    """The same, with what the endpoint counts: the consumer uses the default exchange, the others one of this name."""
+
+    def process(number, name, published):
+        return ChannelPublishes(
+            node=NODE, process=f"<0.{number}.0>", vhost="/", exchange=name, published=published, confirmed=0,
+            returned=0, dropped=0,
+        )  # fmt: skip
+
+    def with_rows(t):
+        picture, at = frame(t), t - t % 10 + 0.5
+        mine, theirs = (each.stats.publish for each in frame(at)["channels"])
+        rows = (process(1, "", mine), process(2, exchange, theirs))
+        behind = tuple(replace(each, node=NODE) for each in frame(max(0.0, t - 3))["channels"])
+        value = ExchangePublishes(nodes=(NODE,), unread=unread or {}, seconds=0.1, channels=rows)
+        alternate = {"spare": {"alternate-exchange": "orders"}}
+        others = tuple(
+            Exchange(vhost="/", name=name, type="topic", arguments=alternate.get(name, {}))
+            for name in ("", "prices", "orders", "spare")
+        )
+        bound = Binding(vhost="/", source="orders", destination="jobs", destination_type="queue", routing_key="#")
+        return {
+            **picture,
+            "channels": behind,
+            "exchanges": others,
+            "bindings": Bindings(listed=(bound,)),
+            "exchange_publishes": Part(value=value, at=moment(at), seconds=0.1),
+        }
+
+    return with_rows
+
+
+def test_what_others_publish_to_another_exchange_does_not_hide_it():
+    """As many as the consumer publishes again; only the endpoints say where to."""
+    frame = circling(again=20.0, elsewhere=43.0)
+
+    assert "republish-loop" not in {rule for rule, _, _ in found(look(film(frame, until=70)))}
+    verdict = look(film(counted(frame, "prices"), until=70))
+    finding = next(each for each in verdict.findings if each.rule == "republish-loop")
+
+    assert (["sender"], 0) == (finding.facts["clients"], finding.facts["by_others"])
+    assert "rabbitmq_detailed_channel_messages_published_total" in full_text(finding)
+
+
+@pytest.mark.parametrize("exchange", ["orders", "", "spare", "gone"])
+def test_what_others_publish_to_an_exchange_that_may_lead_there_counts(exchange):
+    """Bound to the queue, the default one, one with an alternate exchange, and one that is not known."""
+    verdict = look(film(counted(circling(again=20.0, elsewhere=43.0), exchange), until=70))
+
+    assert "republish-loop" not in {rule for rule, _, _ in found(verdict)}
 
 
 def test_the_channels_of_our_own_probes_are_not_those_of_others():
