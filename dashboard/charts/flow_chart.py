@@ -16,7 +16,8 @@ MIN_WIDTH = 960
 COLOURS = {
     flow_graph.PUBLISHER: "#2F81C7",
     flow_graph.EXCHANGE: theme.OTHER,
-    flow_graph.QUEUE: "#E08A00",
+    # No colour of a severity: a healthy queue must not look like a warning.
+    flow_graph.QUEUE: "#6F5FC0",
     flow_graph.CONSUMER: "#009E73",
     flow_graph.DEAD: minute_charts.REDELIVERED,
     flow_graph.REST: theme.OTHER,
