@@ -220,7 +220,7 @@ def scope(found: ClusterFindings, data: DataAge) -> None:
     rules = sorted({gap.rule for gap in (open_gaps or closed)})
     few = len(rules) <= (_MAX_INCONCLUSIVE_NAMED if found.findings else _MAX_NAMED_ALONE)
     label = f"Inconclusive: {literal(', '.join(rules))}" if few else f"{len(rules)} rules inconclusive, all or in part"
-    with st.expander(label, icon=":material/help:"):
+    with st.container(key="plain-gaps"), st.expander(label, icon=":material/help:"):
         elements.table(
             "inconclusive",
             [
