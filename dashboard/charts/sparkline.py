@@ -80,7 +80,7 @@ def cell(line: Sequence[Point], seconds: float, width: int = _CELL_WIDTH) -> str
     parts = segments([(ago, value) for ago, value in line if ago <= seconds])
     if not parts:
         return _address(
-            f"<text x='{width / 2:.0f}' y='16' font-family='sans-serif' font-size='{11 if width < LOW_ROWS else 22}' "
+            f"<text x='{width / 2:.0f}' y='16' font-family='sans-serif' font-size='{11 if width < LOW_ROWS else 15}' "
             f"text-anchor='middle' fill='{TEXT}'>no data</text>",
             width,
         )

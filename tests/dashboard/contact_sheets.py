@@ -1,7 +1,7 @@
 """One contact sheet for each page, for `docs/pictures.md`: `python -m tests.dashboard.contact_sheets TAKEN SHEETS`.
 
-TAKEN is the folder that `tests.dashboard.pictures` wrote. A column for each number of findings; wide light, wide dark,
-then both on a phone.
+TAKEN is the folder that `tests.dashboard.pictures` wrote, with all numbers of findings or some. From top to bottom:
+wide light, wide dark, then both on a phone.
 """
 
 import argparse
@@ -16,14 +16,17 @@ _BACKGROUND, _INK = "#d5d9de", "#14171b"
 
 
 def sheet(taken: Path, name: str) -> Image.Image:
-    """All pictures of one page; FileNotFoundError names one that was not taken."""
+    """All pictures of one page, a column for each number of findings; FileNotFoundError names one that is missing."""
+    numbers = [number for number in FINDINGS if (taken / f"{number:03}" / f"{name}-wide-light.png").exists()]
+    if not numbers:
+        raise FileNotFoundError(taken / f"{name}-wide-light.png")
     phone = (_WIDTH - _GAP) // 2
     heights = {size: round(width * SIZES[size][1] / SIZES[size][0]) for size, width in _widths(phone).items()}
     rows = {("wide", "light"): _LABEL, ("wide", "dark"): _LABEL + heights["wide"] + _GAP}
     below = _LABEL + 2 * (heights["wide"] + _GAP)
-    canvas = Image.new("RGB", (len(FINDINGS) * (_WIDTH + _GAP) - _GAP, below + heights["phone"]), _BACKGROUND)
+    canvas = Image.new("RGB", (len(numbers) * (_WIDTH + _GAP) - _GAP, below + heights["phone"]), _BACKGROUND)
     draw, font = ImageDraw.Draw(canvas), ImageFont.load_default(15)
-    for column, number in enumerate(FINDINGS):
+    for column, number in enumerate(numbers):
         left = column * (_WIDTH + _GAP)
         draw.text((left + 4, 2), f"{number} finding{'' if number == 1 else 's'}", _INK, font)
         for (size, scheme), top in rows.items():

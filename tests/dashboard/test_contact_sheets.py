@@ -1,6 +1,7 @@
 """Contact sheets of the pictures of a page."""
 
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 from PIL import Image
@@ -35,6 +36,16 @@ def test_a_sheet_has_every_picture_of_a_page(tmp_path: Path) -> None:
 
     for share in shares:
         assert {(255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 0)} <= share.keys()
+
+
+def test_numbers_of_findings_that_were_not_taken_have_no_column(tmp_path: Path) -> None:
+    """But a page of which nothing was taken is an error."""
+    whole = sheet(taken(tmp_path), "now").width
+    rmtree(tmp_path / "100")
+
+    assert sheet(tmp_path, "now").width < whole
+    with pytest.raises(FileNotFoundError, match="fleet"):
+        sheet(tmp_path, "fleet")
 
 
 def test_a_picture_that_is_missing_is_named(tmp_path: Path) -> None:
