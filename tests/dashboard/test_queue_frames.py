@@ -1,5 +1,6 @@
 """Frames of the page of a queue: its history, its marks, its ledger, its flow, and sparklines."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from urllib.parse import unquote
@@ -336,6 +337,17 @@ def test_a_sick_queue_stands_out_from_its_neighbours() -> None:
     assert [True, False] == [flow_chart.SICK in found for found in colours]
     healthy = flow_chart.COLOURS[flow_graph.QUEUE]
     assert healthy not in gantt_chart.COLOURS.values()
+
+
+def test_boxes_of_a_picture_with_few_columns_fit_a_phone() -> None:
+    """No line is wider than a box of a column of 240 pixels, at 6.6 pixels for a letter."""
+    nothing = pd.DataFrame(columns=["vhost", "source", "destination", "destination_type", "routing_key"])
+    name = "payments.eu-west.settlement.batch.high-priority.retry"
+    found = flow_graph.of_queue("/", name, nothing, consumer_rows.none(), (), VhostTraffic())
+    lines = [line for note in flow_chart.flow_chart(found).layout.annotations for line in note.text.split("<br>")]
+
+    assert len(found.columns) < 4
+    assert all(len(re.sub("<.*?>", "", line)) * 6.6 < 0.8 * flow_chart.COLUMN_WIDTH for line in lines)
 
 
 def test_the_map_of_a_virtual_host_is_bounded() -> None:
