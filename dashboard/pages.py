@@ -20,7 +20,7 @@ PAGES = (
     DashboardPage("Now", "", "what is wrong, since when, and what to do", now.render),
     DashboardPage("Fleet", "fleet", "all clusters, worst first; select one to open it", fleet.render),
     DashboardPage("Confirms", "confirms", "confirm latency, and which layer it is spent in", confirms.render),
-    DashboardPage("Queues", "queues", "all queues, most urgent first", queues.render),
+    DashboardPage("Queues", "queues", queues.MEANING, queues.render, headed=False),
     DashboardPage(
         "Consumers", "consumers", "unacknowledged messages of each consumer and its prefetch limit", consumers.render
     ),

@@ -181,7 +181,7 @@ def goals(document: Document) -> list[Goal]:
     one, many = watched["one"], watched["many"]
     worst = max(document["reruns"], key=lambda it: it["cpu"])
     # Viewers that wait longer than the refresh interval send fewer requests: then the machine is too small to compare.
-    paced = many["run"] <= document["refresh"]["every"]
+    paced = many["run"] is not None and many["run"] <= document["refresh"]["every"]
     requests, scrapes = (ratio(many[name], one[name]) if paced else None for name in ("asked", "scrapes"))
     return [
         Goal("first useful paint, as a multiple of an empty page", ratio(paint["now"], paint["empty"]), PAINT),

@@ -10,13 +10,14 @@ from dashboard.format.escape import plot_text, visible
 from dashboard.frames import flow_graph
 from dashboard.frames.flow_graph import FlowBox, FlowGraph, FlowLine
 
-MIN_WIDTH = 960
-"""Pixels: the style sheet makes a narrower page scroll the picture."""
+MIN_WIDTH, COLUMN_WIDTH = 960, 240
+"""Pixels of a picture and of a column in one with few; the style sheet makes a narrower page scroll the picture."""
 
 COLOURS = {
     flow_graph.PUBLISHER: "#2F81C7",
     flow_graph.EXCHANGE: theme.OTHER,
-    flow_graph.QUEUE: "#E08A00",
+    # No colour of a severity: a healthy queue must not look like a warning.
+    flow_graph.QUEUE: "#6F5FC0",
     flow_graph.CONSUMER: "#009E73",
     flow_graph.DEAD: minute_charts.REDELIVERED,
     flow_graph.REST: theme.OTHER,
@@ -72,7 +73,7 @@ def flow_chart(graph: FlowGraph) -> go.Figure:
 
 def _text(box: FlowBox, columns: int) -> list[str]:
     """The lines of a box: its whole name, broken where needed, and its details."""
-    letters = int(MIN_WIDTH / max(columns, 1) * 2 * _BOX / _LETTER)
+    letters = int(min(MIN_WIDTH / max(columns, 1), COLUMN_WIDTH) * 2 * _BOX / _LETTER)
     title = _wrapped(box.title, letters)
     return [*(f"<b>{line}</b>" for line in title), *(line for text in box.details for line in _wrapped(text, letters))]
 

@@ -26,11 +26,13 @@ def node_history(found: Mapping[NodeResource, tuple[pd.Series, pd.Series]], axis
         horizontal_spacing=0.045,
     )
     theme.fixed_size(figure, 190, top=24)
+    lines, columns = [], []
     for column, (resource, (used, limit)) in enumerate(found.items(), start=1):
         for values, name, colour, dash in ((used, "used", USED, "solid"), (limit, "limit", LIMIT, "dash")):
             if name == "limit" and not _to_scale(resource, used, limit):
                 continue
-            figure.add_trace(
+            columns.append(column)
+            lines.append(
                 go.Scatter(
                     x=values.index,
                     y=values,
@@ -41,11 +43,10 @@ def node_history(found: Mapping[NodeResource, tuple[pd.Series, pd.Series]], axis
                     connectgaps=False,
                     showlegend=False,
                     hovertemplate="%{y:,.4g}",
-                ),
-                row=1,
-                col=column,
+                )
             )
         _shade(figure, queue_history.coverage({"used": used}, axis), axis, column)
+    figure.add_traces(lines, rows=[1] * len(lines), cols=columns)
     figure.update_yaxes(rangemode="tozero", nticks=4)
     figure.update_layout(hovermode="x unified")
     theme.set_time_axis(figure, axis)
@@ -73,7 +74,6 @@ def _to_scale(resource: NodeResource, used: pd.Series, limit: pd.Series) -> bool
 
 def _shade(figure: go.Figure, coverage: pd.DataFrame, axis: Axis, column: int) -> None:
     """Shade the time without data in one column."""
-    for start, end in minute_frames.gaps([coverage], axis):
-        figure.add_vrect(
-            x0=start, x1=end, row=1, col=column, fillcolor=theme.OTHER, opacity=0.13, line_width=0, layer="below"
-        )
+    gaps = minute_frames.gaps([coverage], axis)
+    shapes = [theme.upright(start, end, fillcolor=theme.OTHER, opacity=0.13) for start, end in gaps]
+    theme.add_upright(figure, shapes, column)

@@ -110,12 +110,14 @@ def _add_band(figure: go.Figure, lines: pd.DataFrame, measure: str) -> None:
 def _add_marks(figure: go.Figure, marks: Sequence[ChartMark], axis: Axis) -> None:
     """Findings and notes as lines through all rows, with labels; consumers that changed as marks in their row."""
     labelled = 0
+    lines = []
     for mark in marks:
         if mark.kind == queue_history.CONSUMERS:
             continue
         colour = FINDING if mark.kind in {queue_history.FINDING, queue_history.ENDED} else theme.OTHER
         dash = "solid" if mark.kind == queue_history.FINDING else "dot"
-        figure.add_vline(x=mark.at, line={"color": colour, "width": 1.5, "dash": dash}, row="all", col=1)
+        style = {"color": colour, "width": 1.5, "dash": dash}
+        lines.append(theme.upright(mark.at, mark.at, type="line", line=style, layer="above"))
         if labelled < _LABELLED:
             figure.add_annotation(
                 x=mark.at,
@@ -129,6 +131,7 @@ def _add_marks(figure: go.Figure, marks: Sequence[ChartMark], axis: Axis) -> Non
                 font={"size": 11},
             )
             labelled += 1
+    theme.add_upright(figure, lines)
     changes = [mark for mark in marks if mark.kind == queue_history.CONSUMERS]
     if changes:
         figure.add_trace(

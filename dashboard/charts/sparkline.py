@@ -17,6 +17,8 @@ _MARGIN = 3.0
 # Minimum width of the time axis, seconds.
 _MIN_SECONDS = 60.0
 _CELL_WIDTH, _CELL_HEIGHT = 70, 24
+LOW_ROWS = 170
+"""Width of a sparkline for rows of 23 pixels, which draw it half as high."""
 # Without these characters escaped, a browser does not read the picture in an address.
 _PLAIN = " =:/,.-'()"
 
@@ -67,23 +69,25 @@ def sparkline(line: Sequence[Point], band: tuple[float, float] | None = None, *,
     )
 
 
-def cell(line: Sequence[Point], seconds: float) -> str:
+def cell(line: Sequence[Point], seconds: float, width: int = _CELL_WIDTH) -> str:
     """A sparkline for a cell of a table, as the address of a picture (`data:`); it says so if there is no value.
 
     Args:
         line: (seconds ago, value), oldest first; None is a gap.
         seconds: length of the time axis; older points are left out.
+        width: pixels at a height of 24. A table scales the picture to the height of its rows: low rows need a wide one.
     """
     parts = segments([(ago, value) for ago, value in line if ago <= seconds])
     if not parts:
         return _address(
-            f"<text x='{_CELL_WIDTH / 2:.0f}' y='16' font-family='sans-serif' font-size='11' text-anchor='middle' "
-            f"fill='{TEXT}'>no data</text>"
+            f"<text x='{width / 2:.0f}' y='16' font-family='sans-serif' font-size='{11 if width < LOW_ROWS else 15}' "
+            f"text-anchor='middle' fill='{TEXT}'>no data</text>",
+            width,
         )
     top = max(value for part in parts for _, value in part) or 1.0
 
     def x(ago: float) -> str:
-        return f"{2 + (_CELL_WIDTH - 4) * (1 - ago / seconds):.0f}"
+        return f"{2 + (width - 4) * (1 - ago / seconds):.0f}"
 
     def y(value: float) -> str:
         return f"{_CELL_HEIGHT - 3 - (_CELL_HEIGHT - 6) * max(0.0, value) / top:.0f}"
@@ -95,12 +99,14 @@ def cell(line: Sequence[Point], seconds: float) -> str:
     )
     return _address(
         f"<path d='{zero}' fill='none' stroke='{BAND}'/>"
-        f"<path d='{drawn}' fill='none' stroke='{LINE}' stroke-width='1.6' stroke-linecap='round'/>"
+        f"<path d='{drawn}' fill='none' stroke='{LINE}' stroke-width='{1.6 if width < LOW_ROWS else 2.6}' "
+        "stroke-linecap='round'/>",
+        width,
     )
 
 
-def _address(shapes: str) -> str:
-    picture = f"<svg xmlns='http://www.w3.org/2000/svg' width='{_CELL_WIDTH}' height='{_CELL_HEIGHT}'>{shapes}</svg>"
+def _address(shapes: str, width: int) -> str:
+    picture = f"<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='{_CELL_HEIGHT}'>{shapes}</svg>"
     return f"data:image/svg+xml,{quote(picture, safe=_PLAIN)}"
 
 

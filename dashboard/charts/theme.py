@@ -3,7 +3,7 @@
 Background and text have no colour here: the page sets those of its light or dark theme, also in a saved picture.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 import pandas as pd
@@ -110,18 +110,10 @@ def per_step(axis: Axis) -> str:
 def shade_gaps(figure: go.Figure, shaped: Iterable[pd.DataFrame], axis: Axis) -> go.Figure:
     """Shade the time ranges without data, and label the longer ones."""
     whole = axis.end - axis.start
-    for start, end in minute_frames.gaps(shaped, axis):
+    gaps = list(minute_frames.gaps(shaped, axis))
+    add_upright(figure, [upright(start, end, fillcolor=OTHER, opacity=0.13) for start, end in gaps])
+    for start, end in gaps:
         labelled = (end - start).total_seconds() > 0.15 * whole.total_seconds()
-        figure.add_vrect(
-            x0=start,
-            x1=end,
-            row="all",
-            col=1,
-            fillcolor=OTHER,
-            opacity=0.13,
-            line_width=0,
-            layer="below",
-        )
         if labelled:
             figure.add_annotation(
                 x=start + (end - start) / 2,
@@ -132,3 +124,19 @@ def shade_gaps(figure: go.Figure, shaped: Iterable[pd.DataFrame], axis: Axis) ->
                 showarrow=False,
             )
     return figure
+
+
+def upright(start: object, end: object, **style: object) -> dict[str, object]:
+    """A rectangle from `start` to `end` over the height of a chart, below its curves; see `add_upright`."""
+    return {"type": "rect", "x0": start, "x1": end, "y0": 0, "y1": 1, "line": {"width": 0}, "layer": "below", **style}
+
+
+def add_upright(figure: go.Figure, shapes: Iterable[Mapping[str, object]], column: int | None = None) -> None:
+    """Add shapes to all charts of a figure, or to the one in this column, at once: one by one is slow in Plotly."""
+    names = [name for name in figure.layout if name.startswith("xaxis")] or ["xaxis"]
+    numbers = [name.removeprefix("xaxis") for name in names]
+    if column is not None:
+        numbers = ["" if column == 1 else str(column)]
+    placed = [{**shape, "xref": f"x{number}", "yref": f"y{number} domain"} for shape in shapes for number in numbers]
+    if placed:
+        figure.layout.shapes = (*figure.layout.shapes, *placed)

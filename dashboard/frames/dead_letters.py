@@ -1,12 +1,14 @@
 """Dead-letter routes of queues, from arguments, policies and bindings. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 COLUMNS = ("vhost", "name", "arguments", "effective_policy", "messages_ready")
+_APART = 3
+"""Queues with the same routes that have a box each."""
 BINDING_COLUMNS = ("vhost", "source", "destination", "destination_type", "routing_key")
 
 
@@ -52,6 +54,23 @@ def routes(queues: pd.DataFrame, bindings: pd.DataFrame | None) -> tuple[DeadLet
 def lost_first(routes: Iterable[DeadLetterRoute]) -> tuple[DeadLetterRoute, ...]:
     """The routes without a target before the others, else in their order: only some of many are shown."""
     return tuple(sorted(routes, key=lambda it: it.target is not None))
+
+
+def sources(routes: Sequence[DeadLetterRoute]) -> dict[tuple[str, str], str]:
+    """(vhost, queue) -> the name of its box in a picture: many queues with the same routes share a box."""
+    ways: dict[tuple[str, str], list[tuple[str, str | None, str]]] = {}
+    for it in routes:
+        ways.setdefault((it.vhost, it.queue), []).append((it.exchange, it.target, it.why))
+    alike: dict[tuple[object, ...], list[tuple[str, str]]] = {}
+    for (vhost, queue), mine in ways.items():
+        alike.setdefault((vhost, *mine), []).append((vhost, queue))
+    found = {}
+    for queues in alike.values():
+        for place in queues:
+            vhost, queue = place if len(queues) <= _APART else queues[0]
+            more = f" and {len(queues) - 1} more" if len(queues) > _APART else ""
+            found[place] = f"{queue}{more} ({vhost})"
+    return found
 
 
 def setting(arguments: Mapping[str, Any] | None, policy: Mapping[str, Any] | None, name: str) -> Any:

@@ -15,6 +15,9 @@ _NAMES = 3
 # A backlog is steady if it changes by less than this share in the observed time.
 _STEADY = 0.02
 _ABOVE_QUEUES = frozenset({"node", "cluster"})
+FOLD_ABOVE = 20
+"""Rows that a screen shows; in a longer list, findings of one rule are folded."""
+_FIRST_OF_RULE, _FOLD_AT_LEAST = 3, 3
 CHILDREN = 20
 """Consequences listed under the chosen finding; its details have all."""
 
@@ -31,6 +34,22 @@ class FindingRow:
     address: str
     finding: FindingReport
     under: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoldedRows:
+    """One line that stands for more findings of a rule, all with the same severity.
+
+    Attributes:
+        fold: identifies the group in keys and in the state of the page.
+        first: the first of them.
+        number: how many findings the line folds, or can fold again if it is open.
+    """
+
+    fold: str
+    first: FindingReport
+    number: int
+    open: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +104,47 @@ def rows(
         if selected is not None and any(each is selected for each in (finding, *below)):
             found += [FindingRow(address=address_of[id(each)], finding=each, under=True) for each in below[:CHILDREN]]
     return found
+
+
+def folded(listed: Sequence[FindingRow], chosen: str | None, opened: Collection[str]) -> list[FindingRow | FoldedRows]:
+    """A long list with only the first findings of each rule, so that every rule is in sight; a short one as it is.
+
+    The chosen finding and consequences are never folded.
+
+    Args:
+        listed: result of `rows`.
+        chosen: address of the chosen finding.
+        opened: groups that are shown in full.
+    """
+    if len(listed) <= FOLD_ABOVE:
+        return list(listed)
+    sizes = Counter(_fold(row.finding) for row in listed if not row.under)
+    found: list[FindingRow | FoldedRows] = []
+    seen: Counter[str] = Counter()
+    further: dict[str, list[FindingReport]] = {}
+    places: dict[str, int] = {}
+    fold = ""
+    for row in listed:
+        if not row.under:
+            fold = _fold(row.finding)
+            seen[fold] += 1
+        short = sizes[fold] < _FIRST_OF_RULE + _FOLD_AT_LEAST
+        if short or row.under or seen[fold] <= _FIRST_OF_RULE or row.address == chosen or fold in opened:
+            found.append(row)
+            places[fold] = len(found)
+            if fold not in opened:
+                continue
+        if not short and not row.under and seen[fold] > _FIRST_OF_RULE:
+            further.setdefault(fold, []).append(row.finding)
+    # From the end, so that the earlier places stay right.
+    for fold, findings in sorted(further.items(), key=lambda it: -places[it[0]]):
+        line = FoldedRows(fold=fold, first=findings[0], number=len(findings), open=fold in opened)
+        found.insert(places[fold], line)
+    return found
+
+
+def _fold(finding: FindingReport) -> str:
+    return f"{finding.rule}-{'muted' if finding.muted else finding.severity.value}"
 
 
 def queues_of(finding: FindingReport) -> set[tuple[str, str]]:

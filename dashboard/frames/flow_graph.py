@@ -19,9 +19,7 @@ from dashboard.frames.vhost_traffic import RouteCertainty, VhostTraffic
 PUBLISHER, EXCHANGE, QUEUE, CONSUMER, DEAD, REST = "publisher", "exchange", "queue", "consumer", "dead letters", "rest"
 
 SHOWN = 20
-"""Boxes of one column in the picture of one queue; the others are counted in one more box."""
-SHOWN_QUEUES = 40
-"""Queues in the picture of a virtual host."""
+"""Boxes of one column; the others are counted in one more box."""
 _KEYS = 3
 
 _DEFAULT = ""
@@ -230,6 +228,7 @@ def of_queue(
     *,
     published: float | None = None,
     details: tuple[str, ...] = (),
+    sick: bool = False,
     writers: pd.DataFrame | None = None,
 ) -> FlowGraph:
     """What flows into and out of one queue.
@@ -243,6 +242,7 @@ def of_queue(
         traffic: of its virtual host.
         published: messages per second that the queue receives; None if unknown.
         details: lines in the box of the queue.
+        sick: it has a finding.
         writers: rows of `stream_writers`: clients that publish to streams without an exchange.
     """
     drawing = _Drawing(6)
@@ -253,7 +253,7 @@ def of_queue(
     if traffic.route_rate(sources, _DEFAULT, published) != 0 or not sources:
         sources.append(_DEFAULT)
     ranked = sorted(sources, key=lambda name: (-(traffic.received.get(name) or 0), name))
-    mine = drawing.add(3, _queue_key(queue), FlowBox(QUEUE, queue, details))
+    mine = drawing.add(3, _queue_key(queue), FlowBox(QUEUE, queue, details, sick=sick))
     for name in ranked[:SHOWN]:
         keys = _keys(sorted(set(direct.loc[direct["source"] == name, "routing_key"]))) if name else f"key {queue}"
         box = FlowBox(EXCHANGE, exchange_name(name), (*exchange_details(traffic, name), keys))
@@ -377,7 +377,7 @@ def of_vhost(
     busy = mine["published"].fillna(0) + mine["acked"].fillna(0) + mine["ready"].fillna(0) / 60
     ranked = mine.assign(_busy=busy).sort_values(["urgency", "_busy", "queue"], ascending=[True, False, True])
     active = ranked[(ranked["_busy"] > 0) | (ranked["finding"] != "")]
-    shown = (active if len(active) else ranked).head(SHOWN_QUEUES)
+    shown = (active if len(active) else ranked).head(SHOWN)
     rates: dict[str, Any] = dict(zip(shown["queue"], shown["published"], strict=True))
     for row in shown.to_dict("records"):
         drawing.add(3, _queue_key(row["queue"]), _queue_box(row, vhost))

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ackscope import format as fmt
 from ackscope.findings import Severity
 from ackscope.ranking import FindingEpisode, ObjectKey, display_name
 from ackscope.reports import FindingReport
@@ -19,6 +20,9 @@ _GROUPS = {
     "cluster": "Nodes and cluster",
     "probe": "Probes",
 }
+# More objects of one rule share a row.
+_APART = 3
+_NAMED = 3
 _SEVERITIES = [severity.value for severity in Severity]
 
 
@@ -55,7 +59,8 @@ class GanttRow:
     Attributes:
         group: heading that the row is under.
         severity: the highest of its bars.
-        who: the object in words.
+        who: the object in words, or how many there are.
+        kind: kind of the object.
         bars: in order of time; at least one.
     """
 
@@ -64,6 +69,7 @@ class GanttRow:
     rule: str
     who: str
     bars: tuple[GanttBar, ...]
+    kind: str = ""
 
     @property
     def heading(self) -> str:
@@ -122,6 +128,7 @@ def gantt_rows(
             severity=min((bar.severity for bar in bars), key=_rank),
             rule=rule,
             who=display_name(*subject),
+            kind=subject[0].strip() or "object",
             bars=tuple(sorted(bars, key=lambda bar: bar.began)),
         )
         for (rule, subject), bars in found.items()
@@ -135,6 +142,62 @@ def gantt_rows(
             rows,
             key=lambda row: (order[row.group], row.group, _rank(row.severity), row.bars[0].began, row.rule, row.who),
         )
+    )
+
+
+def condensed(rows: Sequence[GanttRow]) -> tuple[GanttRow, ...]:
+    """The rows with one for all objects of a rule if they are many; each stays where the first of its objects was."""
+    together: dict[tuple[str, str], list[GanttRow]] = {}
+    for row in rows:
+        together.setdefault((row.rule, row.kind), []).append(row)
+    found = []
+    for row in rows:
+        mine = together[row.rule, row.kind]
+        if len(mine) <= _APART:
+            found.append(row)
+        elif row is mine[0]:
+            found.append(_together(mine))
+    return tuple(found)
+
+
+def worst(rows: Sequence[GanttRow], most: int) -> tuple[GanttRow, ...]:
+    """The most severe rows, at most `most`, in the order of all rows."""
+    chosen = sorted(range(len(rows)), key=lambda number: _rank(rows[number].severity))[:most]
+    return tuple(rows[number] for number in sorted(chosen))
+
+
+def _together(rows: Sequence[GanttRow]) -> GanttRow:
+    """One row whose bars are the times in which at least one of the objects had the finding."""
+    bars = sorted(((bar, row.who) for row in rows for bar in row.bars), key=lambda it: it[0].began)
+    spans: list[list[tuple[GanttBar, str]]] = []
+    until = 0.0
+    for bar, who in bars:
+        if spans and bar.began <= until:
+            spans[-1].append((bar, who))
+        else:
+            spans.append([(bar, who)])
+        until = max(until, bar.ended)
+    return GanttRow(
+        group=rows[0].group,
+        severity=min((row.severity for row in rows), key=_rank),
+        rule=rows[0].rule,
+        who=fmt.plural(len(rows), rows[0].kind),
+        kind=rows[0].kind,
+        bars=tuple(_span(rows[0].kind, span) for span in spans),
+    )
+
+
+def _span(kind: str, span: Sequence[tuple[GanttBar, str]]) -> GanttBar:
+    names = list(dict.fromkeys(who for _, who in span))
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return GanttBar(
+        began=span[0][0].began,
+        ended=max(bar.ended for bar, _ in span),
+        severity=min((bar.severity for bar, _ in span), key=_rank),
+        summary=f"{fmt.plural(len(names), kind)}: {', '.join(names[:_NAMED])}{more}",
+        lasts=any(bar.lasts for bar, _ in span),
+        end_unknown=all(bar.end_unknown for bar, _ in span),
+        earlier=span[0][0].earlier,
     )
 
 

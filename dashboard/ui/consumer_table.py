@@ -100,7 +100,7 @@ def show(
     without += () if first["lag"].notna().any() else ("lag",)
     st.dataframe(
         first,
-        column_order=[name for name in _COLUMNS if name not in without],
+        column_order=elements.without_empty([it for it in _COLUMNS if it not in without], first, "finding", "hazard"),
         column_config=_COLUMNS,
         hide_index=True,
         placeholder=fmt.ABSENT,

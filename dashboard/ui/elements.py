@@ -78,6 +78,11 @@ def table(key: str, rows: Sequence[Mapping[str, str]], *, saved: bool = False) -
         download(key, lambda: pd.DataFrame(rows))
 
 
+def without_empty(order: Sequence[str], rows: pd.DataFrame, *names: str) -> list[str]:
+    """The columns of a table, without those of these names that have no text in any row: a phone shows few columns."""
+    return [name for name in order if name not in names or rows[name].astype(bool).any()]
+
+
 def chart(
     figure: Figure,
     key: str,

@@ -22,9 +22,10 @@ def show(graph: FlowGraph, title: str, key: str) -> None:
         )
         for number, note in enumerate(graph.notes):
             elements.plain(f"{key}-note-{number}", note)
-        selection = elements.chart(
-            flow_chart(graph), key, "Flow of messages; the same as text in the table below.", select="points"
-        )
+        with st.container(key=f"flow-columns-{len(graph.columns)}"):
+            selection = elements.chart(
+                flow_chart(graph), key, "Flow of messages; the same as text in the table below.", select="points"
+            )
     with st.expander("As a table"):
         rows = flow_graph.table(graph)
         shown = rows.assign(**{name: rows[name].map(visible) for name in ("from", "to", "what")})

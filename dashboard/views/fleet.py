@@ -112,7 +112,7 @@ def _worst(found: ClusterFindings | None) -> FindingReport | None:
 def _traffic(vitals: ClusterVitals | None) -> dict[str, Any]:
     signs = {sign.name: sign for sign in vitals.signs} if vitals else {}
     lines = {
-        column: sparkline.cell(signs[name].line if name in signs else (), sparkline.CLUSTER_SECONDS)
+        column: sparkline.cell(signs[name].line if name in signs else (), sparkline.CLUSTER_SECONDS, sparkline.LOW_ROWS)
         for column, name in (("published", "publish"), ("delivered", "deliver"))
     }
     return lines | {name: _rounded(signs[name].value) if name in signs else None for name in _NUMBERS}

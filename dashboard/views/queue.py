@@ -261,12 +261,14 @@ def queue_graph(context: PageContext, vhost: str, name: str, row: pd.Series) -> 
     if consumers is None:
         consumers = consumer_rows.none()
     published = None if pd.isna(row["published"]) else float(row["published"])
-    details = (
+    details: tuple[str, ...] = (
         f"{readable.count(row['ready'])} ready, {readable.count(row['unacked'])} unacked"
         if not pd.isna(row["ready"])
         else "messages unknown",
         flow_graph.per_second(published, "in"),
     )
+    rules = list(dict.fromkeys(it.rule for it in _findings(context, vhost, name)))
+    details += (f"finding: {', '.join(rules)}",) if rules else ()
     graph = flow_graph.of_queue(
         vhost,
         name,
@@ -276,6 +278,7 @@ def queue_graph(context: PageContext, vhost: str, name: str, row: pd.Series) -> 
         flow_picture.traffic(context, vhost),
         published=published,
         details=details,
+        sick=bool(rules),
         writers=flow_picture.writers(context) if row["type"] == "stream" else None,
     )
     if bindings.known:

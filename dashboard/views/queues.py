@@ -12,9 +12,10 @@ from dashboard.format import queue_age, readable
 from dashboard.format.escape import visible
 from dashboard.frames import queue_rows
 from dashboard.ui import cache, elements
-from dashboard.ui.layout import PageContext, current_zone, get_param, search_box, select, set_param
+from dashboard.ui.layout import PageContext, current_zone, get_param, page_heading, search_box, select, set_param
 from dashboard.views import queue
 
+MEANING = "all queues, most urgent first"
 # Rows of the table; rendering more takes the browser seconds.
 _SHOWN = 300
 # Rows with sparklines.
@@ -67,10 +68,14 @@ _FORMAT = {
 
 def render(context: PageContext) -> None:
     """The list, or one queue if the address has one (`?queue=`, `&vhost=`)."""
+    name = st.query_params.get("queue")
+    if name is None or context.cluster is None:
+        page_heading("Queues", MEANING)
+    else:
+        page_heading("Queue", "its findings, rates, backlog, flow and consumers")
     if context.cluster is None:
         st.caption("No cluster known yet.")
         return
-    name = st.query_params.get("queue")
     if name is not None:
         queue.render(context, st.query_params.get("vhost", "/"), name)
         return
@@ -120,7 +125,7 @@ def _list(context: PageContext, text: str, sort: str, *, own: bool) -> None:
     )
     selection = st.dataframe(
         shown,
-        column_order=list(_FORMAT),
+        column_order=elements.without_empty(list(_FORMAT), shown, "finding"),
         column_config=_FORMAT,
         hide_index=True,
         height=min(36 * (len(shown) + 1) + 2, 700),

@@ -27,8 +27,10 @@ _LOOPS = frozenset(
         "consumer-flapping",
     }
 )
-# Dead-letter routes drawn as a graph; further ones are only in the table.
+# Boxes of queues in the picture of dead-letter routes, and rows of its table.
 _DRAWN = 25
+# Routes up to this number are also shown as a table at once.
+_OPEN = 8
 
 _FORMAT = {
     "queue": st.column_config.TextColumn("Queue", width="medium"),
@@ -49,12 +51,13 @@ _FORMAT = {
 
 
 def render(context: PageContext) -> None:
-    """Rates by queue, findings about loops, dead-letter routes, and the history."""
+    """Rates by queue, findings about loops, the history, and dead-letter routes."""
     if context.cluster is None:
         st.caption("No cluster known yet.")
         return
     _now(context)
     _recent(context, range_heading("Redeliveries over time"))
+    _dead_letters(context)
 
 
 @st.fragment(run_every="10s")
@@ -89,7 +92,6 @@ def _now(context: PageContext) -> None:
         )
         elements.download("queues", lambda: redelivering.drop(columns=["urgency", "own"]))
     _related_findings(context, found)
-    _dead_letters(context)
 
 
 def _related_findings(context: PageContext, found: tuple[FindingReport, ...]) -> None:
@@ -104,6 +106,7 @@ def _related_findings(context: PageContext, found: tuple[FindingReport, ...]) ->
         )
 
 
+@st.fragment(run_every="30s")
 def _dead_letters(context: PageContext) -> None:
     st.subheader("Dead-letter routes", anchor=False)
     url, cluster = context.settings.exporter, context.cluster or ""
@@ -113,13 +116,15 @@ def _dead_letters(context: PageContext) -> None:
     if not routes:
         st.caption("No queue has a dead-letter exchange: messages that are rejected, expire or overflow are lost.")
         return
-    sources = list(dict.fromkeys(f"{it.queue} ({it.vhost})" for it in routes[:_DRAWN]))
-    exchanges = list(dict.fromkeys(_exchange(it) for it in routes[:_DRAWN]))
-    targets = list(dict.fromkeys(_target(it) for it in routes[:_DRAWN]))
-    edges = {(f"{it.queue} ({it.vhost})", _exchange(it), "") for it in routes[:_DRAWN]}
-    edges |= {(_exchange(it), _target(it), "") for it in routes[:_DRAWN]}
+    boxes = dead_letters.sources(routes)
+    names = list(dict.fromkeys(boxes[it.vhost, it.queue] for it in routes))[:_DRAWN]
+    drawn = [it for it in routes if boxes[it.vhost, it.queue] in names]
+    exchanges = list(dict.fromkeys(_exchange(it) for it in drawn))
+    targets = list(dict.fromkeys(_target(it) for it in drawn))
+    edges = {(boxes[it.vhost, it.queue], _exchange(it), "") for it in drawn}
+    edges |= {(_exchange(it), _target(it), "") for it in drawn}
     figure = layered_graph.layered_graph(
-        (sources, exchanges, targets),
+        (names, exchanges, targets),
         sorted(edges),
         (minute_charts.QUEUE_TYPES["classic"], theme.OTHER, minute_charts.UNACKED),
     )
@@ -138,9 +143,10 @@ def _dead_letters(context: PageContext) -> None:
         }
         for it in routes
     ]
-    elements.table("dead-letters", rows[:_DRAWN])
-    if len(rows) > _DRAWN:
-        st.caption(f"Showing {_DRAWN} of {len(rows):,} routes, those without a target first. The CSV has all.")
+    with st.expander("As a table", expanded=len(rows) <= _OPEN):
+        elements.table("dead-letters", rows[:_DRAWN])
+        if len(rows) > _DRAWN:
+            st.caption(f"Showing {_DRAWN} of {len(rows):,} routes, those without a target first. The CSV has all.")
     elements.download("dead-letters", lambda: pd.DataFrame(rows))
 
 

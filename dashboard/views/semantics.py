@@ -13,8 +13,8 @@ from dashboard.ui import elements
 from dashboard.ui.layout import PageContext, get_param, set_param
 
 _STYLES = {
-    "holds": (elements.GOOD, "as documented"),
-    "differs": (elements.SEVERITIES[Severity.WARNING], "differs from the documentation"),
+    "holds": (elements.GOOD, ""),
+    "differs": (elements.SEVERITIES[Severity.WARNING], ""),
     "not-applicable": (elements.UNKNOWN, "does not apply to this version"),
     "needs-lab": (elements.UNKNOWN, "needs a broker that may be disrupted: ackscope verify --lab"),
     "could-not-tell": (elements.UNKNOWN, "inconclusive"),

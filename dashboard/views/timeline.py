@@ -20,8 +20,11 @@ from dashboard.frames.minute_frames import Axis
 from dashboard.ui import cache, elements
 from dashboard.ui.layout import PageContext
 
-_SHOWN, _BARS = 300, 60
+_FIRST_ENTRIES, _MOST_ENTRIES = 50, 300
+# Rows of the chart that leave the list on the same screen, and all that a browser draws at once.
+_FIRST_ROWS, _MOST_ROWS = 10, 60
 _PROBLEM = "note-problem-text"
+_ALL_ROWS, _ALL_ENTRIES = "all-timeline-rows", "all-timeline-entries"
 _MARKS = {
     timeline_entries.NOTE: "note",
     timeline_entries.BEGAN: "began",
@@ -53,7 +56,6 @@ def render(context: PageContext) -> None:
     rows = timeline_entries.entries(found.shifts, found.episodes, current, written, *span)
     bars = gantt_rows.gantt_rows(found.episodes, current, *span)
     _chart(bars, rows, Axis.between(start, end, 1, context.zone))
-    _show(rows, context.zone)
     cluster = context.cluster
     remark = "" if found.hours_with_data else "There is no history of this time: only current findings and notes."
     with st.container(horizontal=True, gap="small"):
@@ -76,7 +78,11 @@ def render(context: PageContext) -> None:
             on_click="ignore",
         )
         elements.download("entries", lambda: timeline_entries.table(rows))
-    _write(context, end)
+        _write(context, end)
+    problem = st.session_state.get(_PROBLEM)
+    if problem is not None:
+        elements.plain("note-problem", f"Not saved: {problem}.")
+    _show(rows, context.zone)
 
 
 def _minute(moment: datetime) -> datetime:
@@ -95,18 +101,26 @@ def _chart(bars: tuple[GanttRow, ...], rows: tuple[timeline_entries.TimelineEntr
         return
     if not bars:
         st.caption("No findings in this range.")
-    figure = gantt_chart.gantt(bars[:_BARS], rows, axis)
+    every = gantt_rows.condensed(bars)
+    open_rows = len(every) > _FIRST_ROWS and st.session_state.get(_ALL_ROWS, False)
+    shown = gantt_rows.worst(every, _MOST_ROWS if open_rows else _FIRST_ROWS)
+    figure = gantt_chart.gantt(shown, rows, axis)
     with st.container(key="plain-title-gantt", gap="small"):
         elements.chart(figure, "gantt", "Findings from beginning to end, by severity, with notes as marks.", axis.end)
-    if len(bars) > _BARS:
-        st.caption(f"{len(bars) - _BARS} more rows of findings in the HTML file; the most severe are shown.")
+    if len(every) > _FIRST_ROWS:
+        st.toggle(f"Show all {len(every)} rows; the {_FIRST_ROWS} most severe are shown first", key=_ALL_ROWS)
+    if len(every) > len(shown) and open_rows:
+        st.caption(f"{len(every) - len(shown)} more rows of findings in the HTML file; the most severe are shown.")
 
 
 def _show(rows: tuple[timeline_entries.TimelineEntry, ...], zone: Zone) -> None:
     if not rows:
         st.caption("No entries in this range.")
         return
-    shown = rows[-_SHOWN:]
+    shown = rows[-(_MOST_ENTRIES if st.session_state.get(_ALL_ENTRIES, False) else _FIRST_ENTRIES) :]
+    critical = [entry for entry in rows if entry.severity == Severity.CRITICAL.value]
+    words = f"{len(rows):,} {'entry' if len(rows) == 1 else 'entries'}, latest first; {len(critical)} critical."
+    st.caption(words + (f" Showing the last {len(shown)}." if len(rows) > len(shown) else ""))
     elements.table(
         "timeline",
         [
@@ -119,9 +133,8 @@ def _show(rows: tuple[timeline_entries.TimelineEntry, ...], zone: Zone) -> None:
             for entry in reversed(shown)
         ],
     )
-    critical = [entry for entry in rows if entry.severity == Severity.CRITICAL.value]
-    words = f"{len(rows):,} {'entry' if len(rows) == 1 else 'entries'}, latest first"
-    st.caption(f"{words}; {len(critical)} critical." + (f" Showing the last {_SHOWN}." if len(rows) > _SHOWN else ""))
+    if len(rows) > _FIRST_ENTRIES:
+        st.toggle(f"Show {min(len(rows), _MOST_ENTRIES)} entries", key=_ALL_ENTRIES)
 
 
 def _what(entry: timeline_entries.TimelineEntry) -> str:
@@ -131,18 +144,14 @@ def _what(entry: timeline_entries.TimelineEntry) -> str:
 
 def _write(context: PageContext, end: datetime) -> None:
     path = context.settings.notes
-    st.subheader("Add a note", anchor=False)
     if path is None:
         st.caption("Notes are disabled. Start the dashboard with --notes FILE to store notes.")
         return
-    with st.form("note"):
+    with st.popover("Add a note", icon=":material/edit_note:"), st.form("note", border=False):
         st.text_area("What did you observe or do?", max_chars=notes.MAX_CHARACTERS, key="note-text")
         author = st.session_state.get("author-of-notes", "")
         st.text_input("Your name", value=author, max_chars=MAX_NAME, key="note-author")
         st.form_submit_button("Save note", on_click=_save, args=(path, context.cluster or "", end))
-    problem = st.session_state.get(_PROBLEM)
-    if problem is not None:
-        elements.plain("note-problem", f"Not saved: {problem}.")
 
 
 def _save(path: Path, cluster: str, end: datetime) -> None:

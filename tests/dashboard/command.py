@@ -1,5 +1,6 @@
 """The real `ackscope dashboard` command, started and stopped as by a user."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -46,6 +47,7 @@ def serving_page(
         process = subprocess.Popen(
             arguments(exporter, rollups, listen, "--base-path", base, *more),
             cwd=folder,
+            env=_environment(),
             stdout=stderr,
             stderr=stderr,
             text=True,
@@ -61,6 +63,12 @@ def serving_page(
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def _environment() -> dict[str, str]:
+    """That of this process; `PYTHONPATH=.` means the checkout of the tests in another folder, too."""
+    paths = [str(Path(path).resolve()) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    return {**os.environ, **({"PYTHONPATH": os.pathsep.join(paths)} if paths else {})}
 
 
 def _wait(url: str, process: subprocess.Popen[str], log: Path) -> None:

@@ -24,7 +24,7 @@ from tests.dashboard.living_shop import living, shop_queues
 
 CLUSTER = "shop"
 FINDINGS = (0, 1, 12, 100)
-_SIZES = {"wide": (1440, 900), "phone": (390, 844)}
+SIZES = {"wide": (1440, 900), "phone": (390, 844)}
 _SCHEMES = ("light", "dark")
 _OTHERS = ("warehouse", "payments", "returns-eu", "returns-us", "press", "search", "lab")
 _FIXTURES = Path(__file__).parents[1] / "fixtures/verify"
@@ -61,28 +61,28 @@ def views(findings: int) -> tuple[View, ...]:
     )
 
 
-def take(browser: Browser, url: str, wanted: View, folder: Path) -> Iterator[Path]:
-    """Take a page in both sizes and both themes, each as the first screen and in full; yields the files."""
+def take(browser: Browser, url: str, wanted: View, folder: Path, *, whole: bool = True) -> Iterator[Path]:
+    """Take a page in both sizes and both themes, each as the first screen, and light ones in full; yields the files."""
     context = browser.new_context(viewport=_size("wide"))
     page = context.new_page()
     page.set_default_timeout(60_000)
     page.goto(f"{url}/{wanted.address}")
     for scheme in _SCHEMES:
         page.emulate_media(color_scheme=scheme)
-        for size in _SIZES:
+        for size in SIZES:
             page.set_viewport_size(_size(size))
             _drawn(page)
             name = f"{wanted.name}-{size}-{scheme}"
             path = folder / f"{name}.png"
             page.screenshot(path=str(path))
             yield path
-            if scheme == "light":
+            if whole and scheme == "light":
                 yield _whole(page, size, folder / f"{name}-whole.png")
     context.close()
 
 
 def _size(name: str) -> dict[str, int]:
-    width, height = _SIZES[name]
+    width, height = SIZES[name]
     return {"width": width, "height": height}
 
 
@@ -128,6 +128,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Pictures of every page, in two sizes and two themes.")
     parser.add_argument("--out", type=Path, required=True, help="folder for the pictures")
     parser.add_argument("--findings", type=int, nargs="*", default=FINDINGS, help="0 1 12 100 without it")
+    parser.add_argument("--first", action="store_true", help="first screens only, no whole pages")
     parser.add_argument("pages", nargs="*", help="names such as now, queue; all without one")
     args = parser.parse_args()
     taken: list[Path] = []
@@ -147,7 +148,7 @@ def main() -> None:
                 with serving_page(served[1], root, Path(scratch), "", *more) as dashboard:
                     for view in views(findings):
                         if not args.pages or view.name in args.pages:
-                            taken += take(browser, dashboard.url, view, folder)
+                            taken += take(browser, dashboard.url, view, folder, whole=not args.first)
                             sys.stderr.write(f"{findings} findings: {view.name}\n")
     _contact_sheet(args.out, taken)
 

@@ -3,8 +3,9 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pandas as pd
 import pytest
+from plotly.subplots import make_subplots
 
-from dashboard.charts import minute_charts
+from dashboard.charts import minute_charts, theme
 from dashboard.frames import minute_frames
 from dashboard.frames.minute_frames import RANGES, Axis
 from tests.dashboard.rollup_files import burst_row, latency_row, outcome_row, queue_row
@@ -118,3 +119,16 @@ def test_redeliveries_start_at_zero_and_say_what_a_bar_is() -> None:
     figure = minute_charts.redelivered(minute_frames.redelivered(rows, AXIS), AXIS)
 
     assert ("messages per minute", (0, 1)) == (figure.layout.yaxis.title.text, figure.layout.yaxis.range)
+
+
+def test_shapes_over_the_height_are_in_every_chart_of_a_figure() -> None:
+    """In each row between its own axes, or in one column only; those that are there stay."""
+    rows = make_subplots(rows=2, cols=1, shared_xaxes=True)
+    theme.add_upright(rows, [theme.upright(at(2), at(3))])
+    theme.add_upright(rows, [theme.upright(at(5), at(6))])
+    columns = make_subplots(rows=1, cols=3)
+    theme.add_upright(columns, [theme.upright(at(2), at(3))], column=2)
+
+    assert [("x", "y domain"), ("x2", "y2 domain")] * 2 == [(it.xref, it.yref) for it in rows.layout.shapes]
+    assert [("x2", "y2 domain")] == [(it.xref, it.yref) for it in columns.layout.shapes]
+    assert {(0, 1)} == {(it.y0, it.y1) for it in rows.layout.shapes}

@@ -169,3 +169,51 @@ def test_curves_are_those_of_the_evidence():
 
     assert ["ack", "ready"] == names
     assert ["ready", "unacked"] == other
+
+
+def lines(*findings, chosen=None, opened=()):
+    """Name of the subject of each row of a folded list, with what a line stands for in brackets."""
+    by_address = finding_rows.addresses(findings)
+    address = next((name for name, it in by_address.items() if it is chosen), None)
+    found = finding_rows.rows(by_address, findings, address, ALL)
+    return [
+        f"[{'fewer' if isinstance(row, finding_rows.FoldedRows) and row.open else row.number} {row.first.rule}]"
+        if isinstance(row, finding_rows.FoldedRows)
+        else f"{'> ' if row.under else ''}{row.finding.subject.name}"
+        for row in finding_rows.folded(found, address, opened)
+    ]
+
+
+def test_a_long_list_shows_every_rule():
+    """The first three findings of each rule and severity; a screen of findings is not folded."""
+    many = [stuck(f"q{number:02}") for number in range(30)]
+    others = [replace(stuck(f"b{number}"), rule="queue-backlog") for number in range(5)]
+
+    assert ["q00", "q01", "q02", "[27 stuck-consumer]", *(it.subject.name for it in others)] == lines(*many, *others)
+    assert [f"q{number:02}" for number in range(20)] == lines(*many[:20])
+    few = [replace(stuck(f"q{number:02}"), rule=f"rule-{number // 5}") for number in range(25)]
+    assert [it.subject.name for it in few] == lines(*few)
+
+
+def test_an_opened_rule_can_be_folded_again():
+    """Its line is after the last of its findings."""
+    many = [stuck(f"q{number:02}") for number in range(30)]
+
+    opened = lines(*many, opened={"stuck-consumer-critical"})
+    assert [*(it.subject.name for it in many), "[fewer stuck-consumer]"] == opened
+
+
+def test_the_chosen_finding_and_its_consequences_are_never_folded():
+    """And the line does not separate them."""
+    cause = replace(stuck("cause"), consequences=(stuck("below"),))
+    many = [*(stuck(f"q{number:02}") for number in range(30)), cause]
+
+    assert ["q00", "q01", "q02", "cause", "> below", "[27 stuck-consumer]"] == lines(*many, chosen=cause)
+
+
+def test_muted_findings_fold_apart_from_others():
+    """As a line of its own, after the others."""
+    muted = [replace(stuck(f"m{number}"), triage=Triage(muted=True)) for number in range(8)]
+    loud = [stuck(f"q{number:02}") for number in range(20)]
+
+    assert ["q00", "q01", "q02", "[17 stuck-consumer]", "m0", "m1", "m2", "[5 stuck-consumer]"] == lines(*muted, *loud)

@@ -13,7 +13,7 @@ from dashboard.charts import gantt_chart
 from dashboard.format.timeline_html import TimelineReport, timeline_html
 from dashboard.format.timezones import Zone
 from dashboard.frames import timeline_entries
-from dashboard.frames.gantt_rows import gantt_rows, groups
+from dashboard.frames.gantt_rows import condensed, gantt_rows, groups, worst
 from dashboard.frames.minute_frames import Axis
 from tests.dashboard.answers import HOSTILE
 from tests.dashboard.test_timeline import NOON, SHIFT, finding, note
@@ -107,6 +107,40 @@ def test_groups_and_rows_have_the_worst_first() -> None:
     assert rows == rows_of(*reversed(found))
     assert ["Queues", "Clients", "Nodes and cluster"] == [name for name, _ in groups(rows)]
     assert ["first", "late", "early"] == [row.who.split("'")[1] for _, mine in groups(rows)[:1] for row in mine]
+
+
+def test_many_objects_of_one_rule_share_a_row() -> None:
+    """Its bars are the times in which at least one had the finding; three objects are still apart."""
+    found = [
+        episode(5, 10, name="a"),
+        episode(8, 20, name="b", severity="warning"),
+        episode(30, 33, name="c", severity="warning"),
+        episode(50, name="d", lasts=False, severity="warning"),
+    ]
+    other = episode(1, 2, rule="deep", severity="info")
+    together, alone = condensed(rows_of(*found, other))
+    few = rows_of(*found[:3], other)
+
+    assert "CRITICAL stuck-consumer (3 times): 4 queues" == together.label
+    assert [(5, 20, "critical", False), (30, 33, "warning", False), (50, 50, "warning", True)] == [
+        ((bar.began - NOON) / 60, (bar.ended - NOON) / 60, bar.severity, bar.end_unknown) for bar in together.bars
+    ]
+    assert "2 queues: queue 'a' in vhost '/', queue 'b' in vhost '/'" == together.bars[0].summary
+    assert ("deep", few) == (alone.rule, condensed(few))
+
+
+def test_a_short_chart_has_the_most_severe_rows() -> None:
+    """In the order of all rows, also if a later group has them."""
+    found = [
+        episode(1, severity="critical"),
+        episode(2, severity="info", rule="a"),
+        episode(3, severity="info", rule="b"),
+    ]
+    later = episode(4, severity="warning", rule="memory", kind="node", vhost="", name="n1")
+    rows = rows_of(*found, later)
+
+    assert ["stuck-consumer", "memory"] == [row.rule for row in worst(rows, 2)]
+    assert rows == worst(rows, 9)
 
 
 @given(

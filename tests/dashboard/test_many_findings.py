@@ -31,14 +31,18 @@ def address(finding: FindingReport) -> str:
 
 
 def test_every_finding_is_a_line_and_one_is_shown_in_full(exporter: Exporter, rollups: Path, open_page: Open) -> None:
-    """A hundred of them: the first one is chosen, and the last ones are behind a toggle."""
+    """A hundred of one rule: the first one is chosen, others are behind a line, the last ones behind a toggle."""
     exporter.clusters = (answers.sick(findings=queues(100)),)
     page = open_page(exporter.url, rollups)
+    folded = words(page)
+    page.button(key="fold-stuck-consumer-critical").click().run()
     few = words(page)
     page.toggle(key="all-findings").set_value(True).run()
     said = words(page)
 
     assert [] == errors(page)
+    assert "` 97 more stuck-consumer `" in folded
+    assert "` q003 `" not in folded
     assert "Show 40 more findings" == page.toggle(key="all-findings").label
     assert "` q059 `" in few
     assert "` q060 `" not in few

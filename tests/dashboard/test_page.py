@@ -4,6 +4,7 @@ from pathlib import Path
 from streamlit.testing.v1 import AppTest
 
 from ackscope.records import ProbeState
+from ackscope.reports import InconclusiveReport
 from ackscope.snapshot import Alarm
 from dashboard.data.model import ConfirmLayer
 from dashboard.ui import cache
@@ -63,6 +64,24 @@ def test_inconclusive_rules_are_listed(exporter: Exporter, rollups: Path, open_p
 
     for text in ("Inconclusive: ` memory-alarm `", "node figures are 40 s old", "Upgrade to 3.12"):
         assert text in said
+
+
+def test_without_findings_the_rules_that_were_not_judged_are_named(
+    exporter: Exporter, rollups: Path, open_page: Open
+) -> None:
+    """They are all that is left to read; next to findings, many of them are only counted."""
+    gaps = tuple(
+        InconclusiveReport(rule=f"rule-{number:02}", because="no policies", needs="a permission")
+        for number in range(15)
+    )
+    exporter.clusters = (answers.healthy(inconclusive=gaps),)
+    well = words(open_page(exporter.url, rollups))
+    exporter.clusters = (answers.sick(inconclusive=gaps),)
+    cache.exporter_state.clear()
+    sick = words(open_page(exporter.url, rollups))
+
+    assert f"Inconclusive: ` {', '.join(gap.rule for gap in gaps)} `" in well
+    assert "15 rules inconclusive, all or in part" in sick
 
 
 def test_probes_that_cannot_measure_say_why(exporter: Exporter, rollups: Path, open_page: Open) -> None:

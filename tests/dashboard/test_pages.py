@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from dashboard.pages import PAGES
+from dashboard.ui import cache
 from dashboard.ui.layout import DashboardPage
 from tests.dashboard import answers
 from tests.dashboard.answers import HOSTILE, Exporter
@@ -193,6 +195,35 @@ def test_redeliveries_name_queue_share_and_dead_letters(visit: Open, exporter: E
     assert "no queue is bound to it: dead letters are lost" in words(page)
 
 
+def test_redeliveries_over_time_come_before_dead_letter_routes(visit: Open, exporter: Exporter) -> None:
+    """A cluster with many routes would hide them."""
+    exporter.lists = {"shop": shop()}
+    names = [each.value for each in visit("redeliveries", exporter.url).subheader]
+
+    assert names.index("Redeliveries over time") < names.index("Dead-letter routes")
+
+
+def test_one_queue_has_a_heading_of_its_own(visit: Open, exporter: Exporter) -> None:
+    """Not that of the list."""
+    exporter.lists = {"shop": shop()}
+    one = visit("queues", exporter.url, queue="retry.loop", vhost="/")
+
+    assert ["Queue"] == [each.value for each in one.title]
+    assert "all queues, most urgent first" not in words(one)
+
+
+def test_a_column_of_findings_is_only_shown_with_findings(visit: Open, exporter: Exporter) -> None:
+    """It would be the first and empty column of a phone."""
+    exporter.lists = {"shop": shop()}
+    well = {path: visit(path, exporter.url).dataframe[0] for path in ("queues", "consumers")}
+    exporter.clusters = (answers.sick(findings=(answers.stuck("retry.loop"),)),)
+    cache.exporter_state.clear()
+    sick = visit("queues", exporter.url).dataframe[0]
+
+    assert [False, False] == ["finding" in table.proto.column_order for table in well.values()]
+    assert "finding" in sick.proto.column_order
+
+
 def test_nodes_show_how_close_their_limits_are(visit: Open, exporter: Exporter) -> None:
     """A value that this version does not report is not drawn as zero."""
     exporter.lists = {"shop": shop()}
@@ -215,7 +246,7 @@ def test_semantics_shows_the_verify_report(visit: Open, exporter: Exporter, tmp_
     kept.write_text(json.dumps({"broker": "RabbitMQ 4.3.6", "rows": rows}))
     said = words(visit("semantics", exporter.url, None, kept))
 
-    for text in ("RabbitMQ 4.3.6", "1 holds", "1 differs", "holds: as documented", "they do not"):
+    for text in ("RabbitMQ 4.3.6", "1 holds", "1 differs", "they do not"):
         assert text in said
     assert "ackscope verify --amqp URL --json" in words(visit("semantics", exporter.url))
     kept.write_text('{"rows": 5}')
@@ -235,6 +266,28 @@ def test_a_probe_runs_on_demand(visit: Open, exporter: Exporter) -> None:
     exporter.raw["/probe"] = (429, b"a probe is under way\n")
     page.button[-1].click().run()
     assert "a probe is under way" == page.code[0].value
+
+
+def test_a_timeline_of_a_hundred_findings_fits_a_screen(visit: Open, exporter: Exporter) -> None:
+    """One bar for the objects of a rule, at most ten rows; the last fifty entries, and the others behind a toggle."""
+    moment = answers.ago(minutes=9)
+    many = [replace(answers.stuck(f"q{number:03}"), since=moment) for number in range(100)]
+    kinds = [replace(answers.stuck(f"k{number}"), since=moment, rule=f"rule-{number}") for number in range(20)]
+    exporter.clusters = (answers.sick(findings=[*many, *kinds]),)
+    page = visit("timeline", exporter.url)
+    bars, entries = _bars(page), len(page.table[0].value)
+    for key in ("all-timeline-rows", "all-timeline-entries"):
+        page.toggle(key=key).set_value(True).run()
+
+    assert [] == errors(page)
+    assert (10, 50) == (bars, entries)
+    assert (21, 120) == (_bars(page), len(page.table[0].value))
+    assert "120 entries, latest first; 120 critical. Showing the last 50." not in words(page)
+
+
+def _bars(page: AppTest) -> int:
+    figure = json.loads(page.get("plotly_chart")[0].proto.spec)
+    return sum(trace["type"] == "bar" for trace in figure["data"])
 
 
 def test_a_note_is_stored_on_the_server(visit: Open, exporter: Exporter, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Frames of the page of a queue: its history, its marks, its ledger, its flow, and sparklines."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from urllib.parse import unquote
@@ -9,7 +10,7 @@ import pandas as pd
 import pytest
 
 from ackscope.format import ABSENT
-from dashboard.charts import flow_chart, node_charts, queue_charts, sparkline
+from dashboard.charts import flow_chart, gantt_chart, node_charts, queue_charts, sparkline
 from dashboard.data.model import MetricSeries
 from dashboard.data.notes import Note
 from dashboard.data.queue_reports import QueueLedger
@@ -23,7 +24,7 @@ from dashboard.frames import (
     queue_history,
     vhost_traffic,
 )
-from dashboard.frames.dead_letters import DeadLetterRoute, lost_first
+from dashboard.frames.dead_letters import DeadLetterRoute, lost_first, sources
 from dashboard.frames.minute_frames import Axis
 from dashboard.frames.vhost_traffic import PublishingClient, RouteCertainty, VhostTraffic
 from tests.dashboard.answers import HOSTILE, stuck
@@ -157,6 +158,13 @@ def test_a_gap_of_a_sparkline_in_a_table_stays_a_gap() -> None:
     assert "M2 21H35M57 21H57" == zero
     assert "M2 21L35 3M57 12L57 12" == curve
     assert "M65 3L65 3" == old[1]
+
+
+def test_a_sparkline_for_low_rows_is_wide() -> None:
+    """The same curve over all of the width."""
+    zero, _ = _paths(sparkline.cell([(600.0, 1.0), (0.0, 4.0)], 600.0, sparkline.LOW_ROWS))
+
+    assert f"M2 21H{sparkline.LOW_ROWS - 2}" == zero
 
 
 def test_a_sparkline_without_a_value_says_so() -> None:
@@ -313,6 +321,35 @@ def test_long_and_hostile_names_are_whole_and_harmless() -> None:
     assert not any("<script" in text or "<img" in text for text in hostile.data[0].text)
 
 
+def test_a_sick_queue_stands_out_from_its_neighbours() -> None:
+    """And a healthy one has no colour of a severity."""
+    nothing = pd.DataFrame(columns=["vhost", "source", "destination", "destination_type", "routing_key"])
+    colours = [
+        {
+            shape.line.color
+            for shape in flow_chart.flow_chart(
+                flow_graph.of_queue("/", "q", nothing, consumer_rows.none(), (), VhostTraffic(), sick=sick)
+            ).layout.shapes
+        }
+        for sick in (True, False)
+    ]
+
+    assert [True, False] == [flow_chart.SICK in found for found in colours]
+    healthy = flow_chart.COLOURS[flow_graph.QUEUE]
+    assert healthy not in gantt_chart.COLOURS.values()
+
+
+def test_boxes_of_a_picture_with_few_columns_fit_a_phone() -> None:
+    """No line is wider than a box of a column of 240 pixels, at 6.6 pixels for a letter."""
+    nothing = pd.DataFrame(columns=["vhost", "source", "destination", "destination_type", "routing_key"])
+    name = "payments.eu-west.settlement.batch.high-priority.retry"
+    found = flow_graph.of_queue("/", name, nothing, consumer_rows.none(), (), VhostTraffic())
+    lines = [line for note in flow_chart.flow_chart(found).layout.annotations for line in note.text.split("<br>")]
+
+    assert len(found.columns) < 4
+    assert all(len(re.sub("<.*?>", "", line)) * 6.6 < 0.8 * flow_chart.COLUMN_WIDTH for line in lines)
+
+
 def test_the_map_of_a_virtual_host_is_bounded() -> None:
     """The busiest queues are drawn, the others are counted; queues of probes are left out; a sick one stands out."""
     rows = pd.DataFrame(
@@ -332,11 +369,11 @@ def test_the_map_of_a_virtual_host_is_bounded() -> None:
     bindings = pd.DataFrame(columns=["vhost", "source", "destination", "destination_type", "routing_key"])
     found = flow_graph.of_vhost("/", rows, bindings, (), traffic({"": 19_900.0}, shop=19_900.0))
 
-    assert "160 more queues" == found.boxes["rest:queues"].title
+    assert "180 more queues" == found.boxes["rest:queues"].title
     assert "queue:q199" in found.boxes
     assert "queue:ackscope.probe.x" not in found.boxes
     assert f"{ABSENT} unacked" in found.boxes["queue:q199"].details[0]
-    assert 41 == sum(len(column) for column in found.columns if "queue:q199" in column)
+    assert 21 == sum(len(column) for column in found.columns if "queue:q199" in column)
     assert ["queue:q199"] == [key for key, box in found.boxes.items() if box.sick]
     assert "finding: no-consumer" == found.boxes["queue:q199"].details[-1]
     assert flow_chart.SICK in {shape.line.color for shape in flow_chart.flow_chart(found).layout.shapes}
@@ -484,6 +521,21 @@ def test_layers_of_a_confirm_add_up_to_its_median() -> None:
     assert 2 == len(total)
     assert list(median) == pytest.approx(list(total))
     assert 0 == len(confirm_frames.layer_history(rows, AXIS, "unknown").columns)
+
+
+def test_queues_with_the_same_dead_letter_routes_share_a_box() -> None:
+    """From four on, of one virtual host; every box has another name."""
+    same = [DeadLetterRoute("/", f"q{number}", "dead", "letters") for number in range(5)]
+    few = [DeadLetterRoute("/", f"f{number}", "gone", None, "no queue") for number in range(3)]
+    far = [DeadLetterRoute("b", f"q{number}", "dead", "letters") for number in range(4)]
+    both = [DeadLetterRoute("/", "q0", "dead", "more")]
+    found = sources([*same, *few, *far, *both])
+
+    assert {("/", "q0"): "q0 (/)", ("/", "q4"): "q1 and 3 more (/)", ("/", "q1"): "q1 and 3 more (/)"}.items() <= (
+        found.items()
+    )
+    assert ["f0 (/)", "f1 (/)", "f2 (/)"] == [found["/", f"f{number}"] for number in range(3)]
+    assert {"q0 and 3 more (b)"} == {found["b", f"q{number}"] for number in range(4)}
 
 
 def test_routes_that_lose_dead_letters_come_first() -> None:

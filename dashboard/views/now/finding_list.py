@@ -11,7 +11,7 @@ from dashboard.data.model import BacklogTrend
 from dashboard.format import readable
 from dashboard.format.escape import literal, shortened, visible
 from dashboard.frames import finding_rows
-from dashboard.frames.finding_rows import FindingRow, RowFilter
+from dashboard.frames.finding_rows import FindingRow, FoldedRows, RowFilter
 from dashboard.ui import elements, layout
 
 _FILTERS = (("severity", "severities"), ("kind", "kinds"), ("in_vhost", "vhosts"))
@@ -25,6 +25,9 @@ _HEADER = (
 _FIRST_ROWS = 60
 # A thousand findings are filtered, or read from the API.
 _MOST_ROWS = 300
+
+_OPENED = "opened-rules"
+"""Groups of one rule that the reader has unfolded."""
 
 LONGEST_SUBJECT = 44
 """Characters of a subject that fit in the two lines of its cell."""
@@ -47,7 +50,8 @@ def render(
         now: the exporter's clock, seconds since 1970.
     """
     wanted = _filter(findings)
-    shown = finding_rows.rows(by_address, findings, chosen, wanted)
+    opened = st.session_state.setdefault(_OPENED, set())
+    shown = finding_rows.folded(finding_rows.rows(by_address, findings, chosen, wanted), chosen, opened)
     backlogs = {(it.vhost, it.name): it for it in trends}
     # The vhost is only named if it distinguishes.
     several = len({it.subject.vhost for it in flat_reports(findings)} - {None}) > 1
@@ -57,10 +61,13 @@ def render(
         st.html(_HEADER)
     # Read once: it is a query parameter, and rows are many.
     zone = layout.current_zone()
-    rest = len(shown) - _FIRST_ROWS
+    rest = sum(isinstance(row, FindingRow) for row in shown[_FIRST_ROWS:])
     with st.container(key="finding-rows", gap=None):
         every = rest > 0 and st.session_state.get("all-findings", False)
         for row in shown[: _MOST_ROWS if every else _FIRST_ROWS]:
+            if isinstance(row, FoldedRows):
+                _fold(row)
+                continue
             st.button(
                 _label(row, backlogs, now, several=several),
                 key=f"row-{row.address}",
@@ -75,6 +82,21 @@ def render(
         st.toggle(f"Show {fmt.plural(rest, 'more finding')}", key="all-findings")
     if every and len(shown) > _MOST_ROWS:
         st.caption(f"{len(shown) - _MOST_ROWS} more: choose a filter, or read /api/v1/findings.")
+
+
+def _fold(row: FoldedRows) -> None:
+    """A line that shows more findings of a rule, or fewer."""
+    style = elements.SEVERITIES[row.first.severity]
+    colour, word = ("gray", "muted") if row.first.muted else (style.colour, style.word.lower())
+    icon, change = ("unfold_less", "fewer") if row.open else ("unfold_more", f"{row.number} more")
+    st.button(
+        f":{colour}[:material/{icon}: {word}] **{literal(f'{change} {row.first.rule}')}**",
+        key=f"fold-{row.fold}",
+        type="tertiary",
+        on_click=st.session_state[_OPENED].symmetric_difference_update,
+        args=({row.fold},),
+        width="stretch",
+    )
 
 
 def _choose(address: str) -> None:

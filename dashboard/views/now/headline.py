@@ -19,6 +19,8 @@ from dashboard.ui.elements import BadgeStyle
 
 # Inconclusive rules are named up to this number; more of them are only counted.
 _MAX_INCONCLUSIVE_NAMED = 6
+# With nothing else to read, what is not judged is the news.
+_MAX_NAMED_ALONE = 24
 # Seconds; the newest minute is at most 120 s old while probes and pipeline run.
 _HISTORY_STALE_AFTER = 240
 
@@ -216,9 +218,9 @@ def scope(found: ClusterFindings, data: DataAge) -> None:
     if not found.inconclusive:
         return
     rules = sorted({gap.rule for gap in (open_gaps or closed)})
-    few = len(rules) <= _MAX_INCONCLUSIVE_NAMED
+    few = len(rules) <= (_MAX_INCONCLUSIVE_NAMED if found.findings else _MAX_NAMED_ALONE)
     label = f"Inconclusive: {literal(', '.join(rules))}" if few else f"{len(rules)} rules inconclusive, all or in part"
-    with st.expander(label, icon=":material/help:"):
+    with st.container(key="plain-gaps"), st.expander(label, icon=":material/help:"):
         elements.table(
             "inconclusive",
             [

@@ -77,10 +77,11 @@ def test_what_misses_its_goal_says_so():
     assert all(len(line) <= WIDTH for line in text if "  " in line)
 
 
-def test_viewers_that_had_to_wait_tell_nothing():
+@pytest.mark.parametrize("run", [35.0, None], ids=["later than the refresh", "not once"])
+def test_viewers_that_had_to_wait_tell_nothing(run):
     """Viewers served more slowly than the refresh interval load the exporter less, so their numbers do not count."""
     seen = _seen(paint=1.2, slowest=0.1)
-    seen["watched"] = {**seen["watched"], "many": {**seen["watched"]["many"], "run": 35.0}}
+    seen["watched"] = {**seen["watched"], "many": {**seen["watched"]["many"], "run": run}}
 
     assert [True, True, True, None, None] == [goal.met for goal in speed.goals(seen)]
 
