@@ -83,12 +83,15 @@ def time_figure(
 
 def set_time_axis(figure: go.Figure, axis: Axis, row: int | None = None) -> go.Figure:
     """Make the horizontal axis a time axis; zone and date are in its title, below the last `row`."""
-    day = "" if _last(axis).date() == axis.start.date() else "%m-%d "
-    figure.update_xaxes(
-        range=[axis.start, axis.end], hoverformat=f"{day}%H:%M {axis.zone}", tickformat="%H:%M", nticks=7, tickangle=0
-    )
+    figure.update_xaxes(nticks=7, tickangle=0, **time_range(axis))
     figure.update_xaxes(title=span_title(axis), row=row, col=None if row is None else 1)
     return figure
+
+
+def time_range(axis: Axis) -> dict[str, object]:
+    """The range of a time axis, and how its times are written."""
+    day = "" if _last(axis).date() == axis.start.date() else "%m-%d "
+    return {"range": [axis.start, axis.end], "hoverformat": f"{day}%H:%M {axis.zone}", "tickformat": "%H:%M"}
 
 
 def span_title(axis: Axis) -> str:
@@ -131,12 +134,10 @@ def upright(start: object, end: object, **style: object) -> dict[str, object]:
     return {"type": "rect", "x0": start, "x1": end, "y0": 0, "y1": 1, "line": {"width": 0}, "layer": "below", **style}
 
 
-def add_upright(figure: go.Figure, shapes: Iterable[Mapping[str, object]], column: int | None = None) -> None:
-    """Add shapes to all charts of a figure, or to the one in this column, at once: one by one is slow in Plotly."""
-    names = [name for name in figure.layout if name.startswith("xaxis")] or ["xaxis"]
+def add_upright(figure: go.Figure, shapes: Iterable[Mapping[str, object]]) -> None:
+    """Add shapes to all charts of a figure at once: one by one is slow in Plotly."""
+    names = sorted(name for name in figure.layout if name.startswith("xaxis")) or ["xaxis"]
     numbers = [name.removeprefix("xaxis") for name in names]
-    if column is not None:
-        numbers = ["" if column == 1 else str(column)]
     placed = [{**shape, "xref": f"x{number}", "yref": f"y{number} domain"} for shape in shapes for number in numbers]
     if placed:
         figure.layout.shapes = (*figure.layout.shapes, *placed)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+import numpy as np
 import pandas as pd
 
 from ackscope import format as fmt
@@ -126,19 +127,27 @@ def coverage(found: Mapping[str, pd.Series], axis: Axis) -> pd.DataFrame:
     Two values that follow each other cover what is between them. The end of the axis may lie in the future.
     """
     points = axis.points
-    has = pd.Series(data=False, index=points)
-    after = points.shift(1)
+    begins, ends = [], []
+
+    def add(begin: np.ndarray, end: np.ndarray) -> None:
+        begins.append(begin[begin < end])
+        ends.append(end[begin < end])
+
     for values in found.values():
-        known = values.notna()
-        for at in values.index[known]:
-            has |= (points <= at) & (at < after)
-        both = known & known.shift(-1, fill_value=False)
-        for start, end in zip(values.index[both], values.index[both.shift(1, fill_value=False)], strict=False):
-            has |= (points > start) & (points < end)
-    ends = [end for each in found.values() if (end := last_known(each)) is not None]
-    if ends:
-        last = max(ends)
-        has |= (points > last) & (points < last + CONTINUOUS)
+        known, times = values.notna().to_numpy(), pd.DatetimeIndex(values.index)
+        inside = (times >= points[0]) & (times < points.shift(1)[-1])
+        place = points.searchsorted(times[known & inside], side="right")
+        add(place - 1, place)
+        both = known[:-1] & known[1:]
+        add(points.searchsorted(times[:-1][both], side="right"), points.searchsorted(times[1:][both]))
+    known_last = [last for each in found.values() if (last := last_known(each)) is not None]
+    if known_last:
+        newest = pd.DatetimeIndex([max(known_last)])
+        add(points.searchsorted(newest, side="right"), points.searchsorted(newest + CONTINUOUS))
+    changes = np.zeros(len(points) + 1, dtype=int)
+    for places, change in ((begins, 1), (ends, -1)):
+        np.add.at(changes, np.concatenate([*places, np.zeros(0, dtype=int)]), change)
+    has = pd.Series(changes[:-1].cumsum() > 0, index=points)
     return pd.DataFrame({"data": has.astype(float).where(has)})
 
 

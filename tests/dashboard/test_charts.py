@@ -2,12 +2,14 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 import pytest
 from plotly.subplots import make_subplots
 
-from dashboard.charts import minute_charts, theme
+from dashboard.charts import minute_charts, node_charts, theme
 from dashboard.frames import minute_frames
 from dashboard.frames.minute_frames import RANGES, Axis
+from dashboard.frames.node_history import RESOURCES
 from tests.dashboard.rollup_files import burst_row, latency_row, outcome_row, queue_row
 
 NOW = datetime(2026, 3, 1, 8, 41, 37, tzinfo=UTC)
@@ -122,13 +124,32 @@ def test_redeliveries_start_at_zero_and_say_what_a_bar_is() -> None:
 
 
 def test_shapes_over_the_height_are_in_every_chart_of_a_figure() -> None:
-    """In each row between its own axes, or in one column only; those that are there stay."""
+    """In each row between its own axes; those that are there stay."""
     rows = make_subplots(rows=2, cols=1, shared_xaxes=True)
     theme.add_upright(rows, [theme.upright(at(2), at(3))])
     theme.add_upright(rows, [theme.upright(at(5), at(6))])
-    columns = make_subplots(rows=1, cols=3)
-    theme.add_upright(columns, [theme.upright(at(2), at(3))], column=2)
 
     assert [("x", "y domain"), ("x2", "y2 domain")] * 2 == [(it.xref, it.yref) for it in rows.layout.shapes]
-    assert [("x2", "y2 domain")] == [(it.xref, it.yref) for it in columns.layout.shapes]
     assert {(0, 1)} == {(it.y0, it.y1) for it in rows.layout.shapes}
+
+
+def test_resources_of_a_node_stand_side_by_side_each_with_its_own_gap() -> None:
+    """The layout is cached; a second node gets its own titles and gaps."""
+    memory, disk, *_ = RESOURCES
+    times = AXIS.points + timedelta(seconds=30)
+
+    def drawn(limit: float) -> go.Figure:
+        whole = pd.Series(2.0, index=times)
+        gap = whole.copy()
+        gap.iloc[4:12] = float("nan")
+        limits = pd.Series(limit, index=times)
+        return node_charts.node_history({memory: (whole, limits), disk: (gap, limits)}, AXIS)
+
+    first, second = drawn(4.0), drawn(64.0)
+
+    assert ["Memory used, GiB (limit 4)", "Memory used, GiB (limit 64, not to scale)"] == [
+        it.layout.annotations[0].text for it in (first, second)
+    ]
+    assert {("x2", "y2 domain")} == {(it.xref, it.yref) for it in first.layout.shapes}
+    assert [AXIS.start, AXIS.end] == list(first.layout.xaxis2.range)
+    assert {"x", "x2"} == {trace.xaxis for trace in first.data}
