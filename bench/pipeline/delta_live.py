@@ -202,7 +202,7 @@ def measure(args: argparse.Namespace) -> Document:
                 began = time.monotonic()
             turns += 1
             if turns % 10 == 0:
-                progress(f"{turns} turns, manifest {stage.number}, {compaction.merged.total()} days merged")
+                progress(f"{turns} turns, manifest {stage.number}, {compaction.merged.total()} days of a table merged")
         commits, has_ended = stage.number - first, process.poll() is not None
         said = stage.said()
     differing = sum(len(it.differing) for it in seen.values())
@@ -278,7 +278,7 @@ def lines(document: Document) -> list[str]:
     where = "a bucket" if document["store"] == S3 else "a folder"
     return [
         f"{document['minutes']:g} minutes over {where}",
-        f"{document['commits']} commits, {document['merged']} days merged",
+        f"{document['commits']} commits, {document['merged']} days of a table merged",
         "",
         *table(("engine", "reads", "rows", "states", "median of a read"), rows),
         "",
