@@ -130,6 +130,8 @@ def _one_life(stage: Stage, last: str, executors: int) -> list[str]:
         else:
             _work(stage, process, before)
             for left in reversed(range(executors)):
+                if process.poll() is not None:
+                    break
                 killed += _kill_executor(stage)
                 if left % _EXECUTORS_A_ROUND == 0:
                     _work(stage, process, stage.number)
