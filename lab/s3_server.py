@@ -1,5 +1,6 @@
 """A real S3 server on loopback: moto, which has conditional puts. It keeps everything in memory."""
 
+import os
 import subprocess
 import sys
 import time
@@ -8,6 +9,7 @@ from contextlib import contextmanager, suppress
 
 import requests
 
+from ackscope import object_path
 from ackscope.errors import MissingPart
 from lab.ports import free_ports
 
@@ -48,3 +50,21 @@ def s3_server(port: int = 0) -> Iterator[dict[str, str]]:
     finally:
         process.kill()
         process.wait()
+
+
+@contextmanager
+def environment(values: dict[str, str]) -> Iterator[None]:
+    """Set variables for this process and its children."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    # A client stays with the server that it was made for.
+    object_path._stores.clear()  # noqa: SLF001  the product's servers do not change
+    try:
+        yield
+    finally:
+        object_path._stores.clear()  # noqa: SLF001  as above
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -1,5 +1,6 @@
 """Work on object storage that is repeated until the storage answers, for a job that never ends by itself."""
 
+import threading
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -7,7 +8,8 @@ from typing import TypeVar
 from ackscope.clock import Clock
 from ackscope.log import get_logger
 from ackscope.object_path import ObjectStorageError
-from pipeline.stop import Stop
+from pipeline.stop import Stop, StoppedError
+from pipeline.storage.lease import RENEW_SECONDS
 from pipeline.storage.store import LostCommitError
 
 log = get_logger(__name__)
@@ -23,19 +25,24 @@ _POLL_SECONDS = 0.2
 class StorageRetry:
     """Repeats work while the storage is away, or another writer came first; logs when that begins and when it ends.
 
+    Args:
+        stop: ends it.
+        clock: the time.
+        replaced: set once another process does this work for good; the owner of the event says so.
+
     Attributes:
         since: the beginning of the work that fails, seconds since 1970; None while all is well.
     """
 
-    def __init__(self, stop: Stop, clock: Clock) -> None:
+    def __init__(self, stop: Stop, clock: Clock, replaced: threading.Event | None = None) -> None:
         self.since: float | None = None
-        self._stop, self._clock = stop, clock
+        self._stop, self._clock, self._replaced = stop, clock, replaced
 
     def repeat(self, work: Callable[[], T]) -> T:
         """The result of `work`, however often it has to be tried; it must be complete or without effect.
 
         Raises:
-            StoppedError: a stop was requested while it failed.
+            StoppedError: a stop was requested while it failed, or another process does the work now.
         """
         pause = _FIRST_SECONDS
         while True:
@@ -44,9 +51,14 @@ class StorageRetry:
                 done = work()
             except (ObjectStorageError, LostCommitError) as error:
                 self._stop.check()
+                if isinstance(error, LostCommitError):
+                    # The other writer may have taken the lease, too, which its next renewal shows.
+                    self.wait(RENEW_SECONDS)
+                self._check_replaced()
                 self._begin(str(error), start.wall)
                 self.wait(pause)
                 self._stop.check()
+                self._check_replaced()
                 pause = min(2 * pause, _LONGEST_SECONDS)
             else:
                 if self.since is not None:
@@ -59,8 +71,18 @@ class StorageRetry:
             log.error("stream waits, and tries again", error=error)
             self.since = wall
 
+    def _check_replaced(self) -> None:
+        if self._is_replaced():
+            raise StoppedError
+
+    def _is_replaced(self) -> bool:
+        return self._replaced is not None and self._replaced.is_set()
+
     def wait(self, seconds: float) -> None:
-        """Pause, or less if a stop is requested."""
+        """Pause, or less if a stop is requested or another process does the work."""
         start = self._clock.now()
-        while not self._stop.requested and (left := seconds - self._clock.now().since(start)) > 0:
+        while not (self._stop.requested or self._is_replaced()):
+            left = seconds - self._clock.now().since(start)
+            if left <= 0:
+                return
             time.sleep(min(_POLL_SECONDS, left))

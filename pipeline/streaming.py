@@ -121,7 +121,7 @@ class Follower:
         self._replaced = replaced or threading.Event()
         self._spark, self._rollups, self._stop = spark, rollups, stop
         self._clock, self._generation, self._shard = clock, generation, shard
-        self._retry = StorageRetry(stop, clock)
+        self._retry = StorageRetry(stop, clock, self._replaced)
         watermark = self._retry.repeat(lambda: read_watermark(rollups.root, generation, shard))
         self._listing = None
         if isinstance(landing, ObjectPath):
@@ -149,7 +149,8 @@ class Follower:
             source.start(self._ingest)
             self._watch(source)
         except StoppedError:
-            # A stop was requested while it waited for another writer.
+            # A stop was requested while it waited for another writer, or for the storage.
+            self._check_replaced()
             log.debug("stopped before the start")
         except SPARK_ERRORS as error:
             if not self._stop.requested:
@@ -168,8 +169,7 @@ class Follower:
     def _watch(self, source: Source) -> None:
         written_at, batches = self._clock.now(), 0
         while not self._stop.requested:
-            if self._replaced.is_set():
-                raise self._fail("another stream took over its work; let only one run")
+            self._check_replaced()
             if not source.is_active:
                 break
             now = self._clock.now()
@@ -229,6 +229,10 @@ class Follower:
         if is_busy:
             self._spark.sparkContext.cancelAllJobs()
         return is_busy
+
+    def _check_replaced(self) -> None:
+        if self._replaced.is_set():
+            raise self._fail("another stream took over its work; let only one run")
 
     def _fail(self, reason: str) -> DataError:
         self.status.last_error = reason

@@ -3,7 +3,7 @@
 import sys
 
 from bench.bench import run_all
-from bench.pipeline import backtest, compaction, executors, freshness, incidents, kills, scale, throughput
+from bench.pipeline import backtest, compaction, delta_live, executors, freshness, incidents, kills, scale, throughput
 
 BENCHES = (
     throughput.BENCH,
@@ -13,6 +13,7 @@ BENCHES = (
     compaction.BENCH,
     freshness.BENCH,
     kills.BENCH,
+    delta_live.BENCH,
     executors.BENCH,
 )
 

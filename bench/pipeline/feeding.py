@@ -4,12 +4,12 @@ import random
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ackscope.object_path import ObjectPath, Place
 from ackscope.tables import ACK_BURSTS, POLL_SAMPLES, PROBE_MESSAGES, PROBE_STEPS, QUEUE_SAMPLES, Table
 from ackscope.tables.arrow import arrow_schema
 
@@ -25,7 +25,7 @@ MESSAGES, BURSTS, STEPS, SAMPLES, POLLS = 60, 30, 30, 8, 8
 class Feeder:
     """Lands sets of files from a thread, inside a `with` block."""
 
-    def __init__(self, root: Path, cluster: str, every: float, seed: int) -> None:
+    def __init__(self, root: Place, cluster: str, every: float, seed: int) -> None:
         self.sets = 0
         self._root, self._cluster, self._every = root, cluster, every
         self._dice = random.Random(seed)  # noqa: S311  makes rows, guards nothing
@@ -137,16 +137,24 @@ class Feeder:
             "run_id": "run-1",
         }
 
-    def _write(self, table: Table, rows: list[Row], name: str) -> Path:
+    def _write(self, table: Table, rows: list[Row], name: str) -> Place:
         folder = self._root / table.name / f"cluster={self._cluster}" / f"date={START:%Y-%m-%d}"
         folder.mkdir(parents=True, exist_ok=True)
-        path, hidden = folder / f"{name}.parquet", folder / f".{name}.tmp"
-        pq.write_table(pa.Table.from_pylist(rows, schema=arrow_schema(table)), hidden)
-        hidden.rename(path)
-        return path
+        content = pa.BufferOutputStream()
+        pq.write_table(pa.Table.from_pylist(rows, schema=arrow_schema(table)), content)
+        return _put(folder / f"{name}.parquet", content.getvalue().to_pybytes())
 
     @staticmethod
-    def _copy(path: Path) -> None:
-        hidden = path.with_name(f".{path.stem}-again.tmp")
-        hidden.write_bytes(path.read_bytes())
-        hidden.rename(path.with_name(f"{path.stem}-again.parquet"))
+    def _copy(path: Place) -> None:
+        _put(path.with_name(f"{path.stem}-again.parquet"), path.read_bytes())
+
+
+def _put(path: Place, content: bytes) -> Place:
+    """Write a file that nobody sees in part."""
+    if isinstance(path, ObjectPath):
+        path.write_bytes(content)
+    else:
+        hidden = path.with_name(f".{path.stem}.tmp")
+        hidden.write_bytes(content)
+        hidden.rename(path)
+    return path

@@ -10,16 +10,16 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from ackscope.arrow_files import parquet_file
 from ackscope.errors import DataError
 from ackscope.manifest import DataFile, Manifest, read
+from ackscope.object_path import ObjectPath, Place, place
 from ackscope.tables import BURSTS_1M, HOURS, LATENCY_1M, OUTCOMES_1M, POLLS_1M, ROLLUPS, STEPS_1M
 from ackscope.tables.arrow import arrow_schema
 from bench.pipeline.feeding import BURSTS, MESSAGES, POLLS, STEPS
@@ -32,14 +32,15 @@ COUNTED = {
     POLLS_1M.name: ("reads", POLLS),
 }
 
-_EVERY = 0.05
+# Seconds between two looks; in a bucket each is a request.
+_EVERY, _EVERY_IN_BUCKET = 0.05, 0.3
 _TRIES = 20
 
 
 class RollupWatcher:
     """States and problems so far; each `look` checks one state."""
 
-    def __init__(self, root: Path, cluster: str) -> None:
+    def __init__(self, root: Place, cluster: str) -> None:
         self.looks = 0
         self.states = 0
         self.again = 0
@@ -100,7 +101,8 @@ class RollupWatcher:
         return pa.concat_tables(found) if found else arrow_schema(ROLLUPS[name]).empty_table()
 
     def _read(self, it: DataFile) -> pa.Table:
-        rows = pq.ParquetFile(self._root / it.path).read()
+        with parquet_file(self._root / it.path) as file:
+            rows = file.read()
         if rows.num_rows != it.rows:
             raise DataError(f"{it.path} has {rows.num_rows} rows, the manifest says {it.rows}")
         return rows
@@ -122,11 +124,12 @@ def _by_hour(rows: pa.Table, time_column: str) -> dict[int, int]:
 
 def main(words: Sequence[str]) -> int:
     """Poll until SIGTERM."""
-    watcher, stop_requested = RollupWatcher(Path(words[0]), words[1]), []
+    root, stop_requested = place(words[0]), list[bool]()
+    watcher, pause = RollupWatcher(root, words[1]), _EVERY_IN_BUCKET if isinstance(root, ObjectPath) else _EVERY
     signal.signal(signal.SIGTERM, lambda *_: stop_requested.append(True))
     while not stop_requested:
         watcher.look()
-        time.sleep(_EVERY)
+        time.sleep(pause)
     watcher.look()
     document = {
         "looks": watcher.looks,

@@ -26,7 +26,9 @@ log = get_logger(__name__)
 SECONDS = 30.0
 """A lease that is not renewed for so long is free."""
 
-_RENEW_SECONDS = SECONDS / 3
+RENEW_SECONDS = SECONDS / 3
+"""A holder notices within so long that another writer took it."""
+
 # Pause between attempts to take it: each is a request.
 _RETRY_SECONDS = 0.5
 # Of the leases that this process holds or waits for.
@@ -102,11 +104,12 @@ class _Lease:
 
     def keep(self, ended: threading.Event, lost: Callable[[], object]) -> None:
         """Renew it until the end; one that was lost is not taken back."""
-        while not ended.wait(_RENEW_SECONDS):
+        while not ended.wait(RENEW_SECONDS):
             try:
                 self._version = self._path.write_version(self._content(SECONDS), self._version)
             except ConflictError:
-                log.warning("lease lost; another writer took it", lease=str(self._path))
+                # The holder says what follows from it: it ends, or its commit fails.
+                log.debug("lease lost; another writer took it", lease=str(self._path))
                 lost()
                 return
             except ObjectStorageError as error:

@@ -1,5 +1,6 @@
 """Work that is repeated until the storage answers."""
 
+import threading
 from unittest.mock import Mock
 
 import pytest
@@ -18,6 +19,7 @@ AWAY = ObjectStorageError("s3://b/x", "no route")
 @pytest.fixture(autouse=True)
 def _no_pause(monkeypatch):
     monkeypatch.setattr(storage_retry, "_FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(storage_retry, "RENEW_SECONDS", 0.3)
 
 
 def test_two_lines_are_logged_whatever_fails_meanwhile(caplog):
@@ -48,6 +50,30 @@ def test_the_beginning_is_known_while_it_fails():
 
     assert None is seen[0]
     assert seen[1] == seen[2] >= before
+
+
+@pytest.mark.parametrize("error", [LostCommitError("x: another writer committed meanwhile"), AWAY])
+def test_work_that_another_process_does_now_ends_without_a_line(caplog, error):
+    """Whoever lost the lease says so, in one line; whichever the process notices first."""
+    replaced = threading.Event()
+    work = Mock(side_effect=error)
+
+    if isinstance(error, LostCommitError):
+        threading.Timer(0.05, replaced.set).start()
+    else:
+        replaced.set()
+    with pytest.raises(StoppedError):
+        StorageRetry(Stop(), SystemClock(), replaced).repeat(work)
+
+    assert 1 == work.call_count
+    assert [] == caplog.records
+
+
+def test_a_commit_that_another_job_won_is_repeated_if_the_lease_stays():
+    """Such as that of a `run`: the stream does its batch again."""
+    work = Mock(side_effect=[LostCommitError("x"), 7])
+
+    assert 7 == StorageRetry(Stop(), SystemClock(), threading.Event()).repeat(work)
 
 
 def test_a_stop_ends_it_and_other_errors_do_too():
