@@ -89,7 +89,12 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def goes_round(view: View, queue: Queue) -> bool:
-    """Return whether the redelivered messages of a queue are dead letters that came back, and not requeued ones."""
+    """Return whether the redelivered messages of a queue are dead letters that came back, and not requeued ones.
+
+    False also if the settings of a queue that may have a dead-letter exchange are unknown.
+    """
+    if not all(each.settings_known for each in dead_lettering(view)):
+        return False
     if queue.setting("dead-letter-exchange") is None or not queue.consumers:
         return False
     path = cycle_path(queue.key, per_view(view, _routes))
@@ -129,7 +134,7 @@ def _stands_still(view: View, path: tuple[Place, ...], run: Series[Queue]) -> bo
 
 
 def _routes(view: View) -> dict[Place, frozenset[Place]]:
-    return {each.key: dead_letters_to(view, each) or frozenset() for each in view.queues}
+    return {each.key: dead_letters_to(view, each) or frozenset() for each in dead_lettering(view)}
 
 
 def _rejects_some(view: View, queue: Queue) -> bool:

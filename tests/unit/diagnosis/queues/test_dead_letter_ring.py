@@ -113,3 +113,16 @@ def test_two_cycles_are_two_findings():
         return {**made, "queues": (*made["queues"], other, later)}
 
     assert {"visa.scan", "mail.in"} == {name for _, name in of(RULE, look(film(both, until=90)))}
+
+
+def test_a_loop_is_found_also_where_settings_are_unknown():
+    """Without a management API no queue tells where it dead-letters, and messages may have been requeued."""
+
+    def unknown(t):
+        made = ring(t, redelivered=1.0)
+        return {**made, "queues": tuple(replace(each, settings_known=False, arguments={}) for each in made["queues"])}
+
+    verdict = look(film(unknown, until=90))
+
+    assert {"visa.scan", "visa.second"} == {name for _, name in of("requeue-loop", verdict)}
+    assert [] == of(RULE, verdict)
