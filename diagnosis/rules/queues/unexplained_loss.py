@@ -34,6 +34,7 @@ from diagnosis.rules.queues._shared.queue import (
     queue_subject,
     queue_with_policy,
 )
+from diagnosis.rules.queues.queue_purged import purges
 from diagnosis.series import span
 from diagnosis.window import Series
 
@@ -113,7 +114,7 @@ def _expires(view: View, queue: Queue, run: Series[Queue]) -> _Expiring | None:
     """
     if queue.setting("message-ttl") is not None or has_length_limit(queue) or not queue.consumers:
         return None
-    if not leaves_in_steps(view, queue, run):
+    if not leaves_in_steps(view, queue, run) or purges(view, queue):
         return None
     whole = balance(run)
     if whole is None or not whole.published:
