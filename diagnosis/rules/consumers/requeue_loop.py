@@ -6,7 +6,8 @@ number of redeliveries must be high for longer, on channels that stay open. Wher
 then acknowledge, nothing circulates, and a good part of the deliveries is for nothing: a channel was sent more than it
 acknowledged and holds. Some applications requeue by design. Where the baseline is known, a queue with more than three
 times as many redeliveries as usual at this hour is reported as information, although most of its messages get through.
-A shovel or federation link that requeues is link-target-refuses.
+A shovel or federation link that requeues is link-target-refuses. Dead letters that come back may count as redelivered;
+they are dead-letter-cycle.
 """
 
 from collections.abc import Iterator
@@ -33,6 +34,7 @@ from diagnosis.rules.consumers._shared.redelivery_rounds import (
 from diagnosis.rules.consumers._shared.sessions import session_evidence, unreported
 from diagnosis.rules.consumers._shared.unattributed_consumers import unattributed
 from diagnosis.rules.publishers._shared.native_balance import BALANCED, arrivals_unknown, balance, with_returns
+from diagnosis.rules.queues.dead_letter_cycle import goes_round
 from diagnosis.series import delta, span, steps, stretch
 from diagnosis.unattributed import names, suspect_evidence, suspect_facts, with_suspects
 from diagnosis.usual import SOURCE, band_facts, is_more, of_queue
@@ -59,6 +61,9 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if circulation is not None:
             facts: dict[str, Fact] = {"link": circulation.source.name, "kind": circulation.source.kind}
             yield Suppressed(rule=NAME, subject=queue_subject(queue), reason="by_link", facts=facts)
+            continue
+        if goes_round(view, queue):
+            yield Suppressed(rule=NAME, subject=queue_subject(queue), reason="dead_letters")
             continue
         limits = view.limits(queue)
         history = view.history(queue)

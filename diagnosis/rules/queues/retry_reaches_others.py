@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Unit, source
 from ackscope.snapshot import Queue
-from diagnosis.contract import Relation, RuleResult, View
+from diagnosis.contract import ConsumerPath, Relation, RuleResult, View
 from diagnosis.ledger import levels
 from diagnosis.purpose import dead_letters_received
 from diagnosis.relations import INVOLVED_QUEUES
@@ -27,6 +27,8 @@ from diagnosis.routes import (
     message_keys,
     targets,
 )
+from diagnosis.rules.consumers._shared.consumer_balances import consumer_balances
+from diagnosis.rules.consumers._shared.objects import client_names
 from diagnosis.rules.queues._shared.message_balance import balance
 from diagnosis.rules.queues._shared.queue import (
     MAX_NAMED,
@@ -40,6 +42,8 @@ from diagnosis.window import Series
 
 NAME = "retry-reaches-others"
 
+_FEW = 0.1
+"""Share of the rejected messages up to which the counters of a queue or consumer that rejects none may differ."""
 _ARGUMENTS = ("x-dead-letter-exchange", "x-dead-letter-routing-key")
 """Arguments that win over a policy."""
 
@@ -229,6 +233,8 @@ def _finding(
     seconds = min((each.seconds for each in proven), default=0.0)
     lasting = bool(proven) and seconds >= view.thresholds.early
     rejected, watched = sum(each.count for each in dead), max(each.seconds for each in dead)
+    rejecting = [queue for queue, each in zip(sources, dead, strict=True) if each.count > _FEW * rejected]
+    links = [link for each in rejecting for link in _rejecting(view, each)]
     return Finding(
         rule=NAME,
         severity=Severity.WARNING if lasting else Severity.INFO,
@@ -242,6 +248,8 @@ def _finding(
             "by_argument": not delay.arguments.keys().isdisjoint(_ARGUMENTS),
             "ttl_ms": delay.setting("message-ttl"),
             "sources": [each.name for each in sources[:MAX_NAMED]],
+            "rejecting": [each.name for each in rejecting[:MAX_NAMED]],
+            "clients": client_names(links),
             "others": [each.facts() for each in copies[:MAX_NAMED]],
             "copies": sum(each.count or 0 for each in proven),
             "over_seconds": seconds,
@@ -251,8 +259,17 @@ def _finding(
         certainty=Certainty.CERTAIN if lasting else Certainty.EARLY if proven else Certainty.LIKELY,
         seen_seconds=seconds if proven else None,
         evidence=tuple(_evidence(proven, rejected, watched)),
-        involved=involved_queue(delay, others=queue_refs(_named(delay, sources, copies))),
+        involved=involved_queue(delay, links, queue_refs(_named(delay, sources, copies))),
     )
+
+
+def _rejecting(view: View, queue: Queue) -> list[ConsumerPath]:
+    """Return the consumers of a queue that rejected messages, by their channels; empty if it may be any of several."""
+    links, known = view.links(queue), consumer_balances(view, queue)
+    if len(known) == len(links):
+        most = max((each.rejected for each in known), default=0)
+        return [each.link for each in known if each.rejected > _FEW * most]
+    return list(links) if len(client_names(links)) == 1 else []
 
 
 def _named(delay: Queue, sources: list[Queue], copies: list[_Copies]) -> list[Queue]:

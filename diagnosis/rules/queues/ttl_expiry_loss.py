@@ -36,6 +36,7 @@ from diagnosis.routes import Place, dead_letters_to, is_delay
 from diagnosis.rules.consumers._shared.comings import recent_clients
 from diagnosis.rules.consumers._shared.discarded import Discarded, discarded, time_to_live
 from diagnosis.rules.publishers._shared.overflow import has_length_limit
+from diagnosis.rules.queues._shared.expiry_severity import NO_TIME, consumers_are_idle, expiry_severity, is_much
 from diagnosis.rules.queues._shared.message_balance import (
     MessageBalance,
     balance_evidence,
@@ -58,10 +59,6 @@ from diagnosis.series import count, delta, last, span, stretch, without_consumer
 from diagnosis.window import Series, Timestamped
 
 NAME = "ttl-expiry-loss"
-
-_NO_TIME = 100
-"""Milliseconds of a TTL that is no time: such a queue hands a message to a consumer at once, or drops it."""
-
 
 _MOST_STEPS = 0.6
 """Share of the steps in which messages leave a queue where they expire all the time."""
@@ -173,30 +170,20 @@ def _at_length_limit(view: View, queue: Queue) -> bool:
 
 
 def _severity(view: View, queue: Queue, expiry: Expiry) -> Severity:
-    limits, seconds = view.limits(queue).queues, lasts(expiry.run, expiry.balance)
-    much = expiry.balance.lost >= limits.expiry_much_share * expiry.balance.published
     lost = expiry.targets is not None and not expiry.targets
     if queue.consumers:
-        soon = much and seconds >= limits.expiry_much_for
-        if soon and lost and _consumers_are_idle(expiry):
-            return Severity.CRITICAL
-        return Severity.WARNING if soon or seconds >= limits.expiry_for else Severity.INFO
+        return expiry_severity(view, queue, expiry.run, expiry.balance, lost=lost, life=time_to_live(queue))
+    limits, seconds = view.limits(queue).queues, lasts(expiry.run, expiry.balance)
     if not expiry.worked:
         certain = lost and _keeps_nothing(queue) and seconds >= limits.expiry_much_for
         return Severity.WARNING if certain else Severity.INFO
     return Severity.CRITICAL if lost and seconds >= limits.expiry_much_for else Severity.WARNING
 
 
-def _consumers_are_idle(expiry: Expiry) -> bool:
-    """Return whether consumers hold nothing in most readings while messages expire, so that the TTL is too short."""
-    held = [seen.value.messages_unacked for seen in expiry.run]
-    return bool(expiry.run[-1].value.consumers) and 2 * held.count(0) > len(held)
-
-
 def _keeps_nothing(queue: Queue) -> bool:
     """Return whether a message expires before anybody could look at it: what no consumer is ready for is lost."""
-    ttl = queue.setting("message-ttl")
-    return isinstance(ttl, int) and ttl <= _NO_TIME
+    ttl = time_to_live(queue)
+    return ttl is not None and ttl <= NO_TIME
 
 
 def _finding(view: View, queue: Queue, expiry: Expiry, returned: Discarded | None) -> Finding:
@@ -206,8 +193,7 @@ def _finding(view: View, queue: Queue, expiry: Expiry, returned: Discarded | Non
         severity = min(severity, _severity_of_returns(view, returned), key=lambda each: each.urgency)
     exchange = queue.setting("dead-letter-exchange")
     exchange = exchange if isinstance(exchange, str) else None
-    much = expiry.balance.lost >= limits.expiry_much_share * expiry.balance.published
-    until = limits.expiry_much_for if much else limits.expiry_for
+    until = limits.expiry_much_for if is_much(view, queue, expiry.balance) else limits.expiry_for
     history = view.history(queue)
     visits = not queue.consumers and _came_back(history)
     consumer_left = bool(expiry.alone) and len(expiry.alone) < len(history) and not visits
@@ -220,7 +206,7 @@ def _finding(view: View, queue: Queue, expiry: Expiry, returned: Discarded | Non
         facts={
             "queue": queue_with_policy(view, queue),
             **balance_facts(expiry.balance),
-            **_setting_facts(view, queue, idle=_consumers_are_idle(expiry)),
+            **_setting_facts(view, queue, idle=consumers_are_idle(expiry.run)),
             "returned": None if returned is None else _return_facts(view, returned),
             "worked": expiry.worked,
             "keeps_nothing": _keeps_nothing(queue),

@@ -7,8 +7,9 @@ messages all the time loses them by an expiration that publishers set on each me
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from ackscope.findings import Certainty, Evidence, Fact, Finding, Inconclusive, Severity, Unit, source
+from ackscope.findings import Certainty, Evidence, Fact, Facts, Finding, Inconclusive, Severity, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_names
@@ -19,6 +20,13 @@ from diagnosis.rules.consumers._shared.comings import comings, recent_clients
 from diagnosis.rules.consumers._shared.objects import client_names
 from diagnosis.rules.consumers._shared.turnover import consumers_by_reading, identity
 from diagnosis.rules.publishers._shared.overflow import has_length_limit, level, refuses_when_full
+from diagnosis.rules.queues._shared.expiry_severity import (
+    NO_TIME,
+    consumers_are_idle,
+    expiry_severity,
+    is_much,
+    longest_life,
+)
 from diagnosis.rules.queues._shared.message_balance import balance, leaves_in_steps
 from diagnosis.rules.queues._shared.queue import (
     involved_queue,
@@ -26,6 +34,7 @@ from diagnosis.rules.queues._shared.queue import (
     queue_subject,
     queue_with_policy,
 )
+from diagnosis.rules.queues.queue_purged import purges
 from diagnosis.series import span
 from diagnosis.window import Series
 
@@ -88,30 +97,43 @@ def _explanations(queue: Queue, found: Ledger) -> dict[str, bool]:
     }
 
 
-def _expires(view: View, queue: Queue, run: Series[Queue]) -> Fact:
-    """Return facts about messages that leave a consumed queue by their own expiration; None if that is not likely.
+@dataclass(frozen=True, slots=True)
+class _Expiring:
+    """Messages that leave a consumed queue by their own expiration, and how bad that is."""
 
-    Returns:
-        `{"clients", "publishers", "publish_rate", "consume_rate", "waited_seconds"}`: `publishers` are those that are
-        proven to publish to the queue; `waited_seconds` is how long a message waits before it leaves, None if none was
-        ready.
+    severity: Severity
+    facts: Facts
+
+
+def _expires(view: View, queue: Queue, run: Series[Queue]) -> _Expiring | None:
+    """Return messages that leave a consumed queue by their own expiration; None if that is not likely.
+
+    Its facts are `{"clients", "publishers", "publish_rate", "consume_rate", "waited_seconds", "idle", "life_seconds"}`:
+    `publishers` are those that are proven to publish to the queue; `waited_seconds` is how long a message waits before
+    it leaves, None if none was ready; `life_seconds` is how long one lives at most, if that is next to nothing.
     """
     if queue.setting("message-ttl") is not None or has_length_limit(queue) or not queue.consumers:
         return None
-    if not leaves_in_steps(view, queue, run):
+    if not leaves_in_steps(view, queue, run) or purges(view, queue):
         return None
     whole = balance(run)
     if whole is None or not whole.published:
         return None
     rate, ready = whole.published / whole.seconds, sum(seen.value.messages_ready or 0 for seen in run) / len(run)
-    filling = filling_clients(view, queue)
-    return {
+    filling, life = filling_clients(view, queue), longest_life(run, whole)
+    severity = expiry_severity(view, queue, run, whole, lost=True, life=life)
+    if is_much(view, queue, whole):
+        severity = min(severity, Severity.WARNING, key=lambda each: each.urgency)
+    facts: Facts = {
         "clients": client_names(view.links(queue)),
         "publishers": sorted({name for each in filling for name in each.names}),
         "publish_rate": rate,
         "consume_rate": whole.consumed / whole.seconds,
         "waited_seconds": ready / rate if ready else None,
+        "idle": consumers_are_idle(run),
+        "life_seconds": life if life is not None and life <= NO_TIME else None,
     }
+    return _Expiring(severity, facts)
 
 
 def _comes_and_goes(view: View, queue: Queue, run: Series[Queue]) -> bool:
@@ -122,12 +144,17 @@ def _comes_and_goes(view: View, queue: Queue, run: Series[Queue]) -> bool:
 
 def _finding(view: View, queue: Queue, run: Series[Queue], found: Ledger) -> Finding:
     explanations, comes_and_goes = _explanations(queue, found), _comes_and_goes(view, queue, run)
+    # An application may purge its queue at each start.
+    expires = None if comes_and_goes else _expires(view, queue, run)
     configured = any(explanations[name] for name in ("message_ttl", "length_limit", "refused"))
+    severity = Severity.INFO if configured else Severity.WARNING
+    if expires is not None:
+        severity = expires.severity
     fits: list[Fact] = [name for name, allowed in explanations.items() if allowed]
     excluded: list[Fact] = [name for name, allowed in explanations.items() if not allowed]
     return Finding(
         rule=NAME,
-        severity=Severity.INFO if configured else Severity.WARNING,
+        severity=severity,
         subject=queue_subject(queue),
         since=run[0].at.iso(),
         facts={
@@ -141,8 +168,7 @@ def _finding(view: View, queue: Queue, run: Series[Queue], found: Ledger) -> Fin
             "ready": queue.messages_ready or 0,
             "consumers": queue.consumers or 0,
             "over_seconds": span(run),
-            # An application may purge its queue at each start.
-            "expires": None if comes_and_goes else _expires(view, queue, run),
+            "expires": expires.facts if expires is not None else None,
             "comes_and_goes": comes_and_goes,
             "clients": recent_clients(view, queue),
             "fits": fits,

@@ -312,3 +312,25 @@ def test_readings_without_a_consumer_prove_no_crash_before_clients_were_listed_a
 
     assert "requeue-loop" in found_rules
     assert "consumer-flapping" not in found_rules
+
+
+def unlisted(t, **fields):
+    """A loop whose consumers live too briefly for any list, while connections come and go."""
+    made = loop(t, **fields)
+    counts = {f"{kind}_{event}": int(t) for kind in ("connection", "channel") for event in ("created", "closed")}
+    overview = Overview(rabbitmq_version="4.0.5", statistics=True, rates_mode="basic", churn=counts)
+    return {**made, "overview": overview, "consumers": (), "channels": (), "connections": ()}
+
+
+@pytest.mark.parametrize("fields", [{"rate": 6.0, "published": 2.0}, {"rate": 40.0, "acked": 0.2}])
+def test_nobody_is_said_to_requeue_where_clients_may_have_ended(fields):
+    """Messages of a client that ends come back without a requeue. Whom the lists have is named."""
+    for frame, listed in ((unlisted, False), (loop, True)):
+        verdict = look(film(lambda t, frame=frame: frame(t, **fields), until=90))
+        shown = text(next(each for each in flat(verdict.findings) if each.rule == "requeue-loop"))
+
+        assert listed == ("requeued by 'billing'" in shown.summary)
+        assert listed == ("with requeue (basic.nack" in shown.cause)
+        assert listed != ("ends before it acknowledges" in shown.cause)
+        assert listed != any("connects again and again" in step.text for step in shown.steps)
+        assert "unknown client" not in shown.summary

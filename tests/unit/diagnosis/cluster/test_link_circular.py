@@ -1,6 +1,9 @@
+import pytest
+
 from ackscope.topology import Binding, Bindings, Exchange, Link
 from tests.unit.diagnosis.cluster.scenes import ONE, finding_of, reported
-from tests.unit.diagnosis.pictures import connection, consumer, film, look, queue, stats
+from tests.unit.diagnosis.pictures import channel, connection, consumer, film, look, queue, stats
+from tests.unit.diagnosis.queues.films import of
 
 RULE = "link-circular"
 HOME = "amqp://10.0.0.1:5672"
@@ -84,3 +87,40 @@ def test_a_circle_in_which_nothing_moves_is_not_reported():
     window = film(lambda t: frame(shovel("a", "one", "one"), queues=(moving(t, "one", 0.0, 0.0),)), until=30)
 
     assert [] == reported(look(window), RULE)
+
+
+def circulating(t, *, rate, queues, client="Shovel"):
+    """Queues whose consumers, shovels or applications, publish each message to the next one; 12 messages go round."""
+    counters = stats(publish=int(rate * t), ack=int(rate * t), deliver=int(rate * t) + 1, deliver_get=int(rate * t) + 1)
+    return {
+        "queues": tuple(queue(name, messages_ready=5, messages_unacked=1, stats=counters) for name in queues),
+        "channels": tuple(channel(f"{name} (1)", connection_name=name, stats=counters) for name in queues),
+        "consumers": tuple(consumer(name, channel_name=f"{name} (1)", connection_name=name) for name in queues),
+        "connections": tuple(connection(name, client_name=f"{client} from-{name}") for name in queues),
+    }
+
+
+def warned(verdict):
+    """Rules of the causes that are more than information."""
+    return [each.rule for each in verdict.findings if each.severity.value != "info"]
+
+
+@pytest.mark.parametrize("rate", [30.0, 900.0])
+@pytest.mark.parametrize("names", [("north", "south"), ("x.b", "x.a", "x.c")])
+def test_messages_that_shovels_move_in_a_circle_have_one_cause(names, rate):
+    """The counters of queues and channels are those of consumers that publish what they take."""
+    links = tuple(shovel(f"from-{a}", a, b) for a, b in zip(names, (*names[1:], names[0]), strict=True))
+    verdict = look(film(lambda t: circulating(t, rate=rate, queues=names) | {"links": links}, until=70))
+
+    assert ["link-circular"] == warned(verdict)
+    assert 1 == len(of("republish-loop", verdict))
+
+
+def test_applications_that_feed_each_other_are_no_shovels():
+    """A shovel elsewhere explains nothing about them."""
+    links = (shovel("a", "one", "one"),)
+
+    def frame(t):
+        return circulating(t, rate=30.0, queues=("north", "south"), client="service") | {"links": links}
+
+    assert ["republish-loop"] == warned(look(film(frame, until=70)))

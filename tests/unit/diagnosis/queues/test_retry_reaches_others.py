@@ -4,7 +4,7 @@ import pytest
 
 from ackscope.findings import flat
 from diagnosis.thresholds import Thresholds
-from tests.unit.diagnosis.pictures import film, look, queue, stats, text
+from tests.unit.diagnosis.pictures import channel, connection, consumer, film, look, queue, stats, text
 from tests.unit.diagnosis.queues.films import binding, exchange, frame, of, one
 
 RULE = "retry-reaches-others"
@@ -277,3 +277,47 @@ def test_a_delay_queue_of_publishers_fans_out():
         )
 
     assert [] == of(RULE, look(film(at, until=90)))
+
+
+def clients(t, **of):
+    """One channel for each consumer: `of` has its queue, and messages a second that it acknowledges and rejects."""
+    made = []
+    for place, (name, (queue_name, acked, rejected)) in enumerate(of.items()):
+        peer = f"10.0.8.{place}:600 -> 10.0.0.1:5672"
+        counters = stats(deliver=int((acked + rejected) * t), ack=int(acked * t))
+        link = consumer(queue_name, channel_name=f"{peer} (1)", connection_name=peer)
+        made.append((link, channel(f"{peer} (1)", stats=counters), connection(peer, client_name=name)))
+    consumers, channels, connections = zip(*made, strict=True)
+    return {"consumers": consumers, "channels": channels, "connections": connections}
+
+
+@pytest.mark.parametrize("rate", [3.0, 30.0])
+@pytest.mark.parametrize(
+    ("of", "named"),
+    [
+        ({"pricing": ("fares", 7.0, 4.0), "drawing": ("maps", 9.0, 0.0)}, ("pricing",)),
+        ({"new": ("fares", 2.0, 4.0), "old": ("fares", 5.0, 0.0), "drawing": ("maps", 9.0, 0.0)}, ("new",)),
+        ({"one": ("fares", 3.0, 2.0), "two": ("fares", 3.0, 2.0)}, ("one", "two")),
+        ({"starts": ("fares", 0.01, 0.0), "other": ("fares", 7.0, 4.0)}, ()),
+        ({"drawing": ("maps", 9.0, 0.0)}, ()),
+    ],
+    ids=["one", "one of two", "both", "one of them is too new to know", "no consumer is listed"],
+)
+def test_the_clients_that_reject_are_involved(rate, of, named):
+    """Never one that acknowledges all, nor a consumer of the queues that get the copies."""
+    finding = one(RULE, look(film(lambda t: scene(t, rate=rate) | clients(t, **of), until=90)))
+
+    assert (named, named) == (finding.involved.clients, tuple(finding.facts["clients"]))
+    assert bool(named) == ("reject" in text(finding).cause.rsplit("rejected the message.", 1)[1])
+
+
+def test_a_queue_whose_consumers_reject_nothing_is_not_said_to_retry():
+    """`maps` dead-letters to the same delay queue, and acknowledges all that it gets."""
+
+    def at(t):
+        return scene(t, maps={"arguments": {"x-dead-letter-exchange": "rejected"}})
+
+    finding = one(RULE, look(film(at, until=90)))
+
+    assert (["fares", "maps"], ["fares"]) == (finding.facts["sources"], finding.facts["rejecting"])
+    assert "Each retry of 'fares' in" in text(finding).summary

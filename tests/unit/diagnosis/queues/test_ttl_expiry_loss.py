@@ -71,6 +71,12 @@ def test_busy_consumers_are_too_slow():
     assert any("start more of them" in step.text for step in text(finding).steps)
 
 
+@pytest.mark.parametrize(("ttl", "severity"), [(0, "warning"), (40, "critical"), (95, "critical"), (2000, "warning")])
+def test_a_ttl_of_milliseconds_is_a_mistake_also_if_the_consumers_are_busy(ttl, severity):
+    """0 means now or never; a consumer that is slow on purpose lets messages live for seconds."""
+    assert severity == one(RULE, shot(90, ready=0, arguments={"x-message-ttl": ttl})).severity.value
+
+
 def test_without_consumers_it_may_hold_what_is_recent_on_purpose():
     """It is information, not an alarm."""
     assert [("info", "orders")] == of(RULE, shot(400, consumers=0, acked=0.0, unacked=0))

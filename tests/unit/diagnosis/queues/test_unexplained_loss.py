@@ -22,7 +22,7 @@ def shot(until=60, bound=(), **fields):
 @pytest.mark.parametrize(("published", "acked"), [(8.0, 2.0), (0.6, 0.0), (400.0, 100.0)])
 def test_messages_that_nothing_explains_are_a_warning(kind, published, acked):
     """Names, types and rates do not matter."""
-    result = shot(120, name="a.b1", type=kind, published=published, acked=acked)
+    result = shot(120, name="a.b1", type=kind, published=published, acked=acked, ready=max(3, int(published)))
 
     assert [("warning", "a.b1")] == of(RULE, result)
 
@@ -193,12 +193,14 @@ def test_what_a_client_took_before_it_ended_may_be_counted_nowhere(polls, every,
     assert held or reasons
 
 
-def expiring(t, *, comes=8.0, goes=2.0, name="orders", every=None, backlog=3, consumers=1):
+def expiring(t, *, comes=8.0, goes=2.0, name="orders", every=None, backlog=3, consumers=1, held=1, seldom=None):
     """A queue with a slow consumer; the rest leaves at once, or by a purge every so many seconds."""
     published, acked = 100 + int(comes * t), int(goes * t)
     begin = 0.0 if every is None else every * int(t / every)
     gone = (comes - goes) * (t if every is None else begin)
     ready = backlog if every is None else max(0, int((comes - goes) * t - gone))
+    if seldom is not None:
+        ready = int(t % seldom < 5)
     counters = stats(publish=published, ack=acked, deliver=acked + 1, deliver_get=acked + 1)
     work, send = "10.0.0.7:50001 -> b", "10.0.0.8:50001 -> b"
     return {
@@ -206,7 +208,7 @@ def expiring(t, *, comes=8.0, goes=2.0, name="orders", every=None, backlog=3, co
             queue(
                 name,
                 messages_ready=ready,
-                messages_unacked=1,
+                messages_unacked=held,
                 consumers=consumers,
                 stats=counters,
             )
@@ -236,6 +238,43 @@ def test_messages_that_leave_a_consumed_queue_all_the_time_expire_by_their_own_e
     assert "'shop' sets the property expiration" in shown.cause
     assert "purges the queue" not in shown.cause
     assert any("Ask the owner of 'shop'" in step.text for step in shown.steps)
+
+
+@pytest.mark.parametrize(
+    ("fields", "severity", "said"),
+    [
+        ({"held": 0}, "critical", "shorter than the way to a"),
+        ({"held": 0, "comes": 40.0, "goes": 35.0, "name": "alerts"}, "critical", "shorter than the way to a"),
+        ({"seldom": 45}, "critical", "no time to wait for a consumer that is at work"),
+        ({"seldom": 30, "comes": 90.0, "goes": 60.0, "name": "codes"}, "critical", "no time to wait"),
+        ({"backlog": 0}, "warning", "is dropped"),
+        ({}, "warning", "is dropped"),
+        ({"comes": 200.0, "goes": 20.0, "backlog": 400, "name": "positions"}, "warning", "is dropped"),
+        ({"comes": 100.0, "goes": 91.0, "held": 0}, "info", "shorter than the way to a"),
+    ],
+    ids=[
+        "the consumer is idle",
+        "idle at other rates",
+        "no time",
+        "no time at other rates",
+        "nothing was ever ready",
+        "a busy consumer",
+        "positions that live for two seconds",
+        "few",
+    ],
+)
+def test_how_bad_an_expiration_is_depends_on_the_consumers_and_on_the_time_as_for_a_ttl(fields, severity, said):
+    """A slow consumer of messages that live for seconds may be slow on purpose. A time of milliseconds is a mistake."""
+    finding = one(RULE, look(film(lambda t: expiring(t, **fields), until=200)))
+
+    assert severity == finding.severity.value
+    assert said in text(finding).cause
+
+
+@pytest.mark.parametrize(("until", "severity"), [(50, "warning"), (140, "critical")])
+def test_an_expiration_of_much_is_no_less_than_before_it_is_known_as_one(until, severity):
+    """At first it is a loss that nothing explains; after a minute it goes on."""
+    assert severity == one(RULE, look(film(lambda t: expiring(t, held=0), until=until))).severity.value
 
 
 @pytest.mark.parametrize("fields", [{"every": 40.0}, {"every": 70.0}], ids=["purges now and then", "one purge"])
