@@ -272,11 +272,8 @@ def _cut(view: View, queue: Queue, cut: LimitCut, going_on: DroppingQueue | None
     run = (cut.before, cut.after)
     stored = (cut.after.value.messages_ready or 0) - (cut.before.value.messages_ready or 0)
     delivered = -stored - cut.lost
-    severity = (
-        Severity.WARNING
-        if going_on is None
-        else min(Severity.WARNING, going_on.severity, key=lambda each: each.urgency)
-    )
+    known = (Severity.WARNING, *([] if going_on is None else [going_on.severity]))
+    severity = min(known, key=lambda each: each.urgency)
     return DroppingQueue(
         queue=queue,
         run=run,
@@ -302,11 +299,9 @@ def _before(view: View, queue: Queue) -> DroppingQueue | None:
     if any(queue.setting(name) is not None for name in ("message-ttl", "dead-letter-exchange", "overflow")):
         return None
     lost, seconds = now.vanished - now.held - delta(history, "publish"), span(history)
-    if (
-        len(since_it_drops(view, history)) < max(2, len(history))
-        or _keeps_newest_only(queue)
-        or may_settle_unseen(view, queue)
-    ):
+    if _keeps_newest_only(queue) or may_settle_unseen(view, queue):
+        return None
+    if len(since_it_drops(view, history)) < max(2, len(history)):
         return None
     if lost < max(limits.loss_least, limits.loss_share * now.arrived):
         return None
