@@ -30,7 +30,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if not view.moved(queue, "ack"):
             continue
         history, seen = view.history(queue), limits.consumers.grows_seen
-        growth = partial_standstill(_at_rest(history, may_hold(view, queue)), limits.interval)
+        counted = not any(link.is_uncounted for link in view.links(queue))
+        growth = partial_standstill(_at_rest(history, may_hold(view, queue)), limits.interval, counted=counted)
         if growth is None or growth.seconds < seen or history[-1].at.since(growth.series[-1].at) > seen:
             continue
         links = [link for link in view.links(queue) if link.consumer.ack_required is not False]
