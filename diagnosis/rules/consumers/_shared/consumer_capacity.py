@@ -15,12 +15,16 @@ from diagnosis.rules.consumers._shared.objects import admits_only_one, client_na
 from diagnosis.rules.consumers._shared.pace_change import Pace, pace_change
 from diagnosis.rules.consumers._shared.sessions import SETTLED_BY, counted_history, may_take, session_evidence
 from diagnosis.rules.consumers._shared.stalled_consumers import stalls
-from diagnosis.rules.consumers._shared.standstill import ready
+from diagnosis.rules.consumers._shared.standstill import handling_time, ready, unsettled
+from diagnosis.rules.consumers._shared.whole_prefetches import WholePrefetches, whole_prefetches
 from diagnosis.rules.publishers._shared.native_balance import balance, with_returns
 from diagnosis.series import delta, last, rising, span
 from diagnosis.thresholds import Thresholds
 from diagnosis.usual import band_facts, is_less, is_more, of_queue, queue_baselines, usual_backlog
 from diagnosis.window import Series
+
+_LATE = 1.2
+"""Times the longest pause between two acknowledgements that the next pause may last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +44,7 @@ class SaturatedQueue:
         compared: `{"change", "band_of"}`: whether consumers acknowledge less than usual (`acked_less`) or more is
             published (`published_more`); None if neither is known.
         change: what changed before it began to grow, see `pace_change`; None if that is not known.
+        lumps: how they acknowledge their whole prefetch at once and nothing in between; None if they do not.
         baselines: baseline bands as evidence.
     """
 
@@ -56,6 +61,7 @@ class SaturatedQueue:
     usual: Facts | None
     compared: Facts | None
     change: Facts | None
+    lumps: WholePrefetches | None
     baselines: tuple[Evidence, ...]
 
     @property
@@ -93,12 +99,21 @@ def _find(view: View) -> Iterator[SaturatedQueue]:
             if _mostly_returned(view, queue):
                 continue
         else:
-            total, history = may_hold(view, queue) if view.moved(queue, "ack") else None, view.history(queue)
+            total, history = may_hold(view, queue) if _acknowledges(view, queue) else None, view.history(queue)
         if total is None:
             continue
         found = _judge(view, queue, total, history)
         if found is not None:
             yield found
+
+
+def _acknowledges(view: View, queue: Queue) -> bool:
+    """Return whether consumers acknowledged lately, or pause for no longer than before: jobs and batches take time."""
+    if view.moved(queue, "ack"):
+        return True
+    history = view.history(queue)
+    stalled = unsettled(history)
+    return span(stalled) <= _LATE * handling_time(history, stalled)
 
 
 def _mostly_returned(view: View, queue: Queue) -> bool:
@@ -132,13 +147,16 @@ def _judge(view: View, queue: Queue, prefetch_total: int, history: Series[Queue]
         for link in view.links(queue)
         if link.consumer.active is not False and link.consumer.ack_required is not False and link not in stuck
     )
+    each = {prefetch(view, link) or 0 for link in links}
+    lumps = whole_prefetches(history, max(each), len(links)) if len(each) == 1 and not stuck else None
     return replace(
         saturated(view, queue, history, growing, work),
         links=links,
         prefetch_total=prefetch_total,
-        prefetch=max(prefetch(view, link) or 0 for link in links),
+        prefetch=max(each),
         consumers=len(links),
-        change=None if stuck else _changed(queue, links, full, work, history, growing),
+        change=None if stuck or lumps else _changed(queue, links, full, work, history, growing),
+        lumps=lumps,
     )
 
 
@@ -182,6 +200,7 @@ def saturated(
         usual=usual_backlog(view, queue, work.ack_rate),
         compared=_compared(view, queue, work),
         change=None,
+        lumps=None,
         baselines=queue_baselines(view, queue, "acked", "published", "ready"),
     )
 
