@@ -18,6 +18,7 @@ _FROM_COUNTERS = (
         "consumers_needed",
         "prefetch",
         "prefetch_total",
+        "prefetch_advised",
         "unacked",
         "publish_rate",
         "ack_rate",
