@@ -66,18 +66,18 @@ def _fails(view: View, rate: float, starved: tuple[Queue, ...]) -> bool:
     return bool(starved) and rate >= view.thresholds.clients.vain_rate
 
 
-def _is_fast(view: View, rate: float) -> bool:
-    """Return whether this rate is a warning if it lasts."""
+def _warning_rate(view: View) -> float:
+    """Return the connections per second from which on a loop is a warning if it lasts; more where many are open."""
     limits = view.thresholds.clients
     connections = max((view.overview.connections if view.overview else None) or 1, 1)
-    return rate >= limits.connection_churn_fast and rate / connections >= limits.connection_churn_share
+    return max(limits.connection_churn_fast, limits.connection_churn_share * connections)
 
 
 def _warning_after(view: View, rate: float, starved: tuple[Queue, ...]) -> float | None:
     """Return after how many seconds the loop is a warning; None if it never is."""
     if _fails(view, rate, starved):
         return min(view.thresholds.publishers.closing_after, max(_IN_VAIN_SECONDS, _IN_VAIN / rate))
-    return view.thresholds.clients.connection_churn_for if _is_fast(view, rate) else None
+    return view.thresholds.clients.connection_churn_for if rate >= _warning_rate(view) else None
 
 
 def _severity(seconds: float, after: float | None) -> Severity:
@@ -93,7 +93,7 @@ def _limit_facts(view: View, rate: float, seconds: float, starved: tuple[Queue, 
     denied = sorted(each.name for each in view.features if each.deprecated and each.state == "denied")
     return {
         "warning_after_seconds": _warning_after(view, rate, starved),
-        "warning_rate": view.thresholds.clients.connection_churn_fast,
+        "warning_rate": _warning_rate(view),
         "log_node": next((node.name for node in view.nodes if node.running), None),
         "in_vain": round(seconds * rate) if starved else 0,
         "starved": sorted(queue.name for queue in starved)[:MAX_NAMED],

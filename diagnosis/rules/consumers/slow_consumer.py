@@ -1,7 +1,8 @@
 """slow-consumer (B03): consumers hold all they may and acknowledge, but more slowly than messages are published.
 
 By Little's law, counters alone give the time for which consumers hold a message. If it is far above the round trip that
-the probe measures, the handler is slow; otherwise see prefetch-too-small.
+the probe measures, the handler is slow; otherwise see prefetch-too-small. Consumers that acknowledge their whole
+prefetch at once, and nothing in between, probably collect a batch that is larger: then a larger prefetch helps.
 """
 
 from collections.abc import Iterator
@@ -63,6 +64,7 @@ def _of_saturated(found: SaturatedQueue, *, round_trip_needed: bool) -> RuleResu
         "compared": found.compared,
         "change": found.change,
         "round_trip_needed": round_trip_needed,
+        "batch": None if found.lumps is None else {"size": found.lumps.size, "seconds": found.lumps.seconds},
         "lag": None,
         "mqtt": False,
     }

@@ -6,7 +6,7 @@ from ackscope.findings import Certainty, Evidence, Finding, Severity, Unit, sour
 from ackscope.snapshot import Queue
 from diagnosis.contract import ConsumerPath, RuleResult, View
 from diagnosis.facts import consumer_facts, queue_facts
-from diagnosis.hold_time import may_hold, prefetch
+from diagnosis.hold_time import advised_prefetch, may_hold, prefetch
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, process_facts, queue_subject
 from diagnosis.rules.consumers._shared.standstill import UnsettledGrowth, held, partial_standstill
 from diagnosis.series import delta, span
@@ -30,7 +30,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if not view.moved(queue, "ack"):
             continue
         history, seen = view.history(queue), limits.consumers.grows_seen
-        growth = partial_standstill(_at_rest(history, may_hold(view, queue)), limits.interval)
+        counted = not any(link.is_uncounted for link in view.links(queue))
+        growth = partial_standstill(_at_rest(history, may_hold(view, queue)), limits.interval, counted=counted)
         if growth is None or growth.seconds < seen or history[-1].at.since(growth.series[-1].at) > seen:
             continue
         links = [link for link in view.links(queue) if link.consumer.ack_required is not False]
@@ -93,6 +94,7 @@ def _finding(view: View, queue: Queue, holders: tuple[ConsumerPath, ...], growth
             "delivered": growth.delivered,
             "unsettled_share": min(1.0, growth.grown / growth.delivered) if growth.delivered else None,
             "ready": queue.messages_ready or 0,
+            "prefetch_advised": advised_prefetch(queue, growth.acked / growth.seconds / len(holders)),
             "prefetch_total": None if None in limit or 0 in limit else sum(each or 0 for each in limit),
             "grows_seconds": growth.seconds,
             "warning_after_seconds": limits.grows_for,

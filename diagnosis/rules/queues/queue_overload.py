@@ -35,6 +35,7 @@ class QueueGrowth:
         run: the readings during which it grew.
         publish_rate_before: publish rate before the surge; None if the load did not change within the window.
         has_room: whether its consumers may hold more unacknowledged messages than they do.
+        automatic: whether its consumers need not acknowledge, so that no prefetch limits what they are sent.
         standstill: whether nothing is delivered or acknowledged in `run`.
         unusual: whether publishes are far above the baseline of this hour, with acknowledgements not below theirs.
     """
@@ -47,6 +48,7 @@ class QueueGrowth:
     has_room: bool
     unusual: bool
     standstill: bool = False
+    automatic: bool = False
 
     @property
     def reason(self) -> str:
@@ -88,9 +90,12 @@ def _growth(view: View, queue: Queue) -> QueueGrowth | None:
         return None
     allowed = may_hold(view, queue)
     quiet = stretch(run, lambda older, newer: delta((older, newer), "deliver", *CONSUMED) == 0)
-    if span(quiet) >= limits.interval:
+    links = view.links(queue)
+    unlimited = bool(links) and all(link.consumer.ack_required is False for link in links)
+    # Without acknowledgements a full socket is the limit, and it takes messages in lumps.
+    if span(quiet) >= limits.interval and not (unlimited and delta(run, *CONSUMED)):
         # A queue that hands over to a consumer of higher priority has a rule of its own: sac-stuck.
-        return None if successors(view, queue) else _stopped(queue, quiet, limits.early, allowed)
+        return None if successors(view, queue) else _stopped(queue, quiet, limits.early, allowed, unlimited=unlimited)
     seconds, began = span(run), run[0].at.mono
     published, consumed = delta(run, "publish") / max(seconds, 1.0), delta(run, *CONSUMED) / max(seconds, 1.0)
     if seconds < limits.early or consumed <= 0 or _ready(queue) < limits.queues.loss_skew * published:
@@ -111,6 +116,7 @@ def _growth(view: View, queue: Queue) -> QueueGrowth | None:
         publish_rate_before=before,
         has_room=has_room,
         unusual=unusual,
+        automatic=automatic,
     )
 
 
@@ -118,10 +124,12 @@ def _has_room(queue: Queue, allowed: int | None) -> bool:
     return allowed is not None and (queue.messages_unacked or 0) < 0.5 * allowed
 
 
-def _stopped(queue: Queue, quiet: Series[Queue], early: float, allowed: int | None) -> QueueGrowth | None:
+def _stopped(
+    queue: Queue, quiet: Series[Queue], early: float, allowed: int | None, *, unlimited: bool
+) -> QueueGrowth | None:
     """Return the growth of a queue that delivers nothing to consumers that may hold more; None if too early."""
     seconds = span(quiet)
-    if seconds < early or not _has_room(queue, allowed):
+    if seconds < early or not (unlimited or _has_room(queue, allowed)):
         return None
     return QueueGrowth(
         queue=queue,
@@ -132,6 +140,7 @@ def _stopped(queue: Queue, quiet: Series[Queue], early: float, allowed: int | No
         has_room=True,
         unusual=False,
         standstill=True,
+        automatic=unlimited,
     )
 
 
@@ -204,6 +213,7 @@ def _facts(growth: QueueGrowth, limit: float, seconds: float) -> dict[str, Fact]
     return {
         "queue": queue_facts(queue),
         "reason": growth.reason,
+        "automatic": growth.automatic,
         "ready": _ready(queue),
         "unacked": queue.messages_unacked,
         "consumers": queue.consumers,

@@ -41,6 +41,31 @@ def test_an_alarm_is_critical_at_once():
     assert [("memory-alarm", "critical", NODE)] == found(look(window))
 
 
+@pytest.mark.parametrize(
+    ("states", "said", "clients"),
+    [
+        ({"web": "blocked", "api": "blocked", "worker": "blocking"}, "2 connections now", ("api", "web")),
+        ({"web": "blocked", "a": "blocking", "b": "blocking", "c": "running"}, "1 connection now", ("web",)),
+        ({"a": "blocking", "b": "blocking"}, None, ("a", "b")),
+    ],
+    ids=["two stopped", "one stopped", "none has published"],
+)
+def test_connections_that_only_consume_are_not_counted_as_stopped_publishers(states, said, clients):
+    """The broker blocks them once they publish; until then it reads their acknowledgements."""
+
+    def frame(_):
+        connections = tuple(connection(f"{name}:1", client_name=name, state=state) for name, state in states.items())
+        return {"health": (ALARM,), "nodes": (node(),), "connections": connections}
+
+    finding = next(each for each in look(film(frame, until=5)).findings if each.rule == "memory-alarm")
+    summary = text(finding).summary
+
+    assert summary.endswith(f"is blocked, {said}." if said else "is blocked.")
+    assert clients == finding.involved.clients
+    later = list(states.values()).count("blocking")
+    assert later == evidence(finding, "blocked_connections").facts["only_if_they_publish"]
+
+
 def test_it_names_what_is_blocked_and_what_uses_the_memory():
     """Connections that are blocked or will be, and the largest queues of the node."""
 

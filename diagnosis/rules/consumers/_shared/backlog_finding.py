@@ -18,11 +18,21 @@ _FROM_COUNTERS = (
         "consumers_needed",
         "prefetch",
         "prefetch_total",
+        "prefetch_advised",
         "unacked",
         "publish_rate",
         "ack_rate",
     ),
-    *("hold_seconds", "seconds_per_message", "backlog_seconds", "round_trip_seconds", "compared", "change", "lag"),
+    *(
+        "hold_seconds",
+        "seconds_per_message",
+        "backlog_seconds",
+        "round_trip_seconds",
+        "compared",
+        "change",
+        "batch",
+        "lag",
+    ),
 )
 """Facts of that page that are None unless a protocol gives them."""
 

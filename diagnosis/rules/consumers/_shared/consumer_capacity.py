@@ -1,6 +1,6 @@
 """Finds queues that grow although their consumers work at capacity: they hold all they may, and acknowledge."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from math import ceil
 
@@ -9,18 +9,22 @@ from ackscope.findings import Certainty, Evidence, Fact, Facts, Finding, Severit
 from ackscope.snapshot import Queue
 from diagnosis.contract import ConsumerPath, View
 from diagnosis.facts import consumer_facts, queue_facts
-from diagnosis.hold_time import HoldTime, RoundTrip, hold_time, may_hold, prefetch, round_trip
+from diagnosis.hold_time import HoldTime, RoundTrip, advised_prefetch, hold_time, may_hold, prefetch, round_trip
 from diagnosis.memo import per_view
 from diagnosis.rules.consumers._shared.objects import admits_only_one, client_names, involved_consumers, queue_subject
 from diagnosis.rules.consumers._shared.pace_change import Pace, pace_change
 from diagnosis.rules.consumers._shared.sessions import SETTLED_BY, counted_history, may_take, session_evidence
 from diagnosis.rules.consumers._shared.stalled_consumers import stalls
-from diagnosis.rules.consumers._shared.standstill import ready
+from diagnosis.rules.consumers._shared.standstill import handling_time, held, ready, unsettled
+from diagnosis.rules.consumers._shared.whole_prefetches import WholePrefetches, whole_prefetches
 from diagnosis.rules.publishers._shared.native_balance import balance, with_returns
 from diagnosis.series import delta, last, rising, span
 from diagnosis.thresholds import Thresholds
 from diagnosis.usual import band_facts, is_less, is_more, of_queue, queue_baselines, usual_backlog
 from diagnosis.window import Series
+
+_LATE = 1.2
+"""Times the longest pause between two acknowledgements that the next pause may last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +34,7 @@ class SaturatedQueue:
     Attributes:
         links: the active consumers that acknowledge; empty if the broker does not list them.
         consumers: how many they are.
-        prefetch_total: messages that they may hold in total; 0 if the broker does not list them.
+        prefetch_total: messages that they may hold in total; 0 if the broker does not list them, or without a limit.
         prefetch: the largest prefetch of them; 0 is no limit.
         work: what they held and acknowledged while the queue grew.
         growing: the readings during which the queue grew.
@@ -40,6 +44,7 @@ class SaturatedQueue:
         compared: `{"change", "band_of"}`: whether consumers acknowledge less than usual (`acked_less`) or more is
             published (`published_more`); None if neither is known.
         change: what changed before it began to grow, see `pace_change`; None if that is not known.
+        lumps: how they acknowledge their whole prefetch at once and nothing in between; None if they do not.
         baselines: baseline bands as evidence.
     """
 
@@ -56,6 +61,7 @@ class SaturatedQueue:
     usual: Facts | None
     compared: Facts | None
     change: Facts | None
+    lumps: WholePrefetches | None
     baselines: tuple[Evidence, ...]
 
     @property
@@ -93,12 +99,19 @@ def _find(view: View) -> Iterator[SaturatedQueue]:
             if _mostly_returned(view, queue):
                 continue
         else:
-            total, history = may_hold(view, queue) if view.moved(queue, "ack") else None, view.history(queue)
-        if total is None:
-            continue
-        found = _judge(view, queue, total, history)
+            total, history = may_hold(view, queue) if _acknowledges(view, queue) else None, view.history(queue)
+        found = _judge(view, queue, total, history) if total is not None else _without_limit(view, queue, history)
         if found is not None:
             yield found
+
+
+def _acknowledges(view: View, queue: Queue) -> bool:
+    """Return whether consumers acknowledged lately, or pause for no longer than before: jobs and batches take time."""
+    if view.moved(queue, "ack"):
+        return True
+    history = view.history(queue)
+    stalled = unsettled(history)
+    return span(stalled) <= _LATE * handling_time(history, stalled)
 
 
 def _mostly_returned(view: View, queue: Queue) -> bool:
@@ -121,8 +134,8 @@ def _judge(view: View, queue: Queue, prefetch_total: int, history: Series[Queue]
     growing = growing_readings(limits, history)
     work, stuck = hold_time(growing), _stuck(view, queue)
     if work is not None and stuck:
-        held = {link.channel.name: link.channel.messages_unacked or 0 for link in stuck if link.channel}
-        work = replace(work, unacked=max(0.0, work.unacked - sum(held.values())))
+        idle = {link.channel.name: link.channel.messages_unacked or 0 for link in stuck if link.channel}
+        work = replace(work, unacked=max(0.0, work.unacked - sum(idle.values())))
         prefetch_total -= sum(prefetch(view, link) or 0 for link in stuck)
     full = limits.consumers.slow_full * prefetch_total
     if work is None or span(growing) < limits.early or work.unacked < full or not outpaced(limits, work, growing):
@@ -132,20 +145,51 @@ def _judge(view: View, queue: Queue, prefetch_total: int, history: Series[Queue]
         for link in view.links(queue)
         if link.consumer.active is not False and link.consumer.ack_required is not False and link not in stuck
     )
+    each = {prefetch(view, link) or 0 for link in links}
+    lumps = whole_prefetches(history, max(each), len(links)) if len(each) == 1 and not stuck else None
     return replace(
         saturated(view, queue, history, growing, work),
         links=links,
         prefetch_total=prefetch_total,
-        prefetch=max(prefetch(view, link) or 0 for link in links),
+        prefetch=max(each),
         consumers=len(links),
-        change=None if stuck else _changed(queue, links, full, work, history, growing),
+        change=None if stuck or lumps else _changed(queue, links, full, work, history, growing),
+        lumps=lumps,
     )
 
 
-def growing_readings(limits: Thresholds, history: Series[Queue]) -> Series[Queue]:
+def _without_limit(view: View, queue: Queue, history: Series[Queue]) -> SaturatedQueue | None:
+    """Return the figures of a queue whose consumers have no prefetch limit, and hold more work than they may leave.
+
+    The broker sends them all it can: until their sockets are full, the backlog is with them, and after that in the
+    queue. So what grows is both together. Where they hold little work, the network or the broker may be the limit.
+    """
+    links = tuple(link for link in view.links(queue) if link.consumer.active is not False)
+    unlimited = links and all(prefetch(view, link) == 0 and link.consumer.ack_required is not False for link in links)
+    if not unlimited or queue.type == "quorum" or not _acknowledges(view, queue):
+        return None
+    limits = view.limits(queue)
+    growing = growing_readings(limits, history, lambda seen: ready(seen) + held(seen))
+    work = hold_time(growing)
+    if work is None or span(growing) < limits.early or not outpaced(limits, work, growing):
+        return None
+    if held(queue) < limits.consumers.slow_wait * work.ack_rate:
+        return None
+    # While all is with the consumers, it is a warning after this time: see unacked-grows.
+    after = limits.consumers.grows_for
+    return replace(
+        saturated(view, queue, history, growing, work),
+        links=links,
+        consumers=len(links),
+        severity=Severity.WARNING if span(growing) >= after else Severity.INFO,
+        warning_after_seconds=after,
+    )
+
+
+def growing_readings(limits: Thresholds, history: Series[Queue], size: Callable[[Queue], int] = ready) -> Series[Queue]:
     """Return the readings during which a queue grew; over longer steps if that shows a longer time."""
-    early = rising(history, limits.interval, ready)
-    late = rising(history, max(limits.interval, limits.consumers.slow_for / 4), ready)
+    early = rising(history, limits.interval, size)
+    late = rising(history, max(limits.interval, limits.consumers.slow_for / 4), size)
     return late if span(late) >= limits.consumers.slow_for else early
 
 
@@ -182,6 +226,7 @@ def saturated(
         usual=usual_backlog(view, queue, work.ack_rate),
         compared=_compared(view, queue, work),
         change=None,
+        lumps=None,
         baselines=queue_baselines(view, queue, "acked", "published", "ready"),
     )
 
@@ -249,6 +294,7 @@ def saturation_finding(rule: str, found: SaturatedQueue, facts: Facts) -> Findin
         "only_one": admits_only_one(queue, found.links) if queue.settings_known else None,
         "prefetch": found.prefetch,
         "prefetch_total": found.prefetch_total,
+        "prefetch_advised": advised_prefetch(queue, work.ack_rate / found.consumers),
         "ready": queue.messages_ready or 0,
         "unacked": work.unacked,
         "publish_rate": work.publish_rate,

@@ -40,6 +40,7 @@ from diagnosis.rules.consumers._shared.standstill import (
 )
 from diagnosis.rules.consumers._shared.stream_readers import flow, lag, readers, readers_at_standstill, standstill
 from diagnosis.rules.consumers._shared.unattributed_consumers import Standing, judgement
+from diagnosis.rules.consumers._shared.whole_prefetches import whole_prefetches
 from diagnosis.series import delta, last, readings_since, span, stretch
 from diagnosis.window import Series, Timestamped
 
@@ -434,6 +435,7 @@ def _some_consumers(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -
     If none has lasted for long enough, those that are full for some seconds are reported early.
     """
     limits, history = view.limits(queue).consumers, view.history(queue)
+    lumps = whole_prefetches(history, min(prefetch(view, link) or 0 for link in links), len(links))
     found: list[StuckConsumer] = []
     for _, group in groupby(links, key=lambda link: link.consumer.channel_name):
         together = tuple(group)
@@ -446,7 +448,7 @@ def _some_consumers(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -
         if seen < limits.stuck_seen or acked <= 0:
             continue
         # Each of the others takes this long for one message on average; this one gets a multiple of it.
-        pace = span(others) * (len(links) - len(together)) / acked
+        pace = span(others) * (len(links) - len(together)) / acked if lumps is None else lumps.seconds
         allowed = [prefetch(view, link) or 0 for link in together]
         need = max(limits.stuck_for, limits.stuck_patience * pace)
         need = limits.stuck_long_job if max(allowed) == 1 else min(need, limits.stuck_long_job)

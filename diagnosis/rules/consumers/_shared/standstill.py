@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 from ackscope.snapshot import Channel, Overview, Queue
+from diagnosis.queue_flow import REFRESH
 from diagnosis.series import count, delta, grows_at_once, span, steps, stretch
 from diagnosis.thresholds.consumers import ConsumerThresholds
 from diagnosis.window import Series, Timestamped
@@ -152,17 +153,24 @@ class UnsettledGrowth:
         return sum(held(newer.value) > held(older.value) for older, newer in pairwise(self.series))
 
 
-def partial_standstill(history: Series[Queue], interval: float) -> UnsettledGrowth | None:
+def partial_standstill(history: Series[Queue], interval: float, *, counted: bool = True) -> UnsettledGrowth | None:
     """Return the growth of what a queue's consumers hold while acknowledgements continue; None if it does not grow.
 
     A queue whose traffic rises also holds more. There the time for which messages are held stays the same: by Little's
     law, unacknowledged messages divided by acknowledgements per second. A consumer that gets a burst holds more at
-    once, and no more after that.
+    once, and no more after that. The counters must show the growth, too: the number of messages is read at another
+    moment than they, and a moment in which much is held is no growth. Nor do messages count as held for longer when all
+    that is held is handled before the broker refreshes its counters once.
+
+    Args:
+        history: readings of the queue.
+        interval: seconds of the steps in which acknowledgements must continue.
+        counted: whether the broker counts the deliveries to all its consumers.
     """
     series = _since_lowest(never_falls(history, held))
     pairs = steps(series, interval)
     acked, delivered = delta(series, "ack"), delta(series, "deliver")
-    grown = held(series[-1].value) - held(series[0].value) if series else 0
+    grown = _grown(series, counted=counted)
     if not pairs or acked <= 0 or grown < max(5, 0.02 * delivered) or delta(series, "redeliver") > 0.1 * delivered:
         return None
     if sum(delta(pair, "ack") > 0 for pair in pairs) < 0.7 * len(pairs):
@@ -175,14 +183,27 @@ def partial_standstill(history: Series[Queue], interval: float) -> UnsettledGrow
     if len(series) > 2:
         first = series[: max(2, len(first))]
     second = series[len(first) - 1 :]
-    if held(series[-1].value) - held(second[0].value) < 0.25 * grown:
+    if _grown(second, counted=counted) < 0.25 * grown:
         return None
     if len(first) > 1:
-        longer = _hold(second) >= 1.3 * _hold(first)
+        longer = _hold(second) >= 1.3 * _hold(first) and held(series[-1].value) >= REFRESH * _rate(second, "ack")
         leaks = _rate(second, "deliver") <= 1.1 * _rate(first, "deliver") and grown >= 0.05 * delivered
     else:
         longer, leaks = False, _leaked_before(series[-1].value, grown, delivered)
     return UnsettledGrowth(series, grown, acked, delivered) if longer or leaks else None
+
+
+def _grown(series: Series[Queue], *, counted: bool) -> int:
+    """Return how many more messages are held at the end, by their number and by the counters: the smaller one.
+
+    What is held grows by the deliveries that are neither acknowledged nor of returned messages. Where
+    not all deliveries are counted, only the number shows it.
+    """
+    if not series:
+        return 0
+    by_number = held(series[-1].value) - held(series[0].value)
+    by_counters = delta(series, "deliver", "get") - delta(series, "ack", "redeliver")
+    return min(by_number, by_counters) if counted else by_number
 
 
 def _since_lowest(series: Series[Queue]) -> Series[Queue]:

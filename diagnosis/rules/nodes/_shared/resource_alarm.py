@@ -103,17 +103,23 @@ def blocked_probes(view: View, reason: str) -> list[ProbeOutcome]:
 
 
 def blocked_connections(view: View) -> list[Connection]:
-    """Connections that an alarm blocks now."""
+    """Connections that an alarm blocks now, or will block once they publish."""
     stopped = stopped_by_alarm(view)
     return [each for each in view.connections if each.state in BLOCKED_STATES or each.name in stopped]
+
+
+def _stopped_connections(view: View) -> list[Connection]:
+    """Connections that an alarm has stopped: they published. The broker reads nothing more from them."""
+    return [each for each in blocked_connections(view) if each.state != "blocking"]
 
 
 def alarm_facts(view: View, node: str | None, resource: str, largest: list[Queue]) -> Facts:
     """Return the facts for the pages of both alarms.
 
     Returns:
-        `{"node", "times", "watched_seconds", "blocked_connections", "largest_queue"}`; `times` is how often the alarm
-        came within `watched_seconds`; `largest_queue` is `{"vhost", "name"}`, or None.
+        `{"node", "times", "watched_seconds", "blocked_connections", "stopped_connections", "largest_queue"}`; `times`
+        is how often the alarm came within `watched_seconds`; `stopped_connections` are those of the blocked ones that
+        published; `largest_queue` is `{"vhost", "name"}`, or None.
     """
     readings = view.window.readings("health")
     return {
@@ -121,13 +127,15 @@ def alarm_facts(view: View, node: str | None, resource: str, largest: list[Queue
         "times": len(_beginnings(view, node, resource)),
         "watched_seconds": span(readings),
         "blocked_connections": len(blocked_connections(view)) if view.fresh("connections") else None,
+        "stopped_connections": len(_stopped_connections(view)) if view.fresh("connections") else None,
         "largest_queue": {"vhost": largest[0].vhost, "name": largest[0].name} if largest else None,
     }
 
 
 def alarm_involved(view: View, node: str | None, largest: list[Queue]) -> Involved:
-    """Return the node, its largest queues and the blocked clients as what the finding involves."""
-    clients = {name for each in blocked_connections(view) if (name := client_name(each))}
+    """Return the node, its largest queues and the clients that are stopped as what the finding involves."""
+    blocked = _stopped_connections(view) or blocked_connections(view)
+    clients = {name for each in blocked if (name := client_name(each))}
     return Involved(
         nodes=(node,) if node else (),
         queues=tuple(map(queue_ref, largest)),
@@ -144,6 +152,7 @@ def blocked_evidence(view: View, reason: str) -> list[Evidence]:
                 key="blocked_connections",
                 value=len(blocked_connections(view)),
                 source=source("/api/connections", "state"),
+                facts={"only_if_they_publish": len(blocked_connections(view)) - len(_stopped_connections(view))},
             )
         )
     evidence += [

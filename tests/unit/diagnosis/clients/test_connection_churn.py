@@ -49,6 +49,23 @@ def test_it_is_a_warning_after_five_minutes():
     assert [("connection-churn", "warning", "billing")] == found(look(fast))
 
 
+@pytest.mark.parametrize(("opened", "severity", "named"), [(3, "warning", None), (16, "info", 1.6), (90, "info", 9.0)])
+def test_the_rate_of_a_warning_is_that_for_the_open_connections(opened, severity, named):
+    """A tenth of them a second; a finding that is information must not name a lower rate than its own."""
+
+    def frame(t):
+        made = reconnecting(t, every=0.8)
+        return {**made, "overview": replace(made["overview"], connections=opened)}
+
+    finding = only(look(film(frame, until=330)))
+
+    assert severity == finding.severity
+    if named:
+        assert finding.facts["warning_rate"] == pytest.approx(named)
+        assert f"a warning from {named:g}/s on" in text(finding).summary
+        assert finding.facts["cycle_rate"] < finding.facts["warning_rate"]
+
+
 def test_connections_that_are_never_listed_are_a_finding_about_the_cluster():
     """Only the log shows which client it is."""
     finding = only(look(film(unseen, until=40)))

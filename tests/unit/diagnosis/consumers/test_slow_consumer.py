@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from ackscope.findings import Certainty
@@ -107,6 +109,23 @@ def test_prefetch_1_and_a_hold_time_of_a_few_round_trips_is_a_small_prefetch():
     assert [("prefetch-too-small", "warning", "orders")] == urgent(
         look(film(frame, until=300), outcomes=(trip(0.010),))
     )
+
+
+@pytest.mark.parametrize("named", ["Shovel west-to-east", "Federation link (upstream: west)"])
+@pytest.mark.parametrize(("comes", "goes"), [(50.0, 40.0), (900.0, 700.0)])
+def test_a_link_does_not_wait_for_the_network_to_its_source(named, comes, goes):
+    """It acknowledges when its target confirms. A client with a name like that is none."""
+    frame = busy(prefetch=1, comes=comes, goes=goes)
+
+    def of(client):
+        def named_so(t):
+            made = frame(t)
+            return {**made, "connections": tuple(replace(each, client_name=client) for each in made["connections"])}
+
+        return ever([look(film(named_so, until=200), outcomes=(trip(0.010),))])
+
+    assert "prefetch-too-small" not in of(named)
+    assert "prefetch-too-small" in of(named.lower())
 
 
 def test_prefetch_1_and_a_hold_time_of_many_round_trips_is_a_slow_handler():

@@ -93,8 +93,14 @@ def test_a_share_that_is_never_settled_is_seen_at_any_rate(share, rate):
         lambda t: (30 if t else 0, 8 * t, 8 * t + 30),
         lambda t: (20 if t == 120 else 0, 10 * t, 10 * t + 20),
         lambda t: (20 if t == 120 else int(t > 60), 10 * t, 10 * t + 20),
+        lambda t: (t, 12 * t - 3 * (t > 0), 12 * t),
+        lambda t: (t, 11 * t - 3 * (t > 0), 12 * t, t),
+        lambda t: (t // 8, 6 * t - t // 8, 6 * t),
     ],
-    ids=["long jobs side by side", "batches", "rising traffic", "one burst", "a burst now", "a burst now, and noise"],
+    ids=[
+        *("long jobs side by side", "batches", "rising traffic", "one burst", "a burst now", "a burst now, and noise"),
+        *("moments of another time than the counters", "such moments, and some returned", "few seconds of work"),
+    ],
 )
 def test_what_only_looks_like_growth(healthy):
     """What they hold stops growing, or grows with the traffic."""
@@ -112,6 +118,29 @@ def test_a_share_that_is_lost_since_lately_counts_from_then(every):
 
     assert found is not None
     assert 60 == found.seconds
+
+
+@pytest.mark.parametrize("rate", [2, 12, 200])
+def test_growth_that_the_counters_do_not_show_is_none_and_theirs_counts(rate):
+    """The number of messages is read at another moment: it may show more, or the counters may."""
+
+    def by(number, counters):
+        def reading(t):
+            held_now, uncounted = (int(share * rate * t / 4) for share in (number, counters))
+            return held_now, rate * t - uncounted, rate * t
+
+        return partial_standstill(series(reading), 8.0)
+
+    assert by(1.0, 0.05) is None
+    assert 24 * rate == by(1.0, 0.8).grown
+    assert 24 * rate == by(0.8, 1.0).grown
+
+
+@pytest.mark.parametrize(("share", "rate", "until"), [(0.025, 6, 300), (0.03, 50, 240)])
+def test_a_small_share_that_is_never_settled_is_seen_later(share, rate, until):
+    """At first, consumers that are a little slower for a moment hold as many."""
+    assert partial_standstill(series(leak(share, rate=rate), until=until // 3), 8.0) is None
+    assert partial_standstill(series(leak(share, rate=rate), until=until), 8.0) is not None
 
 
 def test_the_earliest_idle_since_of_unchanged_readings_counts():
