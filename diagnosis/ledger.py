@@ -393,8 +393,22 @@ def may_settle_unseen(view: View, queue: Queue) -> bool:
     """Return whether clients without counters may have used a queue within the window."""
     if settles_unseen(view, queue) or queue.key in per_view(view, _queues_of_sessions):
         return True
-    vhosts = per_view(view, _mqtt_vhosts) if queue.name.startswith(MQTT_SESSIONS) else per_view(view, _opaque_vhosts)
-    return queue.vhost in vhosts
+    if queue.name.startswith(MQTT_SESSIONS):
+        return queue.vhost in per_view(view, _mqtt_vhosts) or _session_was_used(view, queue)
+    return queue.vhost in per_view(view, _opaque_vhosts)
+
+
+def _session_was_used(view: View, queue: Queue) -> bool:
+    """Return whether the client of an MQTT session may have taken messages from it within the readings of the queue.
+
+    Connections are kept for a shorter time than queues, so a client that left is in no reading of theirs. It was there
+    when the session was made. One that comes back takes all, which looks like a purge.
+    """
+    history = from_its_beginning(view, queue)
+    if any(seen.value.consumers for seen in history) or (history and levels(history[0].value) == _NEW):
+        return True
+    ready = [seen.value.messages_ready or 0 for seen in history]
+    return any(newer * 2 < older for older, newer in pairwise(ready))
 
 
 def _queues_of_sessions(view: View) -> frozenset[tuple[str | None, str]]:

@@ -136,6 +136,14 @@ QUEUE_OF_ONE_CONSUMER = Relation(_with_refusals, queue_key)
 """The cause is a queue whose exclusive consumer keeps out others that try; the effect is about the same queue."""
 
 
+def _queue_with_refusals(_view: View, finding: Finding) -> Iterable[Hashable]:
+    return () if finding.facts["possible"] else ((finding.subject.vhost, finding.subject.name),)
+
+
+HOLDER_ACKNOWLEDGES_NOTHING = Relation(queue_key, _queue_with_refusals)
+"""The cause is a queue whose consumers acknowledge nothing; the effect is that its exclusive one keeps out another."""
+
+
 _HOLDER = Evidence(key="holder", source=source("/api/consumers", "exclusive"))
 
 

@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from ackscope.findings import Certainty, Evidence, Facts, Finding, Involved, Severity, Suppressed, Unit, source
 from ackscope.snapshot import Channel, Connection, Queue
+from diagnosis.churn_loops import churn_loops
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import client_name, queue_facts
 from diagnosis.memo import per_view
@@ -28,7 +29,7 @@ from diagnosis.purpose import (
 )
 from diagnosis.queue_families import name_pattern
 from diagnosis.relations import SAME_CONNECTION
-from diagnosis.routes import dead_letter_targets, dead_letters_from, is_delay
+from diagnosis.routes import bound_exchanges, dead_letter_targets, dead_letters_from, is_delay
 from diagnosis.rules.clients._shared.connections import has_channels
 from diagnosis.rules.consumers._shared.after_restart import lost_by_restart
 from diagnosis.rules.consumers._shared.arrivals import filled_by_consumers, filling_clients, filling_shovels, passed_on
@@ -38,6 +39,7 @@ from diagnosis.rules.consumers._shared.objects import client_names, queue_subjec
 from diagnosis.rules.consumers._shared.pollers import is_polled_in_time
 from diagnosis.rules.consumers._shared.replaced import Replacement, replacement
 from diagnosis.rules.consumers._shared.similar_queues import similar_queue
+from diagnosis.rules.publishers._shared.seekers import share_word
 from diagnosis.rules.publishers._shared.starved_queues import never_fed
 from diagnosis.rules.queues._shared.message_balance import balance
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
@@ -245,13 +247,32 @@ def _expires_unread(queue: Queue) -> bool:
 def _idle_connections(view: View, queue: Queue, since: float) -> list[Connection]:
     """Return the connections without a channel that may have consumed from the queue before `since`.
 
-    A later one did not, and the broker reports 0 channels of it until it refreshes its statistics.
+    A later one did not, and the broker reports 0 channels of it until it refreshes its statistics. One whose channels
+    come and go is between two of them.
     """
+    loops = {each.connection.name for each in churn_loops(view) if not each.whole}
     idle = [
-        each for each in view.connections if each.vhost == queue.vhost and each.channels == 0 and has_channels(each)
+        each
+        for each in view.connections
+        if each.vhost == queue.vhost and each.channels == 0 and has_channels(each) and each.name not in loops
     ]
     earlier = [each for each in idle if each.connected_at is None or each.connected_at < since]
     return sorted(earlier, key=lambda each: each.client_name or each.name)
+
+
+def _idle_elsewhere(view: View, queue: Queue) -> list[Queue]:
+    """Return the queues that wait for a first message and may be of the same application as a queue.
+
+    Its name or client shares a word with the queue's name, or both are bound to one exchange. Others are idle for
+    reasons of their own.
+    """
+    exchanges = bound_exchanges(view, queue)
+    return [
+        each
+        for each in never_fed(view, queue.vhost)
+        if exchanges & bound_exchanges(view, each)
+        or share_word(view, queue.vhost, queue.name, (each.name, *client_names(view.links(each))))
+    ]
 
 
 def _dead_letter_sources(view: View, queue: Queue, unconsumed: Series[Queue]) -> list[str]:
@@ -353,7 +374,7 @@ def _finding(view: View, unread: _Unread, others: Sequence[_Unread] = ()) -> Fin
     similar = similar_queue(view, queue) if downstream is None else None
     # Whose consumers wait at a queue that nobody uses may listen to the wrong one.
     found_other = similar is not None or downstream is not None or _ever_consumed(view, queue)
-    idle_elsewhere = () if found_other else never_fed(view, queue.vhost)
+    idle_elsewhere = [] if found_other else _idle_elsewhere(view, queue)
     warning_after = _warning_after(view, queue)
     lost = lost_by_restart(view, queue) if lacks_application else None
     early = severity is Severity.INFO and grows and seconds < warning_after

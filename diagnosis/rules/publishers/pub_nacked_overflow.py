@@ -42,9 +42,9 @@ from diagnosis.rules.publishers._shared.refused_by_queue import (
     also_stored,
     fitting,
     nacked_publishers,
-    publishers_without_confirms,
     queues_held_up,
 )
+from diagnosis.rules.publishers._shared.silent_publishers import SilentPublishers, silent_publishers
 from diagnosis.rules.publishers._shared.starved_queues import waiting_behind
 from diagnosis.series import delta, last, span
 from diagnosis.unattributed import suspect_facts, suspects
@@ -66,7 +66,7 @@ class FullQueue:
         history: all readings of it.
         refused: messages refused in `recent`; None if unknown.
         nacked: channels whose nacked publishes fit that.
-        without_confirms: channels without confirms that may have published the rest.
+        silent: channels without confirms that may have published the rest.
         exchanges, others: exchanges that feed it together with other queues, and these.
         uncounted: whether AMQP 1.0 clients may publish to it or consume from it, and nothing counts that.
         suspects: AMQP 1.0 connections that may publish to it, if the broker does not report their links.
@@ -83,7 +83,7 @@ class FullQueue:
     history: Series[Queue]
     refused: int | None
     nacked: tuple[NackedPublisher, ...]
-    without_confirms: tuple[Channel, ...]
+    silent: SilentPublishers
     exchanges: tuple[str, ...]
     others: tuple[str, ...]
     uncounted: bool
@@ -93,6 +93,11 @@ class FullQueue:
     behind: tuple[Queue, ...] = ()
     is_backpressure: bool = False
     dead_lettered_to: tuple[str, ...] | None = None
+
+    @property
+    def without_confirms(self) -> tuple[Channel, ...]:
+        """The channels without confirms that may have published the rest."""
+        return self.silent.channels
 
     @property
     def stored_in(self) -> tuple[str, ...]:
@@ -116,7 +121,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             severity = Severity.WARNING
         elif full.uncounted or min(level(seen.value) for seen in recent[-2:]) >= 1.0:
             severity = Severity.INFO
-            full = replace(full, nacked=(), without_confirms=(), held_up=(), behind=())
+            full = replace(full, nacked=(), silent=SilentPublishers(), held_up=(), behind=())
         else:
             continue
         if not view.fresh("channels"):
@@ -144,7 +149,7 @@ def _full(view: View, queue: Queue, recent: Series[Queue]) -> FullQueue:
         nacked = fitting(view, queue) if number else ()
     explained = number is not None and sum(each.rate for each in nacked) >= _EXPLAINED * number / seconds
     published = delta(recent, "publish")
-    others = () if explained or not published else publishers_without_confirms(view, queue, published / seconds)
+    silent = SilentPublishers() if explained or not published else silent_publishers(view, queue, published / seconds)
     exchanges, stored = also_stored(view, queue)
     sources = dead_letters_from(view, queue)
     return FullQueue(
@@ -153,13 +158,13 @@ def _full(view: View, queue: Queue, recent: Series[Queue]) -> FullQueue:
         history=view.history(queue),
         refused=number,
         nacked=nacked,
-        without_confirms=others,
+        silent=silent,
         exchanges=exchanges,
         others=stored,
         uncounted=uncounted or has_unreported_links(view, queue.vhost),
         suspects=suspects(view, queue.vhost) if not nacked and has_unreported_links(view, queue.vhost) else (),
         sources=sources,
-        is_backpressure=explained and not others and not sources and delta(recent, "ack") > (number or 0),
+        is_backpressure=explained and not silent.channels and not sources and delta(recent, "ack") > (number or 0),
         held_up=tuple(each for each in queues_held_up(view, nacked) if each.key != queue.key),
         behind=waiting_behind(view, queue, [each.channel for each in nacked if not is_native(each.connection)]),
         dead_lettered_to=_dead_lettered_to(view, queue),
@@ -170,8 +175,11 @@ def _finding(view: View, severity: Severity, full: FullQueue) -> Finding:
     queue, seconds = full.queue, span(full.recent)
     acked = delta(full.recent, "ack")
     connections = [each.connection for each in full.nacked]
-    connections += [view.connection(channel.connection_name) for channel in full.without_confirms]
-    channels = [*(each.channel for each in full.nacked), *full.without_confirms]
+    silent = [view.connection(channel.connection_name) for channel in full.without_confirms]
+    channels = [each.channel for each in full.nacked]
+    if not full.silent.one_of:
+        connections, channels = connections + silent, [*channels, *full.without_confirms]
+    maybe = [*full.suspects, *(each for each in silent if each is not None and full.silent.one_of)]
     involved = involved_connections(connections, (channel.name for channel in channels))
     involved = replace(involved, queues=(queue_ref(queue),))
     return Finding(
@@ -204,6 +212,7 @@ def _finding(view: View, severity: Severity, full: FullQueue) -> Finding:
             "is_backpressure": full.is_backpressure,
             "channels_without_confirms": [channel.name for channel in full.without_confirms],
             "transactions": any(channel.transactional for channel in full.without_confirms),
+            "one_without_confirms": full.silent.one_of,
             "clients_without_confirms": _clients(view, full.without_confirms),
             "fan_out_exchanges": list(full.exchanges),
             "also_stored_by": list(full.others),
@@ -211,7 +220,7 @@ def _finding(view: View, severity: Severity, full: FullQueue) -> Finding:
             "suspects": suspect_facts(full.suspects),
         },
         evidence=tuple(_evidence(full)),
-        involved=replace(involved, one_of=tuple(each.name for each in full.suspects)),
+        involved=replace(involved, one_of=tuple(dict.fromkeys(each.name for each in maybe))),
         own_impact=Impact.SLOWDOWN if full.is_backpressure or full.stored_in else None,
         certainty=Certainty.CERTAIN if full.refused is not None else Certainty.LIKELY,
         seen_seconds=seconds,

@@ -17,6 +17,7 @@ from diagnosis.memo import per_view
 from diagnosis.queue_families import name_pattern
 from diagnosis.routes import Place, dead_letter_targets, is_delay
 from diagnosis.rules.consumers._shared.arrivals import filling_clients, filling_shovels, passed_on
+from diagnosis.rules.consumers._shared.similar_queues import similar_queue
 from diagnosis.rules.queues._shared.queue import (
     certainty,
     is_private,
@@ -85,6 +86,9 @@ def _orphans(view: View) -> Iterator[_Orphan]:
         run = stretch(view.history(queue), without_consumers)
         seconds, limits = span(run), view.limits(queue)
         if delta(run, "publish") <= 0 or _ready(run[-1]) <= _ready(run[0]):
+            continue
+        if similar_queue(view, queue) is not None:
+            # Nobody forgot it: see no-consumer.
             continue
         siblings = per_view(view, _consumed_siblings).get(queue.key, ())
         if siblings and seconds >= limits.early:

@@ -5,6 +5,7 @@ import pytest
 from ackscope.findings import Certainty, QueueRef, flat
 from ackscope.topology import Binding, Bindings, Exchange
 from diagnosis.thresholds import Thresholds
+from tests.unit.diagnosis.clients.loops import looping
 from tests.unit.diagnosis.consumers.results import found, only, suppressed, urgent
 from tests.unit.diagnosis.pictures import (
     PEER,
@@ -437,16 +438,18 @@ def test_what_nobody_else_may_have_is_not_to_be_purged(frame, purge):
 @pytest.mark.parametrize(
     ("others", "named"),
     [
-        ((("default", 1, 0),), ["default"]),
-        ((("q-7", 2, 0), ("x", 1, 500)), ["q-7"]),
-        ((("default", 0, 0),), []),
-        ((("default", 1, 90),), []),
-        (tuple((f"event.{number}.rare", 1, 0) for number in range(6)), []),
+        ((("default-celery", 1, 0),), ["default-celery"]),
+        ((("CELERY_7", 2, 0), ("x", 1, 500)), ["CELERY_7"]),
+        ((("gdpr.erase", 1, 0),), []),
+        ((("q.bills", 1, 0), ("a-celery", 1, 0)), ["a-celery"]),
+        ((("default-celery", 0, 0),), []),
+        ((("default-celery", 1, 90),), []),
+        (tuple((f"celery.{number}.rare", 1, 0) for number in range(6)), []),
     ],
-    ids=["waits", "other names", "no consumer", "is in use", "many"],
+    ids=["waits", "other names", "of another application", "both", "no consumer", "is in use", "many"],
 )
 def test_consumers_that_wait_where_nothing_comes_may_listen_to_the_wrong_queue(others, named):
-    """Both were never used together."""
+    """Both were never used together; one of another application is idle for reasons of its own."""
 
     def frame(t):
         made = lonely(3, "celery")(t)
@@ -494,3 +497,16 @@ def test_a_queue_to_which_the_publisher_moved_without_its_consumers_is_a_warning
     assert (old, True, None) == tuple(
         found[80][0].facts[key] for key in ("similar_queue", "similar_received", "similar_vhost")
     )
+
+
+def test_a_connection_whose_channels_come_and_go_is_no_former_consumer():
+    """It is between two of them, and has a finding of its own."""
+
+    def frame(t):
+        looping_one = looping(t, sent=90, received=92)
+        theirs = tuple(replace(each, channels=0 if each.name == PEER else 1) for each in looping_one["connections"])
+        return {**looping_one, **lonely()(t), "connections": theirs}
+
+    result = look(film(frame, until=200))
+
+    assert [] == next(each for each in flat(result.findings) if each.rule == "no-consumer").facts["idle_connections"]

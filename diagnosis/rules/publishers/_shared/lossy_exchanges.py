@@ -21,9 +21,11 @@ from functools import partial
 
 from ackscope.topology import Exchange
 from diagnosis.contract import View
+from diagnosis.ledger import SKEW_SECONDS
 from diagnosis.memo import per_view
 from diagnosis.routes import most_targets
 from diagnosis.rules.publishers._shared.counted_losses import CountedLoss, counted_losses
+from diagnosis.rules.publishers._shared.probe_losses import own_losses
 from diagnosis.rules.publishers._shared.publishers import ActivePublisher, by_vhost, increase, publish_rate
 from diagnosis.series import count, delta, last, span, steps, stretch
 from diagnosis.window import Series, Timestamped
@@ -184,11 +186,6 @@ def exchange_histories(view: View) -> dict[tuple[str, str], Series[Exchange]]:
     return per_view(view, _histories)
 
 
-def own_losses(view: View, vhost: str) -> float:
-    """Return the unroutable messages per second that our probes publish by design, to the default exchange."""
-    return per_view(view, _probe_losses).get(vhost, 0.0)
-
-
 def _losing_publishers(view: View) -> dict[str, tuple[ActivePublisher, ...]]:
     required = view.thresholds.publishers.unroutable_steps
     found: dict[str, list[ActivePublisher]] = {DROPPED: [], RETURNED: []}
@@ -342,8 +339,21 @@ def _lossy_exchanges(view: View, vhost: str, rates: dict[str, list[float]]) -> l
         rate = lost / max(span(recent), 1.0) - own
         if rate < min_rate:
             continue
-        found.append(_seen_loss(history, recent, _matching_counters(rate, rates), own, min_rate / 2 if own else 0.0))
+        each = _seen_loss(history, recent, _matching_counters(rate, rates), own, min_rate / 2 if own else 0.0)
+        if not (exchange.name and _may_be_skew(each)):
+            found.append(each)
     return sorted(found, key=lambda each: (-each.lost, each.exchange.name))
+
+
+def _may_be_skew(lossy: LossyExchange) -> bool:
+    """Return whether the loss of an exchange is one interval in which the broker refreshed one of two counters later.
+
+    What one refresh explains is no loss, unless it adds up: over two intervals, or since the counters began.
+    """
+    stats, late = lossy.exchange.stats, SKEW_SECONDS * lossy.received / max(span(lossy.recent), 1.0)
+    return (
+        len(lossy.lossy) <= _PAIR and max(lossy.lost, count(stats, "publish_in") - count(stats, "publish_out")) <= late
+    )
 
 
 def _seen_loss(
@@ -478,16 +488,3 @@ def _histories(view: View) -> dict[tuple[str, str], Series[Exchange]]:
         for key in found.keys() - here:
             del found[key]
     return {key: tuple(series) for key, series in found.items()}
-
-
-def _probe_losses(view: View) -> dict[str, float]:
-    own = {channel.name for channel in view.channels}
-    rates: dict[str, float] = {}
-    for channel in view.every_channel:
-        if channel.name in own or not (channel.stats.drop_unroutable or channel.stats.return_unroutable):
-            continue
-        history = view.channel_history(channel.name)
-        lost = increase(view, history, DROPPED, RETURNED)
-        vhost = channel.vhost or ""
-        rates[vhost] = rates.get(vhost, 0.0) + lost / max(span(history), 1.0)
-    return rates

@@ -79,27 +79,6 @@ def fitting(view: View, queue: Queue) -> tuple[NackedPublisher, ...]:
     return tuple(found)
 
 
-def publishers_without_confirms(view: View, queue: Queue, publish_rate: float) -> tuple[Channel, ...]:
-    """Channels that publish without confirms, and no more than the queue receives; they would not notice a refusal.
-
-    A transaction fails if a classic queue refuses one of its messages (406, partial tx completion). The refusal of a
-    quorum queue does not show in it (seen on 3.10.8 and 4.3.6; rabbitmq-server issue 8966).
-    """
-    found = []
-    for channel in view.channels:
-        if channel.vhost != queue.vhost or channel.confirm is not False:
-            continue
-        if channel.transactional and queue.type != "quorum":
-            continue
-        if not channel.stats.publish:
-            continue
-        recent = last(view.channel_history(channel.name), view.thresholds.interval)
-        published = delta(recent, "publish")
-        if span(recent) > 0 and 0 < published / span(recent) <= _FITS * publish_rate + 1.0:
-            found.append(channel)
-    return tuple(sorted(found, key=lambda channel: channel.name))
-
-
 def also_stored(view: View, queue: Queue) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the exchanges that feed a queue and others together, and those other queues that took messages recently.
 

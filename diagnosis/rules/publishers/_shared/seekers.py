@@ -43,6 +43,12 @@ def seekers(view: View, exchange: Exchange, bindings: int | None) -> tuple[Seeke
     return tuple(found)
 
 
+def share_word(view: View, vhost: str, one: str, others: Iterable[str]) -> bool:
+    """Return whether a name has a word of some others that few names of the virtual host have."""
+    common = _common_words(view, vhost)
+    return bool(_words(one, common) & _words(" ".join(others), common))
+
+
 def restarted_seconds(view: View) -> float | None:
     """Return how long ago a node started, if that may be why a queue is missing; None if no node did lately."""
     uptimes = [each.uptime_seconds for each in view.nodes if each.running and each.uptime_seconds is not None]

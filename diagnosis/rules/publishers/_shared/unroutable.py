@@ -46,6 +46,7 @@ from diagnosis.rules.publishers._shared.lossy_exchanges import (
     unroutable_publishers,
     was_routed,
 )
+from diagnosis.rules.publishers._shared.moved_aside import moved_aside
 from diagnosis.rules.publishers._shared.publishers import (
     ActivePublisher,
     clients,
@@ -98,6 +99,7 @@ class Loss:
         work_queues: its queues, if they show that all of its messages are work and it loses a part.
         similar: an exchange of nearly the same name that has the bindings and gets nothing.
         seekers: clients that ask for a queue that does not exist, which was probably bound to it.
+        moved_aside: queues of those that lose all; the exchange is called after them.
         returned: its publishers set `mandatory` and get the messages back.
         seconds: for how long at least it has lost messages: as observed, or by the counters of its publishers.
     """
@@ -117,6 +119,7 @@ class Loss:
     work_queues: Sequence[str]
     similar: str | None
     seekers: tuple[Seeker, ...]
+    moved_aside: tuple[str, ...]
     returned: bool
     seconds: float
 
@@ -142,7 +145,7 @@ class Loss:
         """Whether something shows that the messages were meant for a queue, although none was ever reached."""
         if self.shovels or self.alternate is not None or self.fed or (self.returned and self.losers):
             return True
-        if self.work_queues or self.similar is not None or self.seekers:
+        if self.work_queues or self.similar is not None or self.seekers or self.moved_aside:
             return True
         if not self.lossy.exchange.name:
             return bool(self.losers)
@@ -154,6 +157,8 @@ class Loss:
         """Return after how many seconds it is urgent."""
         if self.routing is Routing.STOPPED or self.shovels or self.alternate is not None or self.fed:
             return limits.unroutable_after
+        if self.moved_aside:
+            return max(limits.unroutable_after, _LONG_SEEN)
         if self.lossy.exchange.type == "topic" and self.meant and self.similar is None and not self.seekers:
             return max(limits.unroutable_long, _LONG_SEEN)
         return limits.unroutable_after if self.meant else limits.unroutable_long
@@ -248,6 +253,7 @@ def _loss(view: View, counter: str, group: UnroutablePublishers, lossy: LossyExc
         else (),
         similar=similar_exchange(view, exchange),
         seekers=seekers(view, exchange, None if bindings is None else len(bindings)),
+        moved_aside=moved_aside(view, exchange, names) if exchange.name and not bindings else (),
         returned=counter == RETURNED,
         seconds=max(
             span(lossy.lossy), _lasted(view, counter, lossy, found, counted) if len(group.exchanges) == 1 else 0.0
@@ -378,6 +384,7 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
             "also_away": list[Fact](queues_away(view, exchange)),
             "temporary": list[Fact](temporary_queues(view, exchange)),
             "work_queues": list(loss.work_queues),
+            "moved_aside": list[Fact](loss.moved_aside),
             **alternate_facts(view, exchange, loss.alternate),
             **similar_facts(exchange, loss.similar),
             **seeker_facts(view, exchange, loss.bindings, loss.seekers),

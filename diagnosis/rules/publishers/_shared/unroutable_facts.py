@@ -39,6 +39,7 @@ NOT_EXAMINED: Facts = {
     "unfed": [],
     "of_clients": None,
     "work_queues": [],
+    "moved_aside": [],
     "similar_exchange": None,
     "similar_differs": [],
     "seekers": [],

@@ -350,3 +350,22 @@ def test_with_too_few_readings_of_consumers_nothing_is_flapping(there, read):
         return requeued(t, **{name: Part(value=value, at=moment(read), seconds=0.1) for name, value in parts.items()})
 
     assert "consumer-flapping" not in {rule for rule, _, _ in found(look(film(frame, until=15)))}
+
+
+@pytest.mark.parametrize("name", ["orders", "billed"])
+def test_an_exclusive_consumer_that_acknowledges_nothing_is_the_cause_of_the_refusals(name):
+    """An old instance hangs and keeps out the new one: one finding, which says to end the old one."""
+
+    def frame(t):
+        held = stats(deliver=10, deliver_get=10)
+        picture = contended(t, name=name)
+        counters = stats(publish=int(100 + 4 * t), deliver=10, deliver_get=10)
+        stuck = queue(name, messages_ready=int(90 + 4 * t), messages_unacked=10, stats=counters)
+        own = channel(f"{HOLDER} (1)", messages_unacked=10, prefetch_count=10, stats=held)
+        return {**picture, "queues": (stuck,), "channels": (*picture.get("channels", ()), own)}
+
+    (cause,) = [each for each in look(film(frame, until=180)).findings if each.subject.name == name]
+
+    assert ("stuck-consumer", "critical") == (cause.rule, cause.severity)
+    assert ["exclusive-consumer-contention"] == [each.rule for each in cause.consequences if each.subject.name == name]
+    assert any("close its connection" in step.text for step in text(cause).steps)

@@ -119,3 +119,17 @@ def test_queues_of_earlier_releases_are_one_finding(names, current, fields):
 def test_other_queues_of_the_exchange_are_a_finding_each(names, fields):
     """The consumed queue does not get what arrives in them, or they are of another application."""
     assert [("warning", name) for name in names] == sorted(of(RULE, released(names, **fields)))
+
+
+@pytest.mark.parametrize(("waits", "named"), [("orders.v1", False), ("Orders", False), ("bills.v1", True)])
+def test_a_queue_whose_consumers_wait_at_a_similar_one_is_not_forgotten(waits, named):
+    """It must not be deleted; no-consumer says where its consumers are."""
+
+    def frame_of(t):
+        made = picture(t)
+        return {**made, "queues": (*made["queues"], queue(waits, consumers=3))}
+
+    result = look(film(frame_of, until=200))
+
+    assert named == bool(of(RULE, result))
+    assert [("warning", "orders")] == of("no-consumer", result)

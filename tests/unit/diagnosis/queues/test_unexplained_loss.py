@@ -118,6 +118,44 @@ def test_the_queue_of_an_mqtt_session_is_not_judged():
     assert [] == of(RULE, look(film(lambda t: {**frame(flowing(t, name)), **parts}, until=60)))
 
 
+def session(t, name, made, left):
+    """The queue of an MQTT session that is made at a moment, at 5 messages/s; its client is away from `left` on.
+
+    The broker reports what a queue holds and counts some seconds late.
+    """
+    if t < made:
+        return {"queues": (queue("others"),)}
+    if t < made + 6:
+        return {"queues": (queue(name, messages=None, messages_ready=None, messages_unacked=None), queue("others"))}
+    ready = max(0, int(5 * (t - left)))
+    came = stats(publish=int(5 * (t - made)))
+    there = queue(name, messages_ready=ready, messages_unacked=0, messages=ready, stats=came, consumers=0)
+    return {"queues": (there, queue("others"))}
+
+
+SESSIONS = ["mqtt-subscription-truck 7qos1", "mqtt-subscription-mqtt-subscription-qos0qos1", "mqtt-subscription-aqos0"]
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+@pytest.mark.parametrize(("made", "left"), [(3, 24), (12, 70), (-4, 40), (-4, 60)])
+def test_what_the_client_of_a_session_took_before_it_left_is_not_lost(name, made, left):
+    """It was there when the session was made; no reading of connections shows it any more."""
+    assert [] == of(RULE, look(film(lambda t: session(t, name, made, left), until=120)))
+
+
+def test_the_same_of_another_queue_is_a_loss():
+    """Nobody of another protocol was there."""
+    assert [] != of(RULE, look(film(lambda t: session(t, "mqtt-subscriptions", -4, 40), until=120)))
+
+
+@pytest.mark.parametrize("name", [*SESSIONS, "orders"])
+def test_what_leaves_the_session_of_a_client_that_is_away_is_lost(name):
+    """Nobody was there in any reading, and the session is older than all of them: its messages expire."""
+    result = look(film(lambda t: frame(flowing(t, name, ready=3, consumers=0)), until=120))
+
+    assert [name] == [subject for _, subject in of("ttl-expiry-loss", result)]
+
+
 def test_publishes_that_a_full_queue_refused_are_not_lost():
     """They were counted as published; pub-nacked-overflow reports them."""
     arguments = {"x-max-length": 3, "x-overflow": "reject-publish"}
