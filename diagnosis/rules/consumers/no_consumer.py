@@ -39,7 +39,7 @@ from diagnosis.rules.consumers._shared.objects import client_names, queue_subjec
 from diagnosis.rules.consumers._shared.pollers import is_polled_in_time
 from diagnosis.rules.consumers._shared.replaced import Replacement, replacement
 from diagnosis.rules.consumers._shared.similar_queues import similar_queue
-from diagnosis.rules.publishers._shared.seekers import share_word
+from diagnosis.rules.publishers._shared.clients_without_queue import share_word
 from diagnosis.rules.publishers._shared.starved_queues import never_fed
 from diagnosis.rules.queues._shared.message_balance import balance
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs

@@ -32,6 +32,11 @@ from diagnosis.rules.cluster._shared.link_flow import SHOVEL
 from diagnosis.rules.publishers._shared.away_finding import away_finding
 from diagnosis.rules.publishers._shared.away_queues import away_losses, exchanges_to, queues_away
 from diagnosis.rules.publishers._shared.bindings_from import bindings_from, dead_ends
+from diagnosis.rules.publishers._shared.clients_without_queue import (
+    ClientWithoutQueue,
+    clients_without_queue,
+    without_queue_facts,
+)
 from diagnosis.rules.publishers._shared.direct_replies import answers_arrive, may_be_direct_replies
 from diagnosis.rules.publishers._shared.lossy_exchanges import (
     DELAYED,
@@ -56,7 +61,6 @@ from diagnosis.rules.publishers._shared.publishers import (
     publish_rate,
     publishers,
 )
-from diagnosis.rules.publishers._shared.seekers import Seeker, seeker_facts, seekers
 from diagnosis.rules.publishers._shared.similar_exchanges import similar_exchange, similar_facts
 from diagnosis.rules.publishers._shared.starved_queues import QuietQueue, fed_by, fed_until, never_fed
 from diagnosis.rules.publishers._shared.unroutable_facts import (
@@ -98,7 +102,7 @@ class Loss:
         fed: its queues that got messages until the loss began, and none since.
         work_queues: its queues, if they show that all of its messages are work and it loses a part.
         similar: an exchange of nearly the same name that has the bindings and gets nothing.
-        seekers: clients that ask for a queue that does not exist, which was probably bound to it.
+        clients_without_queue: clients that ask for a queue that does not exist, which was probably bound to it.
         moved_aside: queues of those that lose all; the exchange is called after them.
         returned: its publishers set `mandatory` and get the messages back.
         seconds: for how long at least it has lost messages: as observed, or by the counters of its publishers.
@@ -118,7 +122,7 @@ class Loss:
     fed: tuple[QuietQueue, ...]
     work_queues: Sequence[str]
     similar: str | None
-    seekers: tuple[Seeker, ...]
+    clients_without_queue: tuple[ClientWithoutQueue, ...]
     moved_aside: tuple[str, ...]
     returned: bool
     seconds: float
@@ -145,7 +149,7 @@ class Loss:
         """Whether something shows that the messages were meant for a queue, although none was ever reached."""
         if self.shovels or self.alternate is not None or self.fed or (self.returned and self.losers):
             return True
-        if self.work_queues or self.similar is not None or self.seekers or self.moved_aside:
+        if self.work_queues or self.similar is not None or self.clients_without_queue or self.moved_aside:
             return True
         if not self.lossy.exchange.name:
             return bool(self.losers)
@@ -159,7 +163,8 @@ class Loss:
             return limits.unroutable_after
         if self.moved_aside:
             return max(limits.unroutable_after, _LONG_SEEN)
-        if self.lossy.exchange.type == "topic" and self.meant and self.similar is None and not self.seekers:
+        named = self.similar is not None or self.clients_without_queue
+        if self.lossy.exchange.type == "topic" and self.meant and not named:
             return max(limits.unroutable_long, _LONG_SEEN)
         return limits.unroutable_after if self.meant else limits.unroutable_long
 
@@ -252,7 +257,7 @@ def _loss(view: View, counter: str, group: UnroutablePublishers, lossy: LossyExc
         if counter == DROPPED and lossy.routing is Routing.PARTLY
         else (),
         similar=similar_exchange(view, exchange),
-        seekers=seekers(view, exchange, None if bindings is None else len(bindings)),
+        clients_without_queue=clients_without_queue(view, exchange, None if bindings is None else len(bindings)),
         moved_aside=moved_aside(view, exchange, names) if exchange.name and not bindings else (),
         returned=counter == RETURNED,
         seconds=max(
@@ -387,7 +392,7 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
             "moved_aside": list[Fact](loss.moved_aside),
             **alternate_facts(view, exchange, loss.alternate),
             **similar_facts(exchange, loss.similar),
-            **seeker_facts(view, exchange, loss.bindings, loss.seekers),
+            **without_queue_facts(view, exchange, loss.bindings, loss.clients_without_queue),
             "losers": list(loss.losers),
             "losing_channels": loss.losing,
             "publishing_channels": loss.publishing,

@@ -42,7 +42,7 @@ NOT_EXAMINED: Facts = {
     "moved_aside": [],
     "similar_exchange": None,
     "similar_differs": [],
-    "seekers": [],
+    "clients_without_queue": [],
     "restarted_seconds": None,
 }
 """Facts of the page that come from the counters and bindings of an exchange, where these are not known."""

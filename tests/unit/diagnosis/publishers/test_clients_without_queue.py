@@ -90,7 +90,7 @@ def test_a_client_that_asks_for_a_missing_queue_needs_what_the_exchange_loses(fi
     assert [("warning", "exchange", name)] == of(verdict, DROPPED)
     (finding,) = findings(verdict, DROPPED)
     assert CHURN in [each.rule for each in flat(finding.consequences)]
-    assert [PEER] == [each["connection"] for each in finding.facts["seekers"]]
+    assert [PEER] == [each["connection"] for each in finding.facts["clients_without_queue"]]
     assert "harmless" not in text(finding).summary
     assert "asks for a queue that does not exist (404" in text(finding).cause
     assert [("info", "exchange", name)] == of(look(film(frame, until=45)), DROPPED)
@@ -146,7 +146,7 @@ def test_events_that_nobody_asks_for_stay_information(fields):
     verdict = look(film(unbound(**fields), until=280))
 
     assert {"info"} == {severity for severity, *_ in of(verdict, DROPPED)}
-    assert all(each.facts["seekers"] == [] for each in findings(verdict, DROPPED))
+    assert all(each.facts["clients_without_queue"] == [] for each in findings(verdict, DROPPED))
 
 
 def test_a_start_of_the_node_is_no_fault():

@@ -18,7 +18,7 @@ from diagnosis.relations import SAME_CONNECTION
 from diagnosis.rules.clients._shared.not_found import NotFound, not_found
 from diagnosis.rules.publishers._shared.lossy_exchanges import exchange_histories, messages_in
 
-Seeker = tuple[ChurnLoop, NotFound]
+ClientWithoutQueue = tuple[ChurnLoop, NotFound]
 """A client that loops, and what it asks for."""
 
 _RECENT = 3600.0
@@ -29,11 +29,11 @@ _FEW_NAMES = 2
 """Names that may all begin with the same word, and yet belong together."""
 
 
-def seekers(view: View, exchange: Exchange, bindings: int | None) -> tuple[Seeker, ...]:
+def clients_without_queue(view: View, exchange: Exchange, bindings: int | None) -> tuple[ClientWithoutQueue, ...]:
     """Return the clients that probably ask for a queue that was bound to an exchange without bindings."""
     if not exchange.name or bindings != 0:
         return ()
-    found = [each for each in per_view(view, _seekers) if (each[0].connection.vhost or "/") == exchange.vhost]
+    found = [each for each in per_view(view, _clients) if (each[0].connection.vhost or "/") == exchange.vhost]
     if not found:
         return ()
     common = _common_words(view, exchange.vhost)
@@ -55,11 +55,18 @@ def restarted_seconds(view: View) -> float | None:
     return min(uptimes) if uptimes and min(uptimes) < _RECENT else None
 
 
-def seeker_facts(view: View, exchange: Exchange, bindings: int | None, found: Iterable[Seeker]) -> dict[str, Fact]:
-    """Return `{"seekers": [{"client", "connection", "queue_bytes", "queues", "cycle_rate"}], "restarted_seconds"}`."""
+def without_queue_facts(
+    view: View, exchange: Exchange, bindings: int | None, found: Iterable[ClientWithoutQueue]
+) -> dict[str, Fact]:
+    """Return these clients and a recent start of a node as facts.
+
+    Returns:
+        `{"clients_without_queue": [{"client", "connection", "queue_bytes", "queues", "cycle_rate"}],
+        "restarted_seconds"}`.
+    """
     fresh = bindings == 0 and exchange.name and not exchange.stats.publish_out
     return {
-        "seekers": [
+        "clients_without_queue": [
             {
                 "client": closing.client,
                 "connection": closing.connection.name,
@@ -73,7 +80,7 @@ def seeker_facts(view: View, exchange: Exchange, bindings: int | None, found: It
     }
 
 
-def _seekers(view: View) -> tuple[Seeker, ...]:
+def _clients(view: View) -> tuple[ClientWithoutQueue, ...]:
     found = []
     for closing in churn_loops(view):
         if closing.whole or closing.lasts < view.thresholds.early:
@@ -115,11 +122,11 @@ def _common_words(view: View, vhost: str) -> frozenset[str]:
 
 
 def _connections(_view: View, finding: Finding) -> Iterator[Hashable]:
-    sought = finding.facts.get("seekers")
-    for each in sought if isinstance(sought, list) else ():
+    known = finding.facts.get("clients_without_queue")
+    for each in known if isinstance(known, list) else ():
         if isinstance(each, dict):
             yield each["connection"]
 
 
-SOUGHT_BY = Relation(_connections, SAME_CONNECTION.of_other)
+ASKS_FOR_ITS_QUEUE = Relation(_connections, SAME_CONNECTION.of_other)
 """The cause is an exchange without bindings; the consequence is about a client that asks for a queue of it."""
