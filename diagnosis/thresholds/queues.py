@@ -43,6 +43,7 @@ class QueueThresholds(Settings):
     leak_rate: float = Field(default=0.5, gt=0.0)
     leak_least: int = Field(default=20, ge=1)
     leak_seen: Seconds = 20.0
+    leak_quick_for: Seconds = 180.0
     leak_slow: float = Field(default=1.0, gt=0.0)
     leak_for: Seconds = 1800.0
     leak_many: int = Field(default=10_000, ge=1)
@@ -66,6 +67,7 @@ class QueueThresholds(Settings):
         """For two polls 6 to 10 s apart."""
         return cls(
             loss_skew=3.0,
+            overload_for=4.0,
             maxlen_for=4.0,
             expiry_for=4.0,
             expiry_much_for=4.0,

@@ -4,6 +4,9 @@ What they depend on comes and goes, such as a database lock, a remote call that 
 among short ones. Each time, nothing is delivered and nothing is settled for 10 s or longer (`diagnosis.pauses`), and
 between two such times they settle several times as much as they hold. Consumers that work in batches of what they hold
 settle just that; slow ones settle less.
+
+What consumers with automatic acknowledgement are sent counts as settled at once, so pauses are those of their sockets:
+a slow client reads them in lumps, and looks like one whose handler waits.
 """
 
 from collections.abc import Iterator, Sequence
@@ -116,6 +119,7 @@ def _finding(view: View, queue: Queue, found: PausePattern) -> Finding:
     links = view.links(queue)
     first, last = found.pauses[0], found.pauses[-1]
     limits = view.limits(queue).consumers
+    automatic = bool(links) and all(link.consumer.ack_required is False for link in links)
     often = len(found.pauses) >= limits.pause_often and found.share >= limits.pause_share
     return Finding(
         rule=NAME,
@@ -137,6 +141,7 @@ def _finding(view: View, queue: Queue, found: PausePattern) -> Finding:
             "most_held": max(each.held for each in found.pauses),
             "worked": found.worked,
             "goes_on": found.goes_on,
+            "automatic": automatic,
         },
         certainty=Certainty.CERTAIN,
         seen_seconds=last.end.since(first.begin),
@@ -155,7 +160,7 @@ def _finding(view: View, queue: Queue, found: PausePattern) -> Finding:
                 key="worked",
                 value=found.worked,
                 unit=Unit.MESSAGES,
-                source=source("/api/queues", "message_stats.ack"),
+                source=source("/api/queues", "message_stats.deliver_no_ack" if automatic else "message_stats.ack"),
             ),
         ),
         involved=involved_consumers((queue,), links),

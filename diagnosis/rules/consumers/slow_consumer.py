@@ -22,6 +22,7 @@ from diagnosis.rules.consumers._shared.consumer_capacity import (
 )
 from diagnosis.rules.consumers._shared.mqtt import mqtt_not_counted, slow_finding, slow_sessions
 from diagnosis.rules.consumers._shared.objects import queue_subject
+from diagnosis.rules.consumers._shared.readers_behind import falling_behind, falling_behind_finding
 from diagnosis.rules.consumers._shared.sessions import arrivals, unreported
 from diagnosis.rules.consumers._shared.standstill import held, ready
 from diagnosis.rules.consumers._shared.stream_readers import lagging_finding, readers_not_listed, worst_readers
@@ -46,6 +47,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     yield from mqtt_not_counted(view, NAME)
     yield from (slow_finding(view, NAME, found) for found in slow_sessions(view))
     yield from (lagging_finding(view, NAME, found) for found in worst_readers(view))
+    yield from (falling_behind_finding(view, NAME, found) for found in falling_behind(view))
     for queue in view.uncounted_queues:
         judged = judgement(view, queue)
         # Messages that are returned are settled, too, and the queue grows all the same: see requeue-loop.
@@ -66,6 +68,7 @@ def _of_saturated(found: SaturatedQueue, *, round_trip_needed: bool) -> RuleResu
         "round_trip_needed": round_trip_needed,
         "batch": None if found.lumps is None else {"size": found.lumps.size, "seconds": found.lumps.seconds},
         "lag": None,
+        "behind": None,
         "mqtt": False,
     }
     return saturation_finding(NAME, found, facts)

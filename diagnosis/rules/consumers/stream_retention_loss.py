@@ -7,6 +7,8 @@ broker's own take an offset each, which is why few missing ones prove nothing.
 
 The broker tells no offset of an AMQP 0-9-1 reader. There a balance proves it: what was published while it read, it was
 sent, is still stored, or is gone. So what was published, less what it was sent and all that is stored, it has missed.
+The broker's own samples of the last minutes have the counters, but not how many readers there were: they count as those
+of the one reader while something was sent at each of them, and no more than its channel was sent.
 Source: https://www.rabbitmq.com/docs/streams#retention; seen on 4.0.5 and 4.3.6
 """
 
@@ -16,7 +18,7 @@ from itertools import pairwise
 
 from ackscope.clock import Instant
 from ackscope.findings import Certainty, Evidence, Finding, Severity, Unit, source
-from ackscope.snapshot import Queue
+from ackscope.snapshot import Channel, Queue
 from ackscope.streams import StreamConsumer
 from diagnosis.contract import ConsumerPath, RuleResult, View
 from diagnosis.facts import consumer_facts, queue_facts
@@ -32,7 +34,7 @@ from diagnosis.rules.consumers._shared.stream_readers import (
     sent,
 )
 from diagnosis.series import count, delta, span, stretch
-from diagnosis.window import Timestamped
+from diagnosis.window import Series, Timestamped
 
 NAME = "stream-retention-loss"
 
@@ -117,7 +119,9 @@ def _overtaken(view: View, queue: Queue, link: ConsumerPath) -> _Miss | None:
     if alone:
         # A reader may subscribe long after it connected: it was there once it was sent something.
         start = next((place for place, pair in enumerate(pairwise(stored)) if delta(pair, "deliver")), len(stored))
-        stored = stretch(stored[start + 1 :], lambda older, _newer: older.value.consumers == 1)
+        stored = stretch(stored[start + 1 :], _may_be_alone)
+        if not _is_all_its_own(stored, link.channel, view.limits(queue).queues.loss_skew):
+            stored = stretch(stored, lambda older, _newer: older.value.consumers == 1)
     if len(stored) < 2 or not span(stored):
         return None
     published = delta(stored, "publish")
@@ -132,6 +136,18 @@ def _overtaken(view: View, queue: Queue, link: ConsumerPath) -> _Miss | None:
     if missed < max(_LEAST, _SHARE * published):
         return None
     return _Miss(link, missed, stored[0].at, stored[-1].at, published, delivered)
+
+
+def _may_be_alone(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
+    """Return whether the only reader of now was the only one already; perhaps, where the number is not known."""
+    return older.value.consumers == 1 or (older.value.consumers is None and delta((older, newer), "deliver") > 0)
+
+
+def _is_all_its_own(stored: Series[Queue], channel: Channel, skew: float) -> bool:
+    """Return whether a channel was sent all that a stream delivered, but for counters that differ in age."""
+    delivered = delta(stored, "deliver")
+    late = skew * delivered / span(stored) if span(stored) else 0.0
+    return count(channel.stats, "deliver", "deliver_no_ack") >= delivered - late
 
 
 def _finding(view: View, queue: Queue, found: list[_Miss]) -> Finding:

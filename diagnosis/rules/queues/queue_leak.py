@@ -34,8 +34,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     quick = _rising(view.window.readings("overview"), view.thresholds.interval)
     minimum = max(limits.leak_least, limits.leak_rate * span(quick))
     if quick and span(quick) >= limits.leak_seen and _gained(quick) >= minimum:
-        severity = Severity.WARNING if span(quick) >= limits.overload_for else Severity.INFO
-        yield _growth_finding(view, quick, severity, limits.overload_for)
+        severity = Severity.WARNING if span(quick) >= limits.leak_quick_for else Severity.INFO
+        yield _growth_finding(view, quick, severity, limits.leak_quick_for)
     elif grows := _slow_leak(view.trend("overview"), limits):
         severity = Severity.WARNING if span(grows) >= limits.leak_for else Severity.INFO
         yield _growth_finding(view, grows, severity, limits.leak_for)

@@ -32,6 +32,7 @@ _FROM_COUNTERS = (
         "change",
         "batch",
         "lag",
+        "behind",
     ),
 )
 """Facts of that page that are None unless a protocol gives them."""

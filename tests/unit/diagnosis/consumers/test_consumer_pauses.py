@@ -2,7 +2,7 @@ import pytest
 
 from tests.unit.diagnosis.cluster.scenes import finding_of
 from tests.unit.diagnosis.consumers.results import ever
-from tests.unit.diagnosis.pictures import channel, connection, consumer, film, look, queue, stats, text
+from tests.unit.diagnosis.pictures import channel, connection, consumer, film, full_text, look, queue, stats, text
 
 RULE = "consumer-pauses"
 NAMES = ("10.0.0.7:50001 -> 10.0.0.1:5672",)
@@ -33,7 +33,13 @@ def load(phases, *, comes=6.0, prefetch=15, batch=1, start=0.0, of=None, more=No
         return {
             "queues": (queue(**fields),),
             "consumers": tuple(
-                consumer(tag="c", channel_name=f"{name} (1)", connection_name=name, prefetch_count=prefetch)
+                consumer(
+                    tag="c",
+                    channel_name=f"{name} (1)",
+                    connection_name=name,
+                    prefetch_count=0 if auto else prefetch,
+                    ack_required=not auto,
+                )
                 for name in NAMES
             ),
             "channels": tuple(channel(f"{name} (1)", messages_unacked=held, stats=stats(**counters)) for name in NAMES),
@@ -78,6 +84,31 @@ def test_a_present_pause_is_one_story_with_the_consumer_that_stands_still():
 def test_automatic_acknowledgement_pauses_as_well():
     """Such a consumer reads nothing from its connection meanwhile."""
     assert "warning" == finding_of(look(film(load(LOCK, auto=True), until=109)), RULE).severity.value
+
+
+LUMPS = ((5, 10.0), (10, 0.0)), ((5, 40.0), (15, 0.0)), LOCK
+
+
+@pytest.mark.parametrize("phases", LUMPS)
+def test_pauses_of_a_socket_prove_no_handler_that_waits(phases):
+    """A slow client with automatic acknowledgement empties its socket in lumps: what the handler does is not known."""
+    automatic = finding_of(look(film(load(phases, comes=40.0, auto=True), until=179)), RULE)
+    words = full_text(automatic)
+
+    assert automatic.facts["automatic"]
+    for claim in ("lock", "remote call", "stopped", "handler works", "Processed", "timeout"):
+        assert claim not in words
+    assert "the socket of its consumer ('stock-svc') took nothing" in words
+    assert "works all the time" in words
+
+
+def test_pauses_between_acknowledgements_are_those_of_the_handler():
+    """A prefetch limits what it is sent, so it stops after what it holds."""
+    finding = finding_of(look(film(load(LOCK), until=109)), RULE)
+
+    assert not finding.facts["automatic"]
+    assert "a database lock" in full_text(finding)
+    assert "socket" not in full_text(finding)
 
 
 @pytest.mark.parametrize(

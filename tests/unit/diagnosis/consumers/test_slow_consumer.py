@@ -63,10 +63,9 @@ def test_a_small_backlog_stays_information():
         busy(held=5),
         busy(redelivers=50.0),
         busy(on={"ack_required": False}),
-        busy(kind="stream"),
         busy(prefetch=0, held=50),
     ],
-    ids=["keeps up", "noise", "drains", "not full", "mostly redelivered", "automatic", "stream", "no limit"],
+    ids=["keeps up", "noise", "drains", "not full", "mostly redelivered", "automatic", "no limit"],
 )
 def test_what_is_not_a_slow_consumer(frame):
     """Each has another reason, or none."""

@@ -1,6 +1,7 @@
 import pytest
 
-from ackscope.findings import flat
+from ackscope.findings import Severity, flat
+from diagnosis.brief import diagnose_briefly
 from tests.unit.diagnosis.pictures import PEER, consumer, film, look, queue, stats, text
 from tests.unit.diagnosis.queues.films import of, one
 
@@ -104,3 +105,36 @@ def test_a_queue_that_delivers_again_does_not_stand_still(consumes):
     verdict = shot(110, before=8.0, now=8.0, consumed=8.0, consumes=consumes, messages_unacked=1)
 
     assert [] == [each for each in verdict.findings if each.facts.get("reason") == "standstill"]
+
+
+@pytest.mark.parametrize(("comes", "goes", "waiting"), [(30.0, 10.0, 900), (4.0, 1.0, 60), (800.0, 500.0, 50_000)])
+def test_one_look_says_what_it_becomes(comes, goes, waiting):
+    """The consumers may hold more than they do, and the queue grows: a burst would end, and this is a warning later."""
+
+    def frame(t):
+        published, acked = int(waiting + comes * t), int(goes * t)
+        counters = stats(publish=published, deliver=acked + 3, ack=acked)
+        there = queue(messages_ready=published - acked - 3, messages_unacked=3, stats=counters)
+        return {"queues": (there,), "consumers": (consumer(prefetch_count=200),)}
+
+    window = film(frame, until=20, every=10, start=10)
+    finding = one(RULE, diagnose_briefly(window, (), window.latest.taken))
+
+    assert (Severity.INFO, Severity.WARNING) == (finding.severity, finding.if_it_lasts)
+    assert 180.0 == finding.facts["warning_after_seconds"]
+    assert "a warning after 3 min" in text(finding).summary
+
+
+@pytest.mark.parametrize(("comes", "goes"), [(30.0, 30.0), (30.0, 60.0), (0.0, 10.0)])
+def test_one_look_promises_nothing_where_consumers_keep_up(comes, goes):
+    """The queue does not grow, whatever waits in it."""
+
+    def frame(t):
+        published, acked = int(9000 + comes * t), int(goes * t)
+        counters = stats(publish=published, deliver=acked + 3, ack=acked)
+        there = queue(messages_ready=published - acked - 3, messages_unacked=3, stats=counters)
+        return {"queues": (there,), "consumers": (consumer(prefetch_count=200),)}
+
+    window = film(frame, until=20, every=10, start=10)
+
+    assert [] == of(RULE, diagnose_briefly(window, (), window.latest.taken))
