@@ -275,7 +275,7 @@ def test_a_choice_and_what_is_typed_survive_the_refresh(watched: Watched, many: 
     page.get_by_text("v2.012").first.wait_for()
     page.get_by_text("Probe results unavailable").wait_for()
     details.get_by_text("Owner: bob.").wait_for()
-    expect(details.locator(".curves img")).to_have_count(0)
+    expect(details.locator(".curves img")).to_have_count(0, timeout=60_000)
 
     assert "planned migration" == page.get_by_label("Reason").input_value()
     assert details.get_by_text("v2.007").first.is_visible()
