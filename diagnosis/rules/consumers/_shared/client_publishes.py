@@ -8,7 +8,7 @@ publish to one that does not lead to the queue does not come to it. Channels do 
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from ackscope.counters import MessageStats
@@ -18,8 +18,7 @@ from diagnosis.contract import View
 from diagnosis.exchange_publishes import published_to
 from diagnosis.memo import per_view
 from diagnosis.probe_traffic import probe_traffic
-from diagnosis.rules.publishers._shared.away_queues import exchanges_to
-from diagnosis.rules.publishers._shared.lossy_exchanges import alternate_of
+from diagnosis.rules.publishers._shared.away_queues import exchanges_aside
 from diagnosis.series import count, delta, restarted, span
 from diagnosis.window import Series
 
@@ -107,22 +106,17 @@ def since_first_reading(view: View, queue: Queue, made: ClientPublishes, earlier
 
 
 def published_elsewhere(
-    view: View, queues: Iterable[Queue], owners: Collection[str | None], made: ClientPublishes
+    view: View, queues: Sequence[Queue], owners: Collection[str | None], made: ClientPublishes
 ) -> int:
     """Return what channels of other clients published that never used an exchange which may lead to some queues.
 
-    The default exchange leads to every queue, and one with an alternate exchange may lead anywhere.
-
     Args:
         view: the view that is being judged.
-        queues: the queues.
+        queues: the queues, all of one virtual host; channels of others are left out.
         owners: clients whose channels are left out.
         made: what all channels published.
     """
-    if view.bindings is None:
-        return 0
-    leading = {(queue.vhost, name) for queue in queues for name in exchanges_to(view, queue.vhost, queue.name)}
-    aside = {each.key for each in view.exchanges if each.name and alternate_of(view, each) is None} - leading
+    aside = exchanges_aside(view, queues[0].vhost, (queue.name for queue in queues))
     return sum(
         made.by_channel.get(channel.name, 0)
         for channel in view.channels

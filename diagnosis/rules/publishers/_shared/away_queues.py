@@ -184,6 +184,19 @@ def exchanges_to(view: View, vhost: str, queue: str) -> set[str]:
     return found
 
 
+def exchanges_aside(view: View, vhost: str, queues: Iterable[str]) -> frozenset[tuple[str, str]]:
+    """Return the exchanges of a virtual host that lead to none of some of its queues, by virtual host and name.
+
+    The default exchange leads to every queue, and one with an alternate exchange may lead anywhere. Empty if bindings
+    are unknown.
+    """
+    if view.bindings is None:
+        return frozenset()
+    leading = {name for queue in queues for name in exchanges_to(view, vhost, queue)}
+    own = (each for each in view.exchanges if each.vhost == vhost and each.name and each.name not in leading)
+    return frozenset(each.key for each in own if alternate_of(view, each) is None)
+
+
 def _sources(view: View) -> dict[tuple[str, str, str], set[str]]:
     """Return the exchanges that are bound to each destination (virtual host, type and name) at any reading."""
     found: dict[tuple[str, str, str], set[str]] = defaultdict(set)

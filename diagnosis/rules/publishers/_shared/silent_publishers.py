@@ -17,8 +17,8 @@ from diagnosis.rules.consumers._shared.client_publishes import (
     owner,
     since_first_reading,
 )
-from diagnosis.rules.publishers._shared.away_queues import exchanges_to
-from diagnosis.rules.publishers._shared.lossy_exchanges import alternate_of, exchange_histories, messages_in
+from diagnosis.rules.publishers._shared.away_queues import exchanges_aside, exchanges_to
+from diagnosis.rules.publishers._shared.lossy_exchanges import exchange_histories, messages_in
 from diagnosis.series import delta, last, readings_since, span
 
 _FITS = 1.5
@@ -63,7 +63,7 @@ def silent_publishers(view: View, queue: Queue, publish_rate: float) -> SilentPu
 
 def _possible(view: View, queue: Queue, publish_rate: float) -> list[Channel]:
     """Return the channels without confirms that publish no more than a queue gets, to an exchange that leads to it."""
-    aside = _aside(view, queue)
+    aside = exchanges_aside(view, queue.vhost, [queue.name])
     found = []
     for channel in view.channels:
         if channel.vhost != queue.vhost or channel.confirm is not False or not channel.stats.publish:
@@ -71,7 +71,7 @@ def _possible(view: View, queue: Queue, publish_rate: float) -> list[Channel]:
         if channel.transactional and queue.type != "quorum":
             continue
         places = published_to(view).get(channel.name)
-        if places and {name for _, name in places} <= aside:
+        if places and places <= aside:
             continue
         recent = last(view.channel_history(channel.name), view.thresholds.interval)
         published = delta(recent, "publish")
@@ -122,21 +122,12 @@ def _other_rates(view: View, queue: Queue, exchanges: set[str], made: ClientPubl
         # An exchange may copy a message to both.
         if not exchanges & exchanges_to(view, other.vhost, other.name) and (rate := _rate_of_queue(view, other, made)):
             yield rate
-    aside = _aside(view, queue)
-    for (vhost, name), history in exchange_histories(view).items():
-        if vhost == queue.vhost and name in aside:
+    aside = exchanges_aside(view, queue.vhost, [queue.name])
+    for key, history in exchange_histories(view).items():
+        if key in aside:
             series = readings_since(history, made.start - _ROUND)
             if len(series) > 1 and (received := messages_in(series)):
                 yield received / span(series)
-
-
-def _aside(view: View, queue: Queue) -> set[str]:
-    """Return the exchanges that do not lead to a queue; the default one does, and an alternate exchange may."""
-    if view.bindings is None:
-        return set()
-    leading = exchanges_to(view, queue.vhost, queue.name)
-    own = (each for each in view.exchanges if each.vhost == queue.vhost and each.name)
-    return {each.name for each in own if alternate_of(view, each) is None} - leading
 
 
 def _rate_of_queue(view: View, queue: Queue, made: ClientPublishes) -> float:

@@ -180,6 +180,42 @@ def test_a_stage_that_forwards_to_another_queue_is_left_alone():
     assert [] == found(look(film(frame, until=70)))
 
 
+@pytest.mark.parametrize("rate", [40.0, 300.0])
+def test_what_is_published_in_another_vhost_says_nothing_of_a_stage_that_forwards(rate):
+    """The endpoints count it too, at an exchange that leads to no queue of this one."""
+    far = "10.0.0.8:52000 -> 10.0.0.1:5672"
+
+    def frame(t):
+        picture = circling(again=0.0, comes=30.0)(t)
+        first, second = picture["channels"]
+        forwards = replace(first, stats=replace(first.stats, publish=int(30 * t)))
+        foreign = channel(f"{far} (1)", vhost="far", consumer_count=0, stats=stats(publish=int(rate * t)))
+        connections = (*picture["connections"], connection(far, vhost="far", client_name="far"))
+        return {**picture, "channels": (forwards, second, foreign), "connections": connections}
+
+    def with_rows(t):
+        near = counted(lambda at: {**frame(at), "channels": frame(at)["channels"][:2]}, "orders")(t)
+        at = near["exchange_publishes"].at.mono - moment(0).mono
+        row = replace(
+            near["exchange_publishes"].value.channels[1],
+            process="<0.3.0>",
+            vhost="far",
+            exchange="news",
+            published=int(rate * at),
+        )
+        rows = (*near["exchange_publishes"].value.channels, row)
+        value = replace(near["exchange_publishes"].value, channels=rows)
+        far_channel = replace(frame(max(0.0, t - 3))["channels"][2], node=NODE)
+        return {
+            **near,
+            "channels": (*near["channels"], far_channel),
+            "exchanges": (*near["exchanges"], Exchange(vhost="far", name="news", type="topic")),
+            "exchange_publishes": replace(near["exchange_publishes"], value=value),
+        }
+
+    assert [] == found(look(film(with_rows, until=70)))
+
+
 def test_the_finding_never_claims_more_than_its_own_clients_published():
     """The publishes of a client that shares the vhost are not theirs."""
     finding = only(look(film(circling(again=50.0), until=70)))
