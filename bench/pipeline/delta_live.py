@@ -4,7 +4,6 @@ import argparse
 import json
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from ackscope.arrow_files import parquet_file
 from ackscope.manifest import Manifest, read
 from ackscope.object_path import Place
 from ackscope.tables import BURSTS_1M, LATENCY_1M, OUTCOMES_1M, POLLS_1M, QUEUES_1M, ROLLUPS, STEPS_1M
+from bench.background import BackgroundThread
 from bench.bench import Bench, Document, progress
 from bench.exporter.goals import Goal
 from bench.pipeline.delta_readers import ENGINES, SPARK, plain
@@ -147,22 +147,13 @@ class _Seen:
         }
 
 
-class _Compaction:
+class _Compaction(BackgroundThread):
     """Merges the hour files of each day again and again in a thread, inside a `with` block."""
 
     def __init__(self, root: Place, every: float) -> None:
+        super().__init__("compaction")
         self.merged: Counter[str] = Counter()
         self._rollups, self._every = Rollups(root), every
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="compaction", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end.set()
-        self._thread.join()
 
     def _run(self) -> None:
         while not self._end.wait(self._every):
@@ -182,7 +173,7 @@ _MIDNIGHT = (int(START.timestamp()) // 86400 + 1) * 24
 def measure(args: argparse.Namespace) -> Document:
     """Read in turn with each engine while the stream and the compaction commit."""
     seen = {engine: _Seen() for engine in args.engines}
-    with stage_of(args.store, executors=False, seed=args.seed) as stage, ExitStack() as stack:
+    with stage_of(args.store, args.seed, executors=False) as stage, ExitStack() as stack:
         readers = {it: stack.enter_context(DeltaReader(it, stage.folder / f"{it}.log")) for it in args.engines}
         stack.enter_context(Feeder(stage.landing, CLUSTER, args.every, args.seed))
         process = stage.start()

@@ -6,17 +6,17 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import psutil
 
 from ackscope import manifest
 from ackscope.errors import DataError
+from bench.background import BackgroundThread
 from bench.bench import Bench, Document, progress
 from bench.pipeline.fleet import Fleet
 from bench.pipeline.standalone import cluster
@@ -139,23 +139,14 @@ def _ask(process: subprocess.Popen[str], request: Mapping[str, Any]) -> dict[str
     return answer
 
 
-class _Processors:
+class _Processors(BackgroundThread):
     """CPU seconds of the driver, and of everything that Spark's workers start, while a block runs."""
 
     def __init__(self, driver: int) -> None:
+        super().__init__("processors")
         self._driver = psutil.Process(driver)
         self._workers = [it for it in psutil.Process().children(recursive=True) if _is_worker(it)]
         self._seen: dict[str, dict[tuple[int, float], float]] = {"driver": {}, "executors": {}}
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        self._thread.join()
 
     @property
     def driver(self) -> float:
@@ -167,8 +158,8 @@ class _Processors:
         """CPU seconds of the executors: Java and Python workers."""
         return sum(self._seen["executors"].values())
 
-    def _watch(self) -> None:
-        while not self._done.wait(_LOOK):
+    def _run(self) -> None:
+        while not self._end.wait(_LOOK):
             with suppress(psutil.Error):
                 self._look("driver", [self._driver, *self._driver.children(recursive=True)])
             for worker in self._workers:

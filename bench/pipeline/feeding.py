@@ -1,10 +1,9 @@
 """Landing files that keep arriving, each with rows of several hours: the input of a stream that is killed."""
 
 import random
-import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,6 +11,7 @@ import pyarrow.parquet as pq
 from ackscope.object_path import ObjectPath, Place
 from ackscope.tables import ACK_BURSTS, POLL_SAMPLES, PROBE_MESSAGES, PROBE_STEPS, QUEUE_SAMPLES, Table
 from ackscope.tables.arrow import arrow_schema
+from bench.background import BackgroundThread
 
 Row = dict[str, Any]
 # Two hours before midnight: files have rows of two dates.
@@ -22,23 +22,14 @@ HOURS = 4
 MESSAGES, BURSTS, STEPS, SAMPLES, POLLS = 60, 30, 30, 8, 8
 
 
-class Feeder:
+class Feeder(BackgroundThread):
     """Lands sets of files from a thread, inside a `with` block."""
 
     def __init__(self, root: Place, cluster: str, every: float, seed: int) -> None:
+        super().__init__("landing")
         self.sets = 0
         self._root, self._cluster, self._every = root, cluster, every
         self._dice = random.Random(seed)  # noqa: S311  makes rows, guards nothing
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="landing", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end.set()
-        self._thread.join()
 
     def _run(self) -> None:
         while not self._end.wait(self._every * self._dice.uniform(0.5, 1.5)):

@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def measure(args: argparse.Namespace) -> Document:
     """Kill streams; let the last one finish; then compare with one `run` over the same landing."""
     began = time.monotonic()
-    with stage_of(args.store, args.executors, args.seed) as stage:
+    with stage_of(args.store, args.seed, executors=args.executors) as stage:
         with _Reader(stage.rollups) as reader:
             with Feeder(stage.landing, CLUSTER, args.every, args.seed) as feeder:
                 killed = _kill(stage, feeder, args)

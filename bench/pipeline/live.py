@@ -1,18 +1,17 @@
 """A landing folder that fills as under a running exporter: one file per table every ten seconds."""
 
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ackscope.tables import ACK_BURSTS, POLL_SAMPLES, PROBE_MESSAGES, QUEUE_SAMPLES, Table
+from bench.background import BackgroundThread
 from bench.pipeline.columns import ordered
 
 # Marker queue: its ready messages are the number of its file times `DEEP`.
@@ -56,10 +55,11 @@ class LandedSet:
     minutes: dict[int, int] = field(default_factory=dict)
 
 
-class LiveLanding:
+class LiveLanding(BackgroundThread):
     """Lands a past time range, then lands in real time from a thread."""
 
     def __init__(self, root: Path, load: LandingLoad, cluster: str = "shop", seed: int = 1) -> None:
+        super().__init__("landing")
         self.landed: list[LandedSet] = []
         self._root, self._load, self._cluster = root, load, cluster
         self._dice = np.random.default_rng(seed)
@@ -68,8 +68,6 @@ class LiveLanding:
         self._published = self._dice.integers(0, 10**6, load.queues)
         self._reported_at = np.full(load.queues, -1e18)
         self._names = pa.array([MARKER, *(f"queue-{number:05d}" for number in range(1, load.queues))])
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="landing", daemon=True)
 
     def past(self, start: float, end: float, sign: Callable[[float], None] = lambda _: None) -> None:
         """Land everything from `start` to `end`, seconds since 1970, as fast as possible."""
@@ -79,14 +77,6 @@ class LiveLanding:
             moment += self._load.every
             sign(moment)
         self._from = moment
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end.set()
-        self._thread.join()
 
     def _run(self) -> None:
         moment = self._from

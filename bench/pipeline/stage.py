@@ -86,13 +86,13 @@ class Stage:
 
 
 @contextmanager
-def stage_of(store: str, executors: bool, seed: int) -> Iterator[Stage]:  # noqa: FBT001  an option of both
+def stage_of(store: str, seed: int, *, executors: bool) -> Iterator[Stage]:
     """An empty stage, for a `with` block.
 
     Args:
         store: `FOLDER`, or `S3` for a server of its own.
-        executors: with a Spark cluster of two workers.
         seed: of its dice.
+        executors: with a Spark cluster of two workers.
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))

@@ -4,17 +4,17 @@ import json
 import shutil
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import psutil
 
 from ackscope.errors import DataError
+from bench.background import BackgroundThread
 from bench.bench import progress
 from bench.pipeline.peers import peers_python
 from bench.usage import MB, cpu_seconds
@@ -134,24 +134,16 @@ class Engines:
         return found
 
 
-class _Peak:
+class _Peak(BackgroundThread):
     """Measures the peak memory of a process and its children while a block runs."""
 
     def __init__(self, pid: int) -> None:
+        super().__init__("memory")
         self.bytes = 0
-        self._process, self._done = psutil.Process(pid), threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._process = psutil.Process(pid)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        while not self._done.wait(_LOOK):
+    def _run(self) -> None:
+        while not self._end.wait(_LOOK):
             total = 0
             with suppress(psutil.Error):
                 for process in (self._process, *self._process.children(recursive=True)):
