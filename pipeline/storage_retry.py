@@ -36,7 +36,7 @@ class StorageRetry:
 
     def __init__(self, stop: Stop, clock: Clock, replaced: threading.Event | None = None) -> None:
         self.since: float | None = None
-        self._stop, self._clock, self._replaced = stop, clock, replaced
+        self._stop, self._clock, self._replaced = stop, clock, replaced or threading.Event()
 
     def repeat(self, work: Callable[[], T]) -> T:
         """The result of `work`, however often it has to be tried; it must be complete or without effect.
@@ -50,15 +50,14 @@ class StorageRetry:
             try:
                 done = work()
             except (ObjectStorageError, LostCommitError) as error:
-                self._stop.check()
+                self._check()
                 if isinstance(error, LostCommitError):
                     # The other writer may have taken the lease, too, which its next renewal shows.
                     self.wait(RENEW_SECONDS)
-                self._check_replaced()
+                    self._check()
                 self._begin(str(error), start.wall)
                 self.wait(pause)
-                self._stop.check()
-                self._check_replaced()
+                self._check()
                 pause = min(2 * pause, _LONGEST_SECONDS)
             else:
                 if self.since is not None:
@@ -71,17 +70,15 @@ class StorageRetry:
             log.error("stream waits, and tries again", error=error)
             self.since = wall
 
-    def _check_replaced(self) -> None:
-        if self._is_replaced():
+    def _check(self) -> None:
+        self._stop.check()
+        if self._replaced.is_set():
             raise StoppedError
-
-    def _is_replaced(self) -> bool:
-        return self._replaced is not None and self._replaced.is_set()
 
     def wait(self, seconds: float) -> None:
         """Pause, or less if a stop is requested or another process does the work."""
         start = self._clock.now()
-        while not (self._stop.requested or self._is_replaced()):
+        while not (self._stop.requested or self._replaced.is_set()):
             left = seconds - self._clock.now().since(start)
             if left <= 0:
                 return

@@ -127,11 +127,11 @@ def coverage(found: Mapping[str, pd.Series], axis: Axis) -> pd.DataFrame:
     Two values that follow each other cover what is between them. The end of the axis may lie in the future.
     """
     points = axis.points
-    begins, ends = [], []
+    changes = np.zeros(len(points) + 1, dtype=int)
 
     def add(begin: np.ndarray, end: np.ndarray) -> None:
-        begins.append(begin[begin < end])
-        ends.append(end[begin < end])
+        np.add.at(changes, begin[begin < end], 1)
+        np.add.at(changes, end[begin < end], -1)
 
     for values in found.values():
         known, times = values.notna().to_numpy(), pd.DatetimeIndex(values.index)
@@ -144,9 +144,6 @@ def coverage(found: Mapping[str, pd.Series], axis: Axis) -> pd.DataFrame:
     if known_last:
         newest = pd.DatetimeIndex([max(known_last)])
         add(points.searchsorted(newest, side="right"), points.searchsorted(newest + CONTINUOUS))
-    changes = np.zeros(len(points) + 1, dtype=int)
-    for places, change in ((begins, 1), (ends, -1)):
-        np.add.at(changes, np.concatenate([*places, np.zeros(0, dtype=int)]), change)
     has = pd.Series(changes[:-1].cumsum() > 0, index=points)
     return pd.DataFrame({"data": has.astype(float).where(has)})
 

@@ -54,7 +54,7 @@ def test_the_beginning_is_known_while_it_fails():
 
 @pytest.mark.parametrize("error", [LostCommitError("x: another writer committed meanwhile"), AWAY])
 def test_work_that_another_process_does_now_ends_without_a_line(caplog, error):
-    """Whoever lost the lease says so, in one line; whichever the process notices first."""
+    """The stream says it in one line, whether it notices the lost lease or the lost commit first."""
     replaced = threading.Event()
     work = Mock(side_effect=error)
 
