@@ -38,7 +38,7 @@ _COUNTERS = {
 
 Process = tuple[str, str]
 """Node and Erlang process of a channel."""
-Place = tuple[str, str]
+ExchangeKey = tuple[str, str]
 """Virtual host and name of an exchange."""
 
 _Counters = Mapping[str, int | None]
@@ -103,7 +103,7 @@ class ExchangeGain:
         return sum(self.lost.get(counter, {}).values())
 
 
-def exchange_gains(view: View) -> Mapping[Place, ExchangeGain] | None:
+def exchange_gains(view: View) -> Mapping[ExchangeKey, ExchangeGain] | None:
     """Return what exchanges got in the latest interval; None if that was not read of all nodes, or not recently."""
     return per_view(view, _gains)
 
@@ -113,7 +113,7 @@ def channels_by_process(view: View) -> Mapping[Process, str]:
     return per_view(view, _joined)
 
 
-def published_to(view: View) -> Mapping[str, frozenset[Place]]:
+def published_to(view: View) -> Mapping[str, frozenset[ExchangeKey]]:
     """Return, by the name of a joined channel, all exchanges that it has published to since it was opened."""
     return per_view(view, _places)
 
@@ -123,7 +123,7 @@ def _readings(view: View) -> Series[ExchangePublishes]:
     return found
 
 
-def _gains(view: View) -> Mapping[Place, ExchangeGain] | None:
+def _gains(view: View) -> Mapping[ExchangeKey, ExchangeGain] | None:
     recent = last(_readings(view), view.thresholds.interval)
     if len(recent) < 2 or span(recent) < view.thresholds.interval:
         return None
@@ -131,18 +131,17 @@ def _gains(view: View) -> Mapping[Place, ExchangeGain] | None:
     if any(seen.value.unread or seen.value.nodes != recent[-1].value.nodes for seen in recent):
         return None
     before = {_row(each): each for each in recent[0].value.channels}
-    lost: dict[Place, dict[str, dict[Process, int]]] = defaultdict(lambda: {name: {} for name in METRICS})
-    published: dict[Place, int] = defaultdict(int)
+    lost: dict[ExchangeKey, dict[str, dict[Process, int]]] = defaultdict(lambda: {name: {} for name in METRICS})
+    published: dict[ExchangeKey, int] = defaultdict(int)
     for row in recent[-1].value.channels:
         known = before.get(_row(row))
         if known is None and recent[0].value.omitted:
             continue
         place = (row.vhost, row.exchange)
         published[place] += _gained(row, known, "published")
-        for attribute, counter in _COUNTERS.items():
-            gained = _gained(row, known, attribute)
-            if counter in METRICS and gained:
-                lost[place][counter][(row.node, row.process)] = gained
+        for attribute in ("returned", "dropped"):
+            if gained := _gained(row, known, attribute):
+                lost[place][_COUNTERS[attribute]][(row.node, row.process)] = gained
     return {place: ExchangeGain(span(recent), published[place], lost[place]) for place in published}
 
 
@@ -157,9 +156,9 @@ def _gained(row: ChannelPublishes, known: ChannelPublishes | None, attribute: st
     return now - was if now >= was else now
 
 
-def _places(view: View) -> Mapping[str, frozenset[Place]]:
+def _places(view: View) -> Mapping[str, frozenset[ExchangeKey]]:
     names, readings = channels_by_process(view), _readings(view)
-    found: dict[str, set[Place]] = defaultdict(set)
+    found: dict[str, set[ExchangeKey]] = defaultdict(set)
     for row in readings[-1].value.channels if readings else ():
         name = names.get((row.node, row.process))
         if name is not None:

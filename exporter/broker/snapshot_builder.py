@@ -38,8 +38,8 @@ def read_once(
     """Read families once, concurrently. A family that failed or took too long becomes a part with an error.
 
     The `FAST` families are read first. The others start when these are done or take long. Which channel publishes to
-    which exchange is asked only if the channels give a reason. On a large broker all queues
-    have totals, but only the most suspicious ones have statistics.
+    which exchange is asked only if the channels give a reason. On a large broker all queues have totals, but only the
+    most suspicious ones have statistics.
 
     Args:
         cluster: name for the snapshot.

@@ -284,7 +284,8 @@ class Poller:
         demands = self._budget.plan(demands, self._part("overview"), self._part("nodes"), queues_interval)
         self._reader.check_max_age = self._budget.check_max_age
         shares = family_shares(demands, self._budget.share)
-        for name, schedule in ((name, schedules[name]) for name in demands):
+        for name in demands:
+            schedule = schedules[name]
             interval = schedule.corrected_interval(interval_for(demands[name], shares[name]))
             schedule.stats = replace(schedule.stats, interval=interval)
         if "queues" in schedules:

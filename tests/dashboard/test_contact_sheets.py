@@ -39,7 +39,7 @@ def test_a_sheet_has_every_picture_of_a_page(tmp_path: Path) -> None:
 
 
 def test_numbers_of_findings_that_were_not_taken_have_no_column(tmp_path: Path) -> None:
-    """But a page of which nothing was taken is an error."""
+    """But a page without any picture is an error."""
     whole = sheet(taken(tmp_path), "now").width
     rmtree(tmp_path / "100")
 

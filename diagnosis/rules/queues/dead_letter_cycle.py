@@ -194,7 +194,7 @@ def _rejecting_run(
 
 
 def _passed(view: View, path: tuple[Place, ...], series: Series[Queue], found: MessageBalance) -> float:
-    """Return how many dead letters of a queue went round within some readings, at least, by what waits on the way back.
+    """Return how many dead letters of a queue came back within some readings, at least, by what waits on the way back.
 
     By Little's law, the rate of messages that come is the number that wait divided by the time that each waits, which
     is the TTL at most. The queue keeps or acknowledges some, and the others leave it. `found` is its balance.

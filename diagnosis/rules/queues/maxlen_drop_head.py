@@ -25,15 +25,7 @@ from statistics import median
 from ackscope.findings import Certainty, Evidence, Fact, Facts, Finding, Severity, Suppressed, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import Relation, RuleResult, View
-from diagnosis.ledger import (
-    from_its_beginning,
-    ledger,
-    levels,
-    losing,
-    may_have_lost,
-    may_settle_unseen,
-    most_uncounted,
-)
+from diagnosis.ledger import from_its_beginning, levels, losing, may_have_lost, may_settle_unseen
 from diagnosis.memo import per_view
 from diagnosis.relations import SAME_SUBJECT
 from diagnosis.routes import dead_letters_to, is_delay
@@ -51,6 +43,7 @@ from diagnosis.rules.queues._shared.message_balance import (
     balance_facts,
     lasts,
     losing_run,
+    proven_loss,
 )
 from diagnosis.rules.queues._shared.queue import (
     MAX_NAMED,
@@ -234,15 +227,12 @@ def _since_it_is_known(view: View, queue: Queue, share: float) -> tuple[Series[Q
     """
     if not may_have_lost(view, queue) or may_settle_unseen(view, queue) or queue.setting("message-ttl") is not None:
         return None
-    history, limits = since_it_drops(view, from_its_beginning(view, queue)), view.limits(queue).queues
-    found = ledger(history, skew=limits.loss_skew, most=most_uncounted(view, queue))
-    if found is None or not any(_full(share, seen.value) for seen in history):
+    history = since_it_drops(view, from_its_beginning(view, queue))
+    if not any(_full(share, seen.value) for seen in history):
         return None
     purged = purged_from(view, queue)
-    if found.proven_vanished - purged < max(limits.loss_least, limits.loss_share * found.arrived):
-        return None
-    whole = balance(history)
-    if whole is None or whole.lost - purged < limits.loss_least:
+    found, whole = proven_loss(view, queue, history, purged), balance(history)
+    if found is None or whole is None or whole.lost - purged < view.limits(queue).queues.loss_least:
         return None
     # Purged messages are stored nowhere, and are no loss of this kind.
     return losing(history, lambda each: each.vanished, found.vanished), replace(whole, stored=whole.stored + purged)

@@ -22,7 +22,7 @@ from exporter.broker.prometheus.settings import PrometheusSettings
 FAMILY = "channel_exchange_metrics"
 
 MOST_ROWS = 2000
-"""Channels and exchanges of which a reading is held; those that lose messages come first."""
+"""Most rows of a reading, one for a channel and an exchange; those that lose messages come first."""
 
 UNASKED_SECONDS = 600.0
 """Seconds for which a default port that did not answer is not asked again."""

@@ -94,12 +94,15 @@ def _find(view: View) -> Iterator[SaturatedQueue]:
             continue
         links = view.links(queue)
         if links and all(link.session for link in links):
-            history = counted_history(view, queue, links)
-            total = may_take(links) if delta(last(history, view.thresholds.interval), "ack") else None
+            history, total = counted_history(view, queue, links), may_take(links)
+            if total is None or not delta(last(history, view.thresholds.interval), "ack"):
+                continue
             if _mostly_returned(view, queue):
                 continue
+        elif _acknowledges(view, queue):
+            history, total = view.history(queue), may_hold(view, queue)
         else:
-            total, history = may_hold(view, queue) if _acknowledges(view, queue) else None, view.history(queue)
+            continue
         found = _judge(view, queue, total, history) if total is not None else _without_limit(view, queue, history)
         if found is not None:
             yield found
@@ -166,7 +169,7 @@ def _without_limit(view: View, queue: Queue, history: Series[Queue]) -> Saturate
     """
     links = tuple(link for link in view.links(queue) if link.consumer.active is not False)
     unlimited = links and all(prefetch(view, link) == 0 and link.consumer.ack_required is not False for link in links)
-    if not unlimited or queue.type == "quorum" or not _acknowledges(view, queue):
+    if not unlimited or queue.type == "quorum":
         return None
     limits = view.limits(queue)
     growing = growing_readings(limits, history, lambda seen: ready(seen) + held(seen))

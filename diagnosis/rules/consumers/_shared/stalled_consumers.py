@@ -435,7 +435,6 @@ def _some_consumers(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -
     If none has lasted for long enough, those that are full for some seconds are reported early.
     """
     limits, history = view.limits(queue).consumers, view.history(queue)
-    lumps = whole_prefetches(history, min(prefetch(view, link) or 0 for link in links), len(links))
     found: list[StuckConsumer] = []
     for _, group in groupby(links, key=lambda link: link.consumer.channel_name):
         together = tuple(group)
@@ -447,6 +446,7 @@ def _some_consumers(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -
         acked = delta(others, "ack")
         if seen < limits.stuck_seen or acked <= 0:
             continue
+        lumps = whole_prefetches(history, min(prefetch(view, link) or 0 for link in links), len(links))
         # Each of the others takes this long for one message on average; this one gets a multiple of it.
         pace = span(others) * (len(links) - len(together)) / acked if lumps is None else lumps.seconds
         allowed = [prefetch(view, link) or 0 for link in together]

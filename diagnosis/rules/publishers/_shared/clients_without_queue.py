@@ -6,7 +6,7 @@ other exchange lacks its bindings.
 """
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator
 
 from ackscope.findings import Fact, Finding
@@ -36,7 +36,7 @@ def clients_without_queue(view: View, exchange: Exchange, bindings: int | None) 
     found = [each for each in per_view(view, _clients) if (each[0].connection.vhost or "/") == exchange.vhost]
     if not found:
         return ()
-    common = _common_words(view, exchange.vhost)
+    common = per_view(view, _common_words).get(exchange.vhost, frozenset())
     near = [each for each in found if _words(exchange.name, common) & _words(_names(*each), common)]
     if near or restarted_seconds(view) is None or _unbound(view, exchange.vhost) != [exchange.name]:
         return tuple(near)
@@ -45,7 +45,7 @@ def clients_without_queue(view: View, exchange: Exchange, bindings: int | None) 
 
 def share_word(view: View, vhost: str, one: str, others: Iterable[str]) -> bool:
     """Return whether a name has a word of some others that few names of the virtual host have."""
-    common = _common_words(view, vhost)
+    common = per_view(view, _common_words).get(vhost, frozenset())
     return bool(_words(one, common) & _words(" ".join(others), common))
 
 
@@ -112,10 +112,18 @@ def _words(name: str, common: frozenset[str] = frozenset()) -> set[str]:
     return {each for each in re.findall(r"[^\W_]+", name.casefold()) if len(each) >= _LETTERS} - common
 
 
-def _common_words(view: View, vhost: str) -> frozenset[str]:
-    """Return the words that most names of a virtual host have, such as that of the company."""
-    names = [each.name for each in view.every_queue if each.vhost == vhost]
-    names += [each.name for each in view.exchanges if each.vhost == vhost and not each.name.startswith("amq.")]
+def _common_words(view: View) -> dict[str, frozenset[str]]:
+    """Return by virtual host the words that most names have, such as that of the company."""
+    names: dict[str, list[str]] = defaultdict(list)
+    for queue in view.every_queue:
+        names[queue.vhost].append(queue.name)
+    for exchange in view.exchanges:
+        if not exchange.name.startswith("amq."):
+            names[exchange.vhost].append(exchange.name)
+    return {vhost: _words_of_most(each) for vhost, each in names.items()}
+
+
+def _words_of_most(names: list[str]) -> frozenset[str]:
     words = Counter(word for name in names for word in _words(name))
     most = max(_FEW_NAMES, len(names) / 2)
     return frozenset(word for word, number in words.items() if number > most)

@@ -4,8 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from diagnosis.contract import View
-from diagnosis.exchange_publishes import ExchangeGain, Place, Process, channels_by_process, exchange_gains
+from diagnosis.exchange_publishes import ExchangeGain, ExchangeKey, Process, channels_by_process, exchange_gains
 from diagnosis.rules.publishers._shared.publishers import ActivePublisher
+
+_ONE = 1
+"""A single message may be lost by a restart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +23,7 @@ class CountedLoss:
         elsewhere: names of channels that lost messages at other exchanges only.
     """
 
-    place: Place
+    place: ExchangeKey
     lost: int
     seconds: float
     publishers: tuple[ActivePublisher, ...]
@@ -76,13 +79,11 @@ def counted_losses(
     return tuple(sorted(found, key=lambda each: (-each.lost, each.place)))
 
 
-_ONE = 1
-"""A single message may be lost by a restart."""
-
-
-def _places(gains: Mapping[Place, ExchangeGain], counter: str, names: Mapping[Process, str]) -> dict[str, set[Place]]:
+def _places(
+    gains: Mapping[ExchangeKey, ExchangeGain], counter: str, names: Mapping[Process, str]
+) -> dict[str, set[ExchangeKey]]:
     """Return where each joined channel lost messages."""
-    found: dict[str, set[Place]] = {}
+    found: dict[str, set[ExchangeKey]] = {}
     for place, gain in gains.items():
         for process in gain.lost.get(counter, {}):
             if process in names:

@@ -12,6 +12,7 @@ from ackscope.findings import Evidence, Facts, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import View
 from diagnosis.ledger import (
+    Ledger,
     from_its_beginning,
     ledger,
     levels,
@@ -107,14 +108,30 @@ def losing_run(
     # Before it holds, counters that are ahead of the length look like a loss.
     history = since_it_drops(view, from_its_beginning(view, queue))
     history = stretch(history, lambda _, newer: meanwhile(newer.value))
-    found = ledger(history, skew=limits.loss_skew, most=most_uncounted(view, queue))
-    if found is None or found.proven_vanished < max(limits.loss_least, limits.loss_share * found.arrived):
+    found = proven_loss(view, queue, history)
+    if found is None:
         return None
     run = losing(history, lambda each: each.vanished, found.vanished)
     whole = balance(run)
     if whole is None or whole.lost < limits.loss_least:
         return None
     return (run, whole)
+
+
+def proven_loss(view: View, queue: Queue, history: Series[Queue], purged: int = 0) -> Ledger | None:
+    """Return the balance of some readings of a queue if it proves that messages were lost before delivery.
+
+    Args:
+        view: the view that is being judged.
+        queue: the queue at its latest reading.
+        history: the readings.
+        purged: messages that were purged meanwhile, which is no loss.
+    """
+    limits = view.limits(queue).queues
+    found = ledger(history, skew=limits.loss_skew, most=most_uncounted(view, queue))
+    if found is None or found.proven_vanished - purged < max(limits.loss_least, limits.loss_share * found.arrived):
+        return None
+    return found
 
 
 def leaves_in_steps(view: View, queue: Queue, run: Series[Queue], least: float = 0.0) -> bool:

@@ -90,7 +90,7 @@ def test_a_client_that_fits_two_queues_may_publish_to_either():
 
 
 def test_messages_that_an_exchange_with_other_queues_gets_are_those_of_its_publisher():
-    """A topic exchange spreads them over several queues, none of which gets as many."""
+    """A topic exchange spreads them over several queues, and no queue gets as many."""
     clients = {"till-1": (6.0, "invoices.in"), "till-2": (8.0, "invoices.in"), "events": (2.5, None)}
 
     def frame(t):

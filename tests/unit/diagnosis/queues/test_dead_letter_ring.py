@@ -1,4 +1,4 @@
-"""A cycle of dead letters through several queues, more than one of which has consumers that reject."""
+"""A cycle of dead letters through several queues; consumers of two or more of them reject."""
 
 from dataclasses import replace
 
