@@ -6,7 +6,7 @@ PLATFORMS ?= linux/amd64,linux/arm64
 DEMO = $(if $(FOR),--for $(FOR)) $(if $(FAULT),--fault $(FAULT)) $(if $(BROKER),--broker $(BROKER)) $(if $(JSON),--json)
 # Python may cache compiled modules, also where the environment forbids it: hundreds of processes import the same ones.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help setup setup-test demo test lint format test-unit test-spark test-dashboard test-integration bench-probes bench-exporter bench-diagnosis bench-pipeline bench-dashboard bench-fuzz bench-chaos docs lock screenshots dist release images ship-test kube-test
+.PHONY: help setup setup-test demo test lint format test-unit test-spark test-dashboard test-integration bench-probes bench-exporter bench-diagnosis bench-pipeline bench-dashboard bench-fuzz bench-chaos docs lock screenshots dist release images ship-test kube-test azure-test
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
@@ -87,6 +87,12 @@ ship-test: ## install the wheel, build and run the image, render the chart; unde
 kube-test: ## chart and discovery on a real kube-apiserver with etcd; four minutes, the first build ten more; as root, needs Go
 	@scripts/setup.sh kube
 	@$(PYTEST) tests/ship/test_kube_*.py
+
+azure-test: ## the tests of object storage on Azurite instead of an S3 server; five minutes; needs npm
+	@scripts/setup.sh test
+	@scripts/setup.sh azure
+	@OBJECT_STORAGE=azure $(PYTEST) tests/integration/storage tests/integration/exporter/test_bucket.py \
+		tests/spark/test_object_storage.py tests/spark/test_object_stream.py tests/spark/test_delta_readers.py
 
 lock: ## pin every package anew, with hashes
 	@scripts/lock.sh --upgrade

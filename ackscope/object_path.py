@@ -33,6 +33,9 @@ _WHOLE_BYTES = 8 * 2**20
 # Seconds that a request is repeated after server errors and lost connections, and that one attempt may take.
 _RETRY_SECONDS, _REQUEST_SECONDS, _CONNECT_SECONDS = 20.0, 60.0, 5.0
 
+# Error codes of S3 and Google, and of Azure.
+_NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
+
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 # Parts of a URL that can hold a secret, such as the signature of Azure.
@@ -288,7 +291,9 @@ class ObjectPath:
             offset = f"{self.key}/{after}".strip("/") if after else None
             for page in obstore.list(self._store, f"{self.key}/" if self.key else None, offset=offset, chunk_size=1000):
                 for it in page:
-                    yield ObjectPath(self.base, it["path"], _status(it))
+                    # Some servers with Azure's API ignore where a listing shall start.
+                    if offset is None or it["path"] > offset:
+                        yield ObjectPath(self.base, it["path"], _status(it))
 
     def glob(self, pattern: str) -> Iterator["ObjectPath"]:
         """Objects and folders that fit a pattern such as `cluster=*/date=*`, sorted.
@@ -444,7 +449,7 @@ def _errors(path: ObjectPath) -> Iterator[None]:
     try:
         yield
     except (NotFoundError, FileNotFoundError) as error:
-        if "NoSuchBucket" in str(error):
+        if any(code in str(error) for code in _NO_BUCKET):
             raise ObjectStorageError(str(path), f"there is no bucket {path.base}") from None
         raise FileNotFoundError(errno.ENOENT, "not found", str(path)) from None
     except (AlreadyExistsError, PreconditionError):

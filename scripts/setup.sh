@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Prepare this machine and the checkout: what is there stays as it is, what is missing is named before it is installed.
-# Usage: scripts/setup.sh [test|ship|kube]     ("test" adds what only the tests need: a browser, strace, systemd-analyze;
+# Usage: scripts/setup.sh [test|ship|kube|azure]
+# ("test" adds what only the tests need: a browser, strace, systemd-analyze;
 # "ship" adds what builds and checks images and the chart: buildah, amtool, and helm and kubeconform, built by Go;
-# "kube" adds a Kubernetes API: etcd, and helm and kube-apiserver, built by Go)
+# "kube" adds a Kubernetes API: etcd, and helm and kube-apiserver, built by Go; "azure" adds Azurite, by npm)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -126,5 +127,11 @@ if [ "${1:-}" = kube ]; then
       k8s.io/kubernetes/cmd/kube-apiserver >/dev/null 2>&1) ||
       die "go could not build kube-apiserver; see: cd $source && go build k8s.io/kubernetes/cmd/kube-apiserver"
   fi
+fi
+if [ "${1:-}" = azure ] && [ ! -x .tools/azurite/node_modules/.bin/azurite-blob ]; then
+  command -v npm >/dev/null 2>&1 || die "npm is missing: install Node.js 18 or newer with npm"
+  say "installing Azurite with npm into .tools/azurite (a minute)"
+  npm install --prefix .tools/azurite --no-audit --no-fund azurite@3.35.0 >/dev/null 2>&1 ||
+    die "npm could not install Azurite; see: npm install --prefix .tools/azurite azurite@3.35.0"
 fi
 say "ready: .venv/bin/ackscope --help"

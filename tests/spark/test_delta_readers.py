@@ -13,7 +13,7 @@ from bench.pipeline.delta_live import own_rows, reader_command
 from bench.pipeline.delta_readers import ENGINES, SPARK
 from pipeline.storage.delta_log import table_address, table_folder, table_options
 from pipeline.storage.rollups import Rollups
-from tests.buckets import BUCKET, environment, s3_server
+from tests.buckets import BASE, environment, object_server
 from tests.unit.pipeline.test_rollups import BURSTS_1H, DAY, NINE, coarse, put, rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -67,8 +67,8 @@ def test_an_engine_reads_what_ackscope_reads(engine, tmp_path):
 @pytest.mark.parametrize("engine", LIGHT)
 def test_an_engine_reads_a_bucket(engine):
     """The same rows as ackscope, with the options that it uses itself."""
-    with s3_server() as values, environment(values):
-        root = ObjectPath(f"s3://{BUCKET}", "rollups")
+    with object_server() as values, environment(values):
+        root = ObjectPath(BASE, "rollups")
         put(root, [NINE, NINE + 1], with_text("alpha", "Größe"))
         put(root, [NINE], with_text("beta"))
         folder = table_folder(root, BURSTS_1M.name, "shop")

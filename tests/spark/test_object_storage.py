@@ -11,7 +11,7 @@ from ackscope.clock import SystemClock
 from ackscope.object_path import ObjectPath
 from ackscope.tables import POLL_SAMPLES, PROBE_MESSAGES, QUEUE_SAMPLES
 from pipeline import jobs
-from tests.buckets import BUCKET, environment, s3_server, upload
+from tests.buckets import BASE, environment, object_server, upload
 from tests.spark import landing_files
 from tests.spark.moments import at
 
@@ -20,11 +20,11 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 @pytest.fixture
 def bucket(spark) -> Iterator[ObjectPath]:
-    """A prefix on a real S3 server. Spark was started before it, so its workers get the environment."""
+    """A prefix on a real server. Spark was started before it, so its workers get the environment."""
     known = dict(spark.sparkContext.environment)
-    with s3_server() as values, environment(values):
+    with object_server() as values, environment(values):
         spark.sparkContext.environment.update(values)
-        yield ObjectPath(f"s3://{BUCKET}", uuid4().hex)
+        yield ObjectPath(BASE, uuid4().hex)
         spark.sparkContext.environment.clear()
         spark.sparkContext.environment.update(known)
 

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
@@ -17,7 +18,7 @@ from ackscope.object_path import ObjectPath, ObjectStorageError
 from lab.network_link import LinkState, NetworkLink
 from pipeline import jobs
 from pipeline.stop import Stop
-from tests.buckets import BUCKET, environment, s3_server, upload
+from tests.buckets import BASE, ENDPOINT, environment, object_server, through, upload
 from tests.spark.landing_files import write_random
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -25,12 +26,12 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 @pytest.fixture
 def link(spark, monkeypatch) -> Iterator[NetworkLink]:
-    """A link to a real S3 server, which all clients use; they give up soon when it is cut."""
+    """A link to a real server, which all clients use; they give up soon when it is cut."""
     monkeypatch.setattr("ackscope.object_path._RETRY_SECONDS", 0.2)
     known = dict(spark.sparkContext.environment)
-    with s3_server() as values:
-        found = NetworkLink(int(values["AWS_ENDPOINT_URL"].rpartition(":")[2]))
-        values |= {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{found.port}"}
+    with object_server() as direct:
+        found = NetworkLink(urlsplit(direct[ENDPOINT]).port)
+        values = through(direct, found.port)
         with environment(values):
             spark.sparkContext.environment.update(values)
             yield found
@@ -42,7 +43,7 @@ def link(spark, monkeypatch) -> Iterator[NetworkLink]:
 @pytest.fixture
 def bucket(link) -> ObjectPath:
     """An empty prefix."""
-    return ObjectPath(f"s3://{BUCKET}", uuid4().hex)
+    return ObjectPath(BASE, uuid4().hex)
 
 
 @contextmanager

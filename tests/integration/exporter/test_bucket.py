@@ -1,5 +1,6 @@
 """Landing to a bucket: a spool, an uploader, and a bucket that is away."""
 
+import os
 import random
 import subprocess
 import sys
@@ -23,7 +24,7 @@ from exporter.landing.settings import LandingSettings
 from exporter.landing.upload import Uploader
 from exporter.landing.writer import LandingWriter
 from lab.network_link import LinkState, NetworkLink
-from tests.buckets import BUCKET, SECRET, environment, s3_server
+from tests.buckets import BASE, ENDPOINT, KEY, environment, object_server, through
 
 pytestmark = pytest.mark.integration
 
@@ -32,11 +33,11 @@ ROW = ("queues", True, 0.1, 0.0, 3, 0, False, None)
 
 @pytest.fixture(scope="module")
 def link() -> Iterator[NetworkLink]:
-    """A link to an S3 server; the environment names the link."""
-    with s3_server() as values:
-        parts = urlsplit(values["AWS_ENDPOINT_URL"])
+    """A link to a server of object storage; the environment names the link."""
+    with object_server() as values:
+        parts = urlsplit(values[ENDPOINT])
         found = NetworkLink(parts.port)
-        with environment(values | {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{found.port}"}):
+        with environment(through(values, found.port)):
             yield found
         found.close()
 
@@ -51,7 +52,7 @@ def _short_retries(monkeypatch):
 @pytest.fixture
 def target(link) -> ObjectPath:
     """An empty prefix of the bucket."""
-    return ObjectPath(f"s3://{BUCKET}", uuid4().hex)
+    return ObjectPath(BASE, uuid4().hex)
 
 
 @contextmanager
@@ -110,7 +111,7 @@ def test_a_bucket_that_is_away_loses_nothing_and_comes_back(link, target, tmp_pa
     assert {} == counts.dropped
     assert 1 == caplog.text.count("bucket cannot be reached")
     assert 1 == caplog.text.count("bucket can be reached again")
-    assert SECRET not in caplog.text
+    assert os.environ[KEY] not in caplog.text
 
 
 def test_a_full_spool_drops_the_oldest_rows_and_counts_them(link, target, tmp_path):

@@ -18,7 +18,7 @@ import yaml
 
 from ackscope.address import parse_amqp
 from lab.amqp import connect
-from tests.buckets import s3_server
+from lab.s3_server import s3_server
 from tests.dashboard.command import free_port
 from tests.documented import DOCS, HERE, ROOT, RUN_BY, beginning, commands, lines
 from tests.integration.diagnosis.commands import Shell

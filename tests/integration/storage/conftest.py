@@ -1,4 +1,4 @@
-"""One S3 server for the tests of this folder; each test has a prefix of its own."""
+"""One server of object storage for the tests of this folder; each test has a prefix of its own."""
 
 from collections.abc import Iterator
 from uuid import uuid4
@@ -6,17 +6,17 @@ from uuid import uuid4
 import pytest
 
 from ackscope.object_path import ObjectPath
-from tests.buckets import BUCKET, environment, s3_server
+from tests.buckets import BASE, environment, object_server
 
 
 @pytest.fixture(scope="session")
-def s3() -> Iterator[dict[str, str]]:
+def server() -> Iterator[dict[str, str]]:
     """The environment of its clients, which is also set here."""
-    with s3_server() as values, environment(values):
+    with object_server() as values, environment(values):
         yield values
 
 
 @pytest.fixture
-def bucket(s3) -> ObjectPath:
+def bucket(server) -> ObjectPath:
     """An empty prefix."""
-    return ObjectPath(f"s3://{BUCKET}", uuid4().hex)
+    return ObjectPath(BASE, uuid4().hex)

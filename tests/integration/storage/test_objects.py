@@ -1,4 +1,4 @@
-"""Object storage as a place of files, manifests and leases, on a real S3 server."""
+"""Object storage as a place of files, manifests and leases, on a real server."""
 
 import io
 import os
@@ -22,7 +22,7 @@ from pipeline.storage import lease as lease_module
 from pipeline.storage.expired import first_whole_hours, raise_floor
 from pipeline.storage.lease import lease
 from pipeline.storage.rollups import Rollups
-from tests.buckets import SECRET
+from tests.buckets import BASE, ENDPOINT, KEY
 
 pytestmark = pytest.mark.integration
 
@@ -69,18 +69,18 @@ def test_parquet_is_read_whole_or_in_ranges(bucket, monkeypatch):
         assert rows.select(["a"]).equals(found)
 
 
-def test_errors_are_one_line_without_credentials(s3, monkeypatch):
+def test_errors_are_one_line_without_credentials(server, monkeypatch):
     """A bucket that is not there, and a server that is not."""
     with pytest.raises(ObjectStorageError, match="there is no bucket") as missing:
-        ObjectPath("s3://nowhere", "x").read_bytes()
+        ObjectPath(BASE.replace("history", "nowhere"), "x").read_bytes()
     monkeypatch.setattr("ackscope.object_path._RETRY_SECONDS", 0.1)
     monkeypatch.setattr("ackscope.object_path._stores", {})
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv(ENDPOINT, "http://127.0.0.1:9")
     with pytest.raises(ObjectStorageError) as away:
-        ObjectPath("s3://history", "x").read_bytes()
+        ObjectPath(BASE, "x").read_bytes()
     for error in (missing, away):
         assert "\n" not in str(error.value)
-        assert SECRET not in str(error.value)
+        assert server[KEY] not in str(error.value)
 
 
 def _commit(rollups: Rollups, name: str) -> Manifest:
