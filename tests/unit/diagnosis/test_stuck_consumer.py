@@ -225,7 +225,28 @@ def test_a_shared_prefetch_that_one_queue_uses_up_starves_the_others():
     assert (10, ["thumbs"], False) == tuple(
         finding.facts[key] for key in ("shared_prefetch", "starved_queues", "unlimited")
     )
-    assert "so queue 'thumbs' gets nothing either" in text(finding).cause
+    assert "so queue 'thumbs' waits for 'orders'" in text(finding).cause
+    assert "; queue 'thumbs' gets nothing either, with 541 messages ready" in text(finding).summary
+    assert {"orders", "thumbs"} == {each.name for each in finding.involved.queues}
+
+
+def test_starved_queues_make_a_standstill_critical():
+    """Also if the queue whose messages use up the shared prefetch has none ready: what waits is in the other one."""
+
+    def frame(t):
+        held = queue("exports", messages_unacked=5, consumers=1, stats=stats(publish=5, deliver=5, ack=0))
+        waiting = queue("alerts", messages_ready=int(7 * t) + 1, consumers=1, stats=stats(publish=int(7 * t) + 1))
+        return {
+            **stuck(t),
+            "queues": (held, waiting),
+            "consumers": tuple(consumer(name, tag=name, prefetch_count=0) for name in ("exports", "alerts")),
+            "channels": (channel(messages_unacked=5, global_prefetch_count=5, idle_since=WALL),),
+        }
+
+    (finding,) = [each for each in look(film(frame, until=400)).findings if each.rule == "stuck-consumer"]
+
+    assert ("critical", "exports") == (finding.severity, finding.subject.name)
+    assert ["alerts"] == finding.facts["starved_queues"]
 
 
 def test_a_frozen_process_differs_from_a_handler_that_hangs():

@@ -87,9 +87,9 @@ def one_gets_all(links: tuple[ConsumerPath, ...]) -> bool:
     return len(holders) == 1 and preferred_priority(holders[0], links) is not None
 
 
-def waiting_on_channel(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> tuple[str, ...]:
-    """Return the other queues with messages ready that the channels of these consumers consume from."""
+def waiting_on_channel(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> tuple[Queue, ...]:
+    """Return the other queues with messages ready, by name, that the channels of these consumers consume from."""
     channels = {link.consumer.channel_name for link in links}
     places = {(each.vhost, each.queue) for each in view.every_consumer if each.channel_name in channels} - {queue.key}
-    found = (view.queue(*place) for place in places)
-    return tuple(sorted(each.name for each in found if each is not None and each.messages_ready))
+    found = (view.queue(*place) for place in sorted(places))
+    return tuple(each for each in found if each is not None and each.messages_ready)

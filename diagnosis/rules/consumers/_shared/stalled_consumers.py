@@ -101,7 +101,7 @@ class Stall:
     settles_unknown: bool = False
     lag: int | None = None
     shared_prefetch: int = 0
-    starved: tuple[str, ...] = ()
+    starved: tuple[Queue, ...] = ()
     outlasts_jobs: bool = False
     returned: int = 0
 
@@ -237,6 +237,7 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
     if early and (held_seconds < limits.early or not certain):
         return None
     shared = max((full and link.channel and link.channel.global_prefetch_count) or 0 for link in links)
+    starved = waiting_on_channel(view, queue, links) if shared else ()
     return Stall(
         queue=queue,
         early=early,
@@ -248,14 +249,14 @@ def _whole_queue(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> S
         consumers=len(links),
         standbys=sum(link.consumer.active is False for link in view.links(queue)),
         whole_queue=True,
-        growing=(ready > 0 or not full) and growing,
+        growing=((ready > 0 or not full) and growing) or bool(starved),
         published=published,
         seen_seconds=seen,
         held_seconds=held_seconds,
         warning_after_seconds=need,
         since=stalled[0].at.wall if idle is None else min(idle, stalled[0].at.wall),
         shared_prefetch=shared,
-        starved=waiting_on_channel(view, queue, links) if shared else (),
+        starved=starved,
         outlasts_jobs=were_quick and held_seconds >= limits.consumers.stuck_long_job,
     )
 

@@ -78,7 +78,8 @@ def _finding(view: View, rule: str, stall: Stall, other_queues: list[str]) -> Fi
             "one_at_a_time": stall.one_at_a_time,
             "unlimited": 0 in stall.prefetches and not stall.shared_prefetch,
             "shared_prefetch": stall.shared_prefetch,
-            "starved_queues": list[Fact](stall.starved),
+            "starved_queues": list[Fact](each.name for each in stall.starved),
+            "starved_ready": sum(each.messages_ready or 0 for each in stall.starved),
             "full": stall.full,
             "amqp10": stall.amqp10,
             "mqtt": stall.mqtt,
@@ -99,7 +100,7 @@ def _finding(view: View, rule: str, stall: Stall, other_queues: list[str]) -> Fi
             "stuck_consumer": process_facts(stall.stuck[0]) if stall.stuck else dict.fromkeys(_PROCESS),
         },
         evidence=tuple(_evidence(stall, unacked)),
-        involved=with_suspects(involved_consumers((queue,), stall.stuck), stall.suspects),
+        involved=with_suspects(involved_consumers((queue, *stall.starved), stall.stuck), stall.suspects),
         certainty=Certainty.EARLY if stall.early else Certainty.LIKELY,
         seen_seconds=stall.seen_seconds,
     )
