@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from ackscope.clock import Instant
 from ackscope.snapshot import Queue, Snapshot
-from diagnosis.queue_flow import REFRESH, HeadArrival, QueueFlow
+from diagnosis.queue_flow import HeadArrival, QueueFlow
+from diagnosis.series import REFRESH
 
 QueueKey = tuple[str, str]
 

@@ -18,10 +18,7 @@ from typing import NamedTuple
 
 from ackscope.snapshot import Queue
 from diagnosis.purpose import CONSUMED
-from diagnosis.series import count
-
-REFRESH = 5.2
-"""Seconds between two refreshes of the broker's statistics, with some delay."""
+from diagnosis.series import REFRESH, count
 
 POINTS, _COARSE = 64, 24
 """Points of the arrivals of a queue that are held, and how many of the oldest are thinned if there are more."""

@@ -16,6 +16,9 @@ from ackscope.counters import MessageStats
 from ackscope.snapshot import Channel, Queue
 from diagnosis.window import Series, Timestamped
 
+REFRESH = 5.2
+"""Seconds between two refreshes of the broker's statistics, with some delay."""
+
 T = TypeVar("T")
 C = TypeVar("C", Queue, Channel)
 
@@ -44,6 +47,19 @@ def piled_up_seconds(series: Series[Queue]) -> float:
     # Over a short time, the broker's own rate is more exact than two readings of a counter.
     rate = queue.rates.get("publish") or delta(series, "publish") / max(1.0, span(series))
     return (queue.messages_ready or 0) / rate if rate > 0 else 0.0
+
+
+def gathered_seconds(total: float, gained: float, seconds: float) -> float:
+    """Return for how long at least something has gathered, at its present pace; 0 if that cannot be seen.
+
+    The broker refreshes its counters every 5 s, so two readings may show what was gained in `REFRESH` seconds less.
+
+    Args:
+        total: what has gathered.
+        gained: how many of these within the last `seconds`.
+        seconds: time between two readings.
+    """
+    return total * max(0.0, seconds - REFRESH) / gained if gained > 0 else 0.0
 
 
 def life(series: Series[C]) -> Series[C]:

@@ -1,8 +1,10 @@
 """The view that rules judge: readings that are fresh enough, and the links between their objects."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
+from math import inf
 from typing import Any, TypeVar
 
 from ackscope.amqp10 import AmqpSession
@@ -212,6 +214,10 @@ class View(LatestReadings):
             since = None if value is None else since or at
         return since
 
+    def longest_life(self, queue: Queue) -> float:
+        """Return for how many seconds a queue can have existed; infinite if the first reading of the list has it."""
+        return self._since_without(self.presence(queue.key))
+
     def moved(self, queue: Queue, counter: str) -> bool:
         """Return whether a counter changed within the last interval; cheap, so healthy queues need no history."""
         if queue.details_at is not None:
@@ -229,6 +235,10 @@ class View(LatestReadings):
     def channel_history(self, name: str) -> Series[Channel]:
         """Return a channel at each reading since it was opened, oldest first."""
         return life(_unbroken([(at, known.get(name)) for at, known in self._channel_readings]))
+
+    def longest_open(self, channel: Channel) -> float:
+        """Return for how many seconds a channel can be open; infinite if the first reading of channels has its name."""
+        return self._since_without((at, known.get(channel.name)) for at, known in self._channel_readings)
 
     def connection_history(self, name: str) -> Series[Connection]:
         """Return a connection at its latest consecutive readings, oldest first; they cover about half a minute."""
@@ -337,6 +347,10 @@ class View(LatestReadings):
             link = ConsumerPath(consumer, channel, self.connection(name), session, reader)
             grouped.setdefault((consumer.vhost, consumer.queue), []).append(link)
         return {key: tuple(links) for key, links in grouped.items()}
+
+    def _since_without(self, readings: Iterable[tuple[Instant, object]]) -> float:
+        before = list(takewhile(lambda seen: seen[1] is None, readings))
+        return self.now.since(before[-1][0]) if before else inf
 
     @cached_property
     def _queue_readings(self) -> Readings:

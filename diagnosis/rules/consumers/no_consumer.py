@@ -131,12 +131,16 @@ def _is_left(queue: Queue) -> bool:
 def _seconds(view: View, queue: Queue, unconsumed: Series[Queue]) -> float:
     """Return for how long nobody has taken messages: as seen or, if no consumer was ever seen, as the backlog tells."""
     seen = span(unconsumed)
-    return max(seen, _piled_up(unconsumed)) if len(unconsumed) == len(view.history(queue)) else seen
+    return max(seen, _piled_up(view, unconsumed)) if len(unconsumed) == len(view.history(queue)) else seen
 
 
-def _piled_up(unconsumed: Series[Queue]) -> float:
-    """Return how long the backlog took to arrive; 0 if it does not grow: then what is published is not kept."""
-    return piled_up_seconds(unconsumed) if _rises(unconsumed) else 0.0
+def _piled_up(view: View, unconsumed: Series[Queue]) -> float:
+    """Return how long the backlog took to arrive; 0 if it does not grow: then what is published is not kept.
+
+    No longer than the queue can have existed.
+    """
+    exists = view.longest_life(unconsumed[-1].value)
+    return min(exists, piled_up_seconds(unconsumed)) if _rises(unconsumed) else 0.0
 
 
 def _warning_after(view: View, queue: Queue) -> float:
@@ -378,7 +382,7 @@ def _finding(view: View, unread: _Unread, others: Sequence[_Unread] = ()) -> Fin
     warning_after = _warning_after(view, queue)
     lost = lost_by_restart(view, queue) if lacks_application else None
     early = severity is Severity.INFO and grows and seconds < warning_after
-    piled_up = _piled_up(unconsumed)
+    piled_up = _piled_up(view, unconsumed)
     ttl = queue.setting("message-ttl")
     return Finding(
         rule=NAME,

@@ -8,11 +8,12 @@ Source: https://www.rabbitmq.com/docs/semantics#tx, https://www.rabbitmq.com/doc
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 
+from ackscope.clock import iso
 from ackscope.findings import Certainty, Evidence, Finding, Severity, Subject, Unit, source
-from ackscope.snapshot import Channel
+from ackscope.snapshot import Channel, Connection
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import client_name
-from diagnosis.rules.clients._shared.connections import involved_connections
+from diagnosis.rules.clients._shared.connections import age_seconds, involved_connections
 from diagnosis.rules.consumers._shared.holders import consumers_of
 from diagnosis.rules.publishers._shared.publishers import (
     ActivePublisher,
@@ -24,7 +25,7 @@ from diagnosis.rules.publishers._shared.publishers import (
     publishers,
 )
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
-from diagnosis.series import span, stretch
+from diagnosis.series import gathered_seconds, span, stretch
 from diagnosis.window import Series, Timestamped
 
 NAME = "pub-tx-channel"
@@ -55,9 +56,11 @@ QUEUES_CONSUMED_WITHOUT_COMMIT = Relation(_queues_of_connection, _queue)
 def _open_transaction(view: View, channel: Channel) -> Iterator[Finding]:
     """Yield the finding if nothing was committed for a long time."""
     history = stretch(view.channel_history(channel.name), _uncommitted)
-    seconds = max(span(history), _piled_up_seconds(history))
+    connection = view.connection(channel.connection_name)
+    seen = span(history)
     if channel.idle_since is not None:
-        seconds = max(seconds, view.now.wall - channel.idle_since)
+        seen = max(seen, view.now.wall - channel.idle_since)
+    seconds = max(seen, _by_pace(view, channel, connection, history))
     known = len(history) > 1 or channel.idle_since is not None
     if not known or seconds < view.thresholds.early:
         return
@@ -73,13 +76,12 @@ def _open_transaction(view: View, channel: Channel) -> Iterator[Finding]:
     # It gets no more messages until it commits, and others wait.
     stands_still = 0 not in {most for _, most in served} and 0 < allowed <= acks
     waiting = [queue for queue, _ in served if queue.messages_ready and queue.consumers == 1]
-    connection = view.connection(channel.connection_name)
     name = channel.connection_name or channel.name
     yield Finding(
         rule=NAME,
         severity=(Severity.CRITICAL if stands_still and waiting else Severity.WARNING) if late else Severity.INFO,
         subject=Subject(kind="connection", name=name, vhost=channel.vhost, node=channel.node),
-        since=history[0].at.iso(),
+        since=iso(view.now.wall - seconds),
         facts={
             "open_transaction": True,
             "client": client_name(connection, channel.connection_name),
@@ -88,6 +90,7 @@ def _open_transaction(view: View, channel: Channel) -> Iterator[Finding]:
             "acks_uncommitted": acks,
             "publishes_uncommitted": publishes,
             "open_seconds": seconds,
+            "by_pace": seconds > seen,
             "prefetch": allowed if stands_still else None,
             "queues": [queue.name for queue, _ in served[:MAX_NAMED]],
             "ready": sum(queue.messages_ready or 0 for queue, _ in served),
@@ -124,10 +127,14 @@ def _uncommitted(older: Timestamped[Channel], newer: Timestamped[Channel]) -> bo
     return bool(then.acks_uncommitted or then.messages_uncommitted) and counted[0] == counted[1]
 
 
-def _piled_up_seconds(history: Series[Channel]) -> float:
-    """Return how long the uncommitted messages took to gather, at the rate of these readings; 0 if none are added."""
+def _by_pace(view: View, channel: Channel, connection: Connection | None, history: Series[Channel]) -> float:
+    """Return how long the uncommitted messages took to gather, at the pace of these readings; 0 if none are added.
+
+    No longer than the channel can have been open.
+    """
     first, newest = _uncommitted_count(history[0].value), _uncommitted_count(history[-1].value)
-    return span(history) * newest / (newest - first) if newest > first else 0.0
+    open_for = min(age_seconds(view, connection), view.longest_open(channel))
+    return min(open_for, gathered_seconds(newest, newest - first, span(history)))
 
 
 def _uncommitted_count(channel: Channel) -> int:

@@ -158,7 +158,7 @@ def _drops(view: View, queue: Queue) -> DroppingQueue | None:
     # Counters from before would add what it refused.
     history = view.history(queue)
     counted = proven and not ended and len(since_it_drops(view, history)) == len(history)
-    seconds = lasts(*found) if counted else span(found[0])
+    seconds = lasts(view, *found) if counted else span(found[0])
     severity = _severity(view, queue, found[0], seconds, ended=ended)
     if not proven and severity is Severity.CRITICAL:
         severity = Severity.WARNING

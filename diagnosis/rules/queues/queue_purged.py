@@ -7,8 +7,10 @@ Source: https://www.rabbitmq.com/docs/management-cli; seen on 3.10, 4.0 and 4.3
 """
 
 from collections.abc import Iterator
+from itertools import combinations, pairwise
 
-from ackscope.findings import Evidence, Finding, Severity, Unit, source
+from ackscope.clock import Instant
+from ackscope.findings import Evidence, Fact, Finding, Severity, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
@@ -27,7 +29,7 @@ from diagnosis.rules.publishers._shared.overflow import has_length_limit, level
 from diagnosis.rules.queues._shared.deletions import deletions_of
 from diagnosis.rules.queues._shared.limit_cuts import limit_cut
 from diagnosis.rules.queues._shared.queue import involved_queue, queue_subject
-from diagnosis.series import delta, span
+from diagnosis.series import REFRESH, delta, span
 from diagnosis.window import Series
 
 NAME = "queue-purged"
@@ -35,6 +37,10 @@ NAME = "queue-purged"
 _LIMITS = ("max-length", "max-length-bytes", "overflow")
 _YOUNG = 0.9
 """Share of the messages that must be younger than the message TTL."""
+_LIKE = 0.5
+"""Least size of a purge between readings that are far apart, as a share of the smallest one that was seen."""
+_BESIDES = 0.2
+"""Share of its messages that may leave a queue between its purges, by late counters."""
 _BEFORE, _AFTER = 2, 3
 """Readings before and after the first one of a purge within which its messages are balanced."""
 
@@ -82,7 +88,39 @@ def purges(view: View, queue: Queue) -> tuple[Purge, ...]:
                 continue
             seen.append((pair, found))
             latest = place
-    return tuple(seen)
+    return tuple(sorted([*seen, *_earlier(view, queue, seen)], key=lambda each: -each[0][0].at.mono))
+
+
+def _earlier(view: View, queue: Queue, seen: list[Purge]) -> list[Purge]:
+    """Return further purges of a queue that was purged, between readings too far apart to show it empty.
+
+    Messages left it in a few intervals, as many in each as could be ready, and none in the others. Where messages leave
+    all the time, they expire.
+    """
+    history = view.history(queue)
+    beside = {at.mono for pair, _ in seen for at in _around(history, pair)}
+    rises: list[Purge] = []
+    others = 0
+    for pair in pairwise(history):
+        before, after = levels(pair[0].value), levels(pair[1].value)
+        rise = 0 if before is None or after is None else after.vanished - before.vanished
+        # The length and the counters around a purge are refreshed at other times.
+        if pair[0].at.mono in beside:
+            continue
+        if rise < max(view.limits(queue).queues.loss_least, _LIKE * min((_at_most(*each) for each in seen), default=0)):
+            others += abs(rise)
+        elif _is_full(view, pair[0].value) or _was_deleted(view, pair) or _may_have_expired(queue, pair, history):
+            return []
+        elif (found := ledger(pair)) is not None:
+            rises.append((pair, found))
+    at_once = others <= _BESIDES * sum(found.vanished for _, found in rises)
+    return rises if seen and at_once else []
+
+
+def _around(history: Series[Queue], pair: Series[Queue]) -> list[Instant]:
+    """Return the readings with which the interval of a purge and those beside it begin."""
+    place = history.index(pair[0])
+    return [each.at for each in history[max(place - 1, 0) : place + 2]]
 
 
 def _fell_by_half(pair: Series[Queue]) -> bool:
@@ -98,7 +136,7 @@ def _was_deleted(view: View, pair: Series[Queue]) -> bool:
 
 def purged_from(view: View, queue: Queue) -> int:
     """Return how many messages were purged from a queue, each time at once; 0 without a purge."""
-    return sum(_purged(pair) for pair, _ in purges(view, queue))
+    return sum(_purged(pair) if _purged(pair) > 0 else _at_most(pair, found) for pair, found in purges(view, queue))
 
 
 def _may_have_expired(queue: Queue, pair: Series[Queue], history: Series[Queue]) -> bool:
@@ -190,6 +228,18 @@ def _at_most(pair: Series[Queue], around: Ledger) -> int:
     return max(stayed_or_left, min(around.vanished, stayed_or_left + max(0, delta(pair, "publish"))))
 
 
+def _apart(pairs: list[Series[Queue]]) -> list[Fact]:
+    """Return the least and the most seconds between purges at regular intervals; [] if they are not regular.
+
+    Each purge was between two readings, whose counters may be late.
+    """
+    least, most = [], []
+    for (place, older), (later, newer) in combinations(enumerate(pairs), 2):
+        least.append((newer[0].at.since(older[1].at) - REFRESH) / (later - place))
+        most.append((newer[1].at.since(older[0].at) + REFRESH) / (later - place))
+    return [max(0.0, *least), min(most)] if least and max(least) <= min(most) else []
+
+
 def _finding(view: View, queue: Queue, found_each: tuple[Purge, ...]) -> Finding:
     (pair, found), first = found_each[0], found_each[-1][0]
     before, purged = pair[0].value, _purged(pair)
@@ -207,6 +257,7 @@ def _finding(view: View, queue: Queue, found_each: tuple[Purge, ...]) -> Finding
             "times": len(found_each),
             "purged_in_all": purged_in_all if len(found_each) > 1 else purged,
             "first_at": first[1].at.iso(),
+            "apart_seconds": _apart([each for each, _ in reversed(found_each)]),
             "error": found.vanished_error,
             "ready_before": before.messages_ready,
             "ready_after": pair[1].value.messages_ready,

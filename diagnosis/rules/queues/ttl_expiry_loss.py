@@ -31,7 +31,6 @@ from diagnosis.contract import RuleResult, View
 from diagnosis.hold_time import hold_time
 from diagnosis.ledger import ledger, losing
 from diagnosis.purpose import CONSUMED, federated_to, had_consumer, was_consumed
-from diagnosis.queue_flow import REFRESH
 from diagnosis.routes import Place, dead_letters_to, is_delay
 from diagnosis.rules.consumers._shared.comings import recent_clients
 from diagnosis.rules.consumers._shared.discarded import Discarded, discarded, time_to_live
@@ -55,7 +54,7 @@ from diagnosis.rules.queues._shared.queue import (
 )
 from diagnosis.rules.queues.delay_queue_cycle import way_back
 from diagnosis.rules.queues.queue_purged import purges
-from diagnosis.series import count, delta, last, span, stretch, without_consumers
+from diagnosis.series import REFRESH, count, delta, last, span, stretch, without_consumers
 from diagnosis.window import Series, Timestamped
 
 NAME = "ttl-expiry-loss"
@@ -173,7 +172,7 @@ def _severity(view: View, queue: Queue, expiry: Expiry) -> Severity:
     lost = expiry.targets is not None and not expiry.targets
     if queue.consumers:
         return expiry_severity(view, queue, expiry.run, expiry.balance, lost=lost, life=time_to_live(queue))
-    limits, seconds = view.limits(queue).queues, lasts(expiry.run, expiry.balance)
+    limits, seconds = view.limits(queue).queues, lasts(view, expiry.run, expiry.balance)
     if not expiry.worked:
         certain = lost and _keeps_nothing(queue) and seconds >= limits.expiry_much_for
         return Severity.WARNING if certain else Severity.INFO
@@ -187,7 +186,7 @@ def _keeps_nothing(queue: Queue) -> bool:
 
 
 def _finding(view: View, queue: Queue, expiry: Expiry, returned: Discarded | None) -> Finding:
-    limits, seconds = view.limits(queue).queues, lasts(expiry.run, expiry.balance)
+    limits, seconds = view.limits(queue).queues, lasts(view, expiry.run, expiry.balance)
     severity = _severity(view, queue, expiry)
     if returned is not None:
         severity = min(severity, _severity_of_returns(view, returned), key=lambda each: each.urgency)

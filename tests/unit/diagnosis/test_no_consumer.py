@@ -46,6 +46,22 @@ def test_a_queue_that_grows_without_consumers_is_found_after_three_minutes():
     assert (QueueRef("/", "orders"),) == finding.involved.queues
 
 
+@pytest.mark.parametrize("name", ["orders", "pension.statements"])
+@pytest.mark.parametrize(("there", "after"), [(False, []), (True, ["warning"])], ids=["declared meanwhile", "old"])
+def test_a_backlog_did_not_arrive_before_its_queue_was_declared(name, there, after):
+    """2,500 messages at once, then two a second: 20 min at the present rate, but the queue exists for 60 s."""
+
+    def frame(t):
+        number = int(2500 + 2 * t)
+        grows = queue(name, consumers=0, messages_ready=number, stats=stats(publish=number))
+        return {"queues": (grows,) if t >= 20 or there else ()}
+
+    verdict = look(film(frame, until=80))
+
+    assert after == [severity for rule, severity, _ in found(verdict) if severity == "warning"]
+    assert there == any(each.facts["piled_up_seconds"] is not None for each in flat(verdict.findings))
+
+
 def test_a_deployment_is_information_only():
     """A rolling restart takes up to two minutes without a consumer."""
     assert [] == found(look(film(lonely(), until=10)))

@@ -15,12 +15,12 @@ from ackscope.snapshot import Queue
 from diagnosis.contract import View
 from diagnosis.facts import client_name
 from diagnosis.memo import per_view
-from diagnosis.queue_flow import REFRESH, departures
+from diagnosis.queue_flow import departures
 from diagnosis.relations import both
 from diagnosis.rules.cluster._shared.link_flow import stalled_links
 from diagnosis.rules.consumers._shared.consequences import queue_key
 from diagnosis.rules.consumers._shared.stalled_consumers import Stall, stalls
-from diagnosis.series import count, delta, span
+from diagnosis.series import REFRESH, count, delta, span
 from diagnosis.window import Series
 
 _TOGETHER = 8.0

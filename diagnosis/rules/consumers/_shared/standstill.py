@@ -12,8 +12,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 from ackscope.snapshot import Channel, Overview, Queue
-from diagnosis.queue_flow import REFRESH
-from diagnosis.series import count, delta, grows_at_once, span, steps, stretch
+from diagnosis.series import REFRESH, count, delta, grows_at_once, span, steps, stretch
 from diagnosis.thresholds.consumers import ConsumerThresholds
 from diagnosis.window import Series, Timestamped
 

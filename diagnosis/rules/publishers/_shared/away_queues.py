@@ -26,10 +26,9 @@ from diagnosis.rules.publishers._shared.lossy_exchanges import (
     exchange_histories,
     messages_in,
     messages_out,
-    was_routed,
 )
 from diagnosis.rules.publishers._shared.probe_losses import own_losses
-from diagnosis.rules.publishers._shared.publishers import ActivePublisher, by_vhost, increase
+from diagnosis.rules.publishers._shared.publishers import ActivePublisher, by_vhost, increase, was_routed
 from diagnosis.rules.queues._shared.deletions import Deletion, node_started
 from diagnosis.rules.queues._shared.queue import is_lasting, is_private
 from diagnosis.series import count, delta, last, readings_since, restarted, span

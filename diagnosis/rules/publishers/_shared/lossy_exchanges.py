@@ -26,7 +26,7 @@ from diagnosis.memo import per_view
 from diagnosis.routes import most_targets
 from diagnosis.rules.publishers._shared.counted_losses import CountedLoss, counted_losses
 from diagnosis.rules.publishers._shared.probe_losses import own_losses
-from diagnosis.rules.publishers._shared.publishers import ActivePublisher, by_vhost, increase, publish_rate
+from diagnosis.rules.publishers._shared.publishers import ActivePublisher, by_vhost, increase, lost_rate, publish_rate
 from diagnosis.series import count, delta, last, span, steps, stretch
 from diagnosis.window import Series, Timestamped
 
@@ -41,16 +41,12 @@ _SIMILAR = 0.3
 SAME_RATE = 0.25
 """Share by which the loss of an exchange and that of its publishers may differ: they are counted at different times."""
 
-
 SILENT = 60.0
 """Seconds for which an exchange that routed some messages and lost others must route none, so that it has stopped."""
 _PAIR = 2
 """Readings of one interval."""
 _COUNTS_MISSING_QUEUES = (3, 13)
 """Version before which the default exchange counts messages for missing queues as routed."""
-
-_NEARLY_ALL, _FEW = 0.99, 2
-"""Share of its messages that a channel must have lost since it was opened, or all but so many: none was routed."""
 
 
 class Routing(StrEnum):
@@ -175,12 +171,6 @@ def messages_out(series: Series[Exchange]) -> int:
     return (series[-1].value.stats.publish_out or 0) - (series[0].value.stats.publish_out or 0)
 
 
-def was_routed(publisher: ActivePublisher) -> bool:
-    """Return whether a message of a channel ever reached a queue, by its counters; they are refreshed together."""
-    published = count(publisher.channel.stats, "publish")
-    return published - count(publisher.channel.stats, DROPPED, RETURNED) > max(_FEW, (1 - _NEARLY_ALL) * published)
-
-
 def exchange_histories(view: View) -> dict[tuple[str, str], Series[Exchange]]:
     """Return the consecutive readings of each exchange since its counters last fell, oldest first."""
     return per_view(view, _histories)
@@ -216,21 +206,26 @@ def _of_vhost(
         return UnroutablePublishers(
             vhost=vhost, publishers=tuple(group), exchanges=counted, elsewhere=(), pending=False
         )
-    rates = {
-        kind: [each.rate for each in publishers if each.channel.vhost == vhost] for kind, publishers in found.items()
-    }
+    here = {kind: [it for it in publishers if it.channel.vhost == vhost] for kind, publishers in found.items()}
+    rates = {kind: [each.rate for each in publishers] for kind, publishers in here.items()}
     every = _lossy_exchanges(view, vhost, rates)
-    losing = [each for publishers in found.values() for each in publishers if each.channel.vhost == vhost]
+    losing = [each for publishers in here.values() for each in publishers]
     unexplained, elsewhere = _assign([each for each in every if each.exchange.name], losing)
     lossy = [
         each
         for each in _without_momentary(every, losing)
         if counter in each.counters and (each.exchange.name or unexplained)
     ]
+    names = {each.channel.name for each in unexplained}
+    lossy = [
+        _by_publishers(each, here, None if each.exchange.name else names)
+        if len(lossy) == 1 or not each.exchange.name
+        else each
+        for each in lossy
+    ]
     read = view.window.readings("exchanges")
     began = min(_first_loss(each, counter) for each in group)
     settled = began + view.thresholds.publishers.unroutable_patience
-    names = {each.channel.name for each in unexplained}
     rest = [each for each in group if each.channel.name in names]
     if view.version is not None and view.version < _COUNTS_MISSING_QUEUES:
         unnamed = _default_exchange(view, vhost, counter, rest)
@@ -354,6 +349,21 @@ def _may_be_skew(lossy: LossyExchange) -> bool:
     return (
         len(lossy.lossy) <= _PAIR and max(lossy.lost, count(stats, "publish_in") - count(stats, "publish_out")) <= late
     )
+
+
+def _by_publishers(
+    lossy: LossyExchange, losing: dict[str, list[ActivePublisher]], names: set[str] | None
+) -> LossyExchange:
+    """Return an exchange with the loss that its publishers count, if one late refresh explains the difference.
+
+    A channel counts exactly what it loses. Where much passes an exchange, the difference of its counters is noise.
+    """
+    recent, interval = lossy.recent, max(span(lossy.recent), 1.0)
+    rate = lost_rate(losing, recent[0].at, recent[-1].at, names)
+    missed = rate + lossy.own - (messages_in(recent) - messages_out(recent)) / interval
+    late = SKEW_SECONDS * lossy.received / interval
+    fits = 0 < rate * interval <= lossy.received and abs(missed) * interval <= late
+    return replace(lossy, miscounted=missed) if fits else lossy
 
 
 def _seen_loss(

@@ -3,17 +3,21 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ackscope.clock import Instant
 from ackscope.findings import Fact, Involved
 from ackscope.snapshot import Channel, Connection
 from diagnosis.contract import View
 from diagnosis.facts import client_name
 from diagnosis.memo import per_view
 from diagnosis.rules.clients._shared.connections import involved_connections
-from diagnosis.series import count, span
+from diagnosis.series import count, delta, nearest, span
 from diagnosis.window import Series
 
 # State of a connection that has published under an alarm: the broker no longer reads from it.
 BLOCKED = "blocked"
+
+_NEARLY_ALL, _FEW = 0.99, 2
+"""Share of its messages that a channel must have lost since it was opened, or all but so many: none was routed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +80,34 @@ def increase(view: View, history: Series[Channel], *counters: str) -> int:
 def publish_rate(view: View, publisher: ActivePublisher) -> float:
     """All messages that a publisher publishes per second; `rate` may be that of its lost ones only."""
     return increase(view, publisher.history, "publish") / max(publisher.seconds, 1.0)
+
+
+def lost_rate(
+    losing: Mapping[str, Sequence[ActivePublisher]], begin: Instant, end: Instant, names: set[str] | None
+) -> float:
+    """The messages per second that channels lost between two moments.
+
+    Args:
+        losing: channels by the counter of what they lose.
+        begin: the first moment.
+        end: the last one.
+        names: the channels that count; None for all.
+    """
+    total = 0.0
+    for counter, group in losing.items():
+        for each in (it for it in group if names is None or it.channel.name in names):
+            during = (nearest(each.history, begin), nearest(each.history, end))
+            # Channels may be read less often than what they publish to.
+            total += delta(during, counter) / span(during) if span(during) >= 1 else each.rate
+    return total
+
+
+def was_routed(publisher: ActivePublisher) -> bool:
+    """Return whether a message of a channel ever reached a queue, by its counters; they are refreshed together."""
+    published = count(publisher.channel.stats, "publish")
+    return published - count(publisher.channel.stats, "drop_unroutable", "return_unroutable") > max(
+        _FEW, (1 - _NEARLY_ALL) * published
+    )
 
 
 def by_vhost(found: Iterable[ActivePublisher]) -> Mapping[str, list[ActivePublisher]]:

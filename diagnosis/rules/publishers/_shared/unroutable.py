@@ -19,18 +19,18 @@ from ackscope.findings import (
     Fact,
     Finding,
     Severity,
-    Subject,
     Suppressed,
     Unit,
     source,
 )
+from ackscope.snapshot import Queue
 from ackscope.topology import Exchange
 from diagnosis.contract import RuleResult, View
 from diagnosis.routes import bound_exchanges
 from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.cluster._shared.link_flow import SHOVEL
 from diagnosis.rules.publishers._shared.away_finding import away_finding
-from diagnosis.rules.publishers._shared.away_queues import away_losses, exchanges_to, queues_away
+from diagnosis.rules.publishers._shared.away_queues import away_losses, queues_away
 from diagnosis.rules.publishers._shared.bindings_from import bindings_from, dead_ends
 from diagnosis.rules.publishers._shared.clients_without_queue import (
     ClientWithoutQueue,
@@ -38,6 +38,7 @@ from diagnosis.rules.publishers._shared.clients_without_queue import (
     without_queue_facts,
 )
 from diagnosis.rules.publishers._shared.direct_replies import answers_arrive, may_be_direct_replies
+from diagnosis.rules.publishers._shared.gone_queues import fed_until_gone, has_expired, lost_seconds
 from diagnosis.rules.publishers._shared.lossy_exchanges import (
     DELAYED,
     DROPPED,
@@ -49,17 +50,16 @@ from diagnosis.rules.publishers._shared.lossy_exchanges import (
     alternate_of,
     by_design,
     unroutable_publishers,
-    was_routed,
 )
 from diagnosis.rules.publishers._shared.moved_aside import moved_aside
 from diagnosis.rules.publishers._shared.publishers import (
     ActivePublisher,
     clients,
-    first_seen,
     increase,
     involved_publishers,
     publish_rate,
     publishers,
+    was_routed,
 )
 from diagnosis.rules.publishers._shared.similar_exchanges import similar_exchange, similar_facts
 from diagnosis.rules.publishers._shared.starved_queues import QuietQueue, fed_by, fed_until, never_fed
@@ -72,16 +72,19 @@ from diagnosis.rules.publishers._shared.unroutable_facts import (
     publisher_evidence,
     publisher_facts,
     routed_evidence,
+    unknown_exchange,
 )
 from diagnosis.rules.publishers._shared.work_queues import temporary_queues, work_queues
-from diagnosis.rules.queues._shared.queue import is_private, queue_refs
-from diagnosis.series import count, delta, span
+from diagnosis.rules.queues._shared.queue import queue_refs
+from diagnosis.series import count, span
 from diagnosis.thresholds.publishers import PublisherThresholds
 
 _ALL = 0.9
 """Share of its messages that a publisher must lose so that none of them is meant for another route."""
-_SAME_TIME = 45.0
-"""Seconds between the last reading of a queue and the first of a loss that it caused: exchanges are read every 15 s."""
+_EXPIRED_AFTER = 15.0
+"""Seconds of a loss after which it is urgent if the queue expired: its consumer was away for longer than is allowed."""
+_RENAMED = 60.0
+"""Seconds before a loss within which the consumers of a queue appear if it replaces the one that is gone."""
 _LONG_SEEN = 60.0
 """Least seconds of observation for a topic exchange: its subscribers may wait for rare keys."""
 
@@ -106,6 +109,11 @@ class Loss:
         moved_aside: queues of those that lose all; the exchange is called after them.
         returned: its publishers set `mandatory` and get the messages back.
         seconds: for how long at least it has lost messages: as observed, or by the counters of its publishers.
+        gone: queues that got messages until the loss began, and are gone.
+        expired: the broker deleted one of these, which outlasts its clients, because it had no consumer for too long.
+        lost_seconds: what its publishers took to publish what they have lost since they opened their channels; 0 if
+            that is a small part of all that they published, or they do not lose all now.
+        client_rate: messages a second that the publishers lose, if others must lose the rest; else None.
     """
 
     lossy: LossyExchange
@@ -126,6 +134,10 @@ class Loss:
     moved_aside: tuple[str, ...]
     returned: bool
     seconds: float
+    gone: tuple[Queue, ...]
+    expired: bool
+    lost_seconds: float
+    client_rate: float | None
 
     @property
     def routing(self) -> Routing:
@@ -159,6 +171,8 @@ class Loss:
 
     def warning_after(self, limits: PublisherThresholds) -> float:
         """Return after how many seconds it is urgent."""
+        if self.expired:
+            return min(limits.unroutable_after, _EXPIRED_AFTER)
         if self.routing is Routing.STOPPED or self.shovels or self.alternate is not None or self.fed:
             return limits.unroutable_after
         if self.moved_aside:
@@ -191,7 +205,7 @@ def evaluate_unroutable(view: View, rule: str, counter: str, worst: Severity) ->
         if group.pending or (not others and explained >= {each.channel.name for each in group.publishers}):
             continue
         if not group.exchanges:
-            yield _unknown_exchange(view, rule, counter, group)
+            yield unknown_exchange(view, rule, counter, group)
         for lossy in others:
             reason = _harmless(view, lossy.exchange)
             if reason:
@@ -240,7 +254,14 @@ def _loss(view: View, counter: str, group: UnroutablePublishers, lossy: LossyExc
     fed, counted = fed_until(view, exchange, lossy.lossy), fed_by(view, exchange, [each.channel for each in losers])
     same_client = [each for each in publishers(view) if each.client in names]
     bindings = bindings_from(view, exchange)
+    gone, theirs = tuple(fed_until_gone(view, lossy, found)), sum(each.rate for each in found)
     return Loss(
+        gone=gone,
+        expired=any(has_expired(view, each) for each in gone),
+        lost_seconds=lost_seconds(view, counter, losers) if len(losers) == len(found) else 0.0,
+        client_rate=theirs
+        if found and theirs < (1 - SAME_RATE) * lossy.rate and _published(view, found) < lossy.rate
+        else None,
         lossy=lossy,
         publishers=found,
         losers=tuple(names),
@@ -282,6 +303,10 @@ def _lasted(
     return min(lost / lossy.rate, max(ages)) if lossy.rate > 0 and ages else 0.0
 
 
+def _published(view: View, publishers: Sequence[ActivePublisher]) -> float:
+    return sum(publish_rate(view, each) for each in publishers)
+
+
 def _lost_less_before(view: View, counter: str, publisher: ActivePublisher) -> bool:
     now = publisher.published / max(1, increase(view, publisher.history, "publish"))
     stats = publisher.channel.stats
@@ -296,7 +321,7 @@ def _also_consume(view: View, loss: Loss) -> bool:
 
 def _may_be_direct_replies(view: View, loss: Loss) -> bool:
     """Return whether the messages may be answers over direct reply-to, and nothing shows another way."""
-    if loss.lossy.exchange.name or loss.returned or loss.shovels or any(_fed_until_gone(view, loss.lossy)):
+    if loss.lossy.exchange.name or loss.returned or loss.shovels or loss.gone:
         return False
     return may_be_direct_replies(view, loss.lossy, loss.publishers)
 
@@ -346,8 +371,9 @@ def _severity(view: View, worst: Severity, loss: Loss) -> Severity:
         if seconds < limits.unroutable_after:
             return Severity.INFO
         return Severity.WARNING if subscription else worst
-    small = not loss.losers and lossy.lost < limits.unroutable_share * lossy.received
-    if seconds < loss.warning_after(limits) or lossy.rate <= limits.unroutable_rate or small:
+    small = not loss.losers and not loss.expired and lossy.lost < limits.unroutable_share * lossy.received
+    lasts = max(seconds, loss.lost_seconds) >= loss.warning_after(limits)
+    if not lasts or lossy.rate <= limits.unroutable_rate or small:
         return Severity.INFO
     if subscription and not loss.meant:
         # Events without a subscriber are normally dropped; only a change is worth a warning.
@@ -363,7 +389,8 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
     stopped = loss.routing is Routing.STOPPED
     warning_after = loss.warning_after(view.thresholds.publishers)
     optional = exchange.type in SUBSCRIPTION_TYPES and not (stopped or loss.routed_before or loss.meant)
-    early = severity is Severity.INFO and not optional and not direct and seconds < warning_after
+    lasts = max(seconds, loss.lost_seconds) >= warning_after
+    early = severity is Severity.INFO and not optional and not direct and not lasts
     interval, first_end = span(lossy.recent), (exchange.vhost, *loss.dead_ends[:1])
     return Finding(
         rule=rule,
@@ -382,7 +409,8 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
             "dead_end_type": next((each.type for each in view.exchanges if each.key == first_end), None),
             "answers": not exchange.name and _also_consume(view, loss),
             "direct_replies": direct,
-            "gone": list(_fed_until_gone(view, lossy)),
+            "gone": [each.name for each in loss.gone],
+            "client_rate": loss.client_rate,
             "fed": [each.queue.name for each in loss.fed],
             "fed_rate": sum(each.rate for each in loss.fed),
             "unfed": list(_unfed(view, loss)),
@@ -448,50 +476,22 @@ def _of_clients(view: View, loss: Loss) -> dict[str, Fact] | None:
     return {"lost": lost, "published": published} if 0 < lost <= published else None
 
 
-def _fed_until_gone(view: View, lossy: LossyExchange) -> Iterator[str]:
-    """Yield the names of queues that got messages until about when the loss began, and are gone.
-
-    On the default exchange, private queues are left out: they are reply queues, which come and go.
-    """
-    began, exchange = lossy.lossy[0].at, lossy.exchange
-    for queue in view.gone_queues():
-        if queue.vhost != exchange.vhost or (is_private(queue) and not exchange.name):
-            continue
-        readings = view.listings(queue)
-        if delta(readings, "publish") <= 0 or abs(began.since(readings[-1].at)) > _SAME_TIME:
-            continue
-        if not exchange.name or exchange.name in exchanges_to(view, queue.vhost, queue.name):
-            yield queue.name
-
-
 def _unfed(view: View, loss: Loss) -> Iterator[str]:
     """Yield the queues that only their name reaches, and that wait for a first message while that of others is lost."""
     exchange = loss.lossy.exchange
-    if exchange.name or loss.shovels or view.bindings is None:
+    if exchange.name or loss.shovels or loss.gone or view.bindings is None:
         return
     for queue in never_fed(view, exchange.vhost):
-        if not bound_exchanges(view, queue):
+        if not bound_exchanges(view, queue) and not _waited_before(view, queue, loss):
             yield queue.name
 
 
-def _unknown_exchange(view: View, rule: str, counter: str, group: UnroutablePublishers) -> Finding:
-    """Return the finding for known publishers whose exchange is unknown."""
-    return Finding(
-        rule=rule,
-        severity=Severity.INFO,
-        subject=Subject(kind="vhost", name=group.vhost),
-        since=first_seen(group.publishers),
-        facts={
-            **publisher_facts(group.publishers),
-            "vhost": group.vhost,
-            "exchange": None,
-            "amqp10": False,
-            "suspects": [],
-            "exchange_unknown": "several" if view.fresh("exchanges") else "not_read",
-            **NOT_EXAMINED,
-            "lost_rate": sum(each.rate for each in group.publishers),
-        },
-        evidence=tuple(publisher_evidence(counter, group.publishers)),
-        involved=involved_publishers(group.publishers),
-        seen_seconds=max(each.seconds for each in group.publishers),
-    )
+def _waited_before(view: View, queue: Queue, loss: Loss) -> bool:
+    """Return whether all consumers of a queue were there long before the loss began.
+
+    While messages were routed elsewhere, they waited for something else.
+    """
+    if not loss.losers or loss.never_routed:
+        return False
+    ages = [age_seconds(view, link.connection) for link in view.links(queue)]
+    return bool(ages) and min(ages) > max(loss.seconds, loss.lost_seconds) + _RENAMED

@@ -1,14 +1,20 @@
 """Facts and evidence that all findings about unroutable messages have."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
-from ackscope.findings import Evidence, Fact, Facts, Subject, Unit, source
+from ackscope.findings import Evidence, Fact, Facts, Finding, Severity, Subject, Unit, source
 from ackscope.topology import Exchange
-from diagnosis.contract import View
+from diagnosis.contract import Relation, View
 from diagnosis.exchange_publishes import ENDPOINT, METRICS
 from diagnosis.routes import targets
-from diagnosis.rules.publishers._shared.lossy_exchanges import LossyExchange
-from diagnosis.rules.publishers._shared.publishers import ActivePublisher, clients, listed
+from diagnosis.rules.publishers._shared.lossy_exchanges import LossyExchange, UnroutablePublishers
+from diagnosis.rules.publishers._shared.publishers import (
+    ActivePublisher,
+    clients,
+    first_seen,
+    involved_publishers,
+    listed,
+)
 
 SUBSCRIPTION_TYPES = ("fanout", "topic", "headers")
 """Exchange types that need no subscriber; with the other types each routing key is meant for a queue."""
@@ -30,6 +36,7 @@ NOT_EXAMINED: Facts = {
     "alternate_type": None,
     "alternate_empty": False,
     "gone": [],
+    "client_rate": None,
     "away": [],
     "also_away": [],
     "temporary": [],
@@ -46,6 +53,19 @@ NOT_EXAMINED: Facts = {
     "restarted_seconds": None,
 }
 """Facts of the page that come from the counters and bindings of an exchange, where these are not known."""
+
+
+def _queue(_view: View, finding: Finding) -> Iterable[Hashable]:
+    return ((finding.subject.vhost, finding.subject.name),) if finding.subject.kind == "queue" else ()
+
+
+def _gone(_view: View, finding: Finding) -> Iterable[Hashable]:
+    gone = finding.facts.get("gone")
+    return ((finding.subject.vhost, name) for name in gone if isinstance(name, str)) if isinstance(gone, list) else ()
+
+
+QUEUES_THAT_ARE_GONE = Relation(_queue, _gone)
+"""The cause is about a queue that is gone; the consequence is that what it got until then reaches no queue."""
 
 
 def exchange_subject(exchange: Exchange) -> Subject:
@@ -105,3 +125,26 @@ def routed_evidence(lossy: LossyExchange) -> Iterator[Evidence]:
             unit=Unit.MESSAGES,
             source=source("/api/exchanges", "message_stats.publish_out"),
         )
+
+
+def unknown_exchange(view: View, rule: str, counter: str, group: UnroutablePublishers) -> Finding:
+    """Return the finding for known publishers whose exchange is unknown."""
+    return Finding(
+        rule=rule,
+        severity=Severity.INFO,
+        subject=Subject(kind="vhost", name=group.vhost),
+        since=first_seen(group.publishers),
+        facts={
+            **publisher_facts(group.publishers),
+            "vhost": group.vhost,
+            "exchange": None,
+            "amqp10": False,
+            "suspects": [],
+            "exchange_unknown": "several" if view.fresh("exchanges") else "not_read",
+            **NOT_EXAMINED,
+            "lost_rate": sum(each.rate for each in group.publishers),
+        },
+        evidence=tuple(publisher_evidence(counter, group.publishers)),
+        involved=involved_publishers(group.publishers),
+        seen_seconds=max(each.seconds for each in group.publishers),
+    )

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from ackscope.snapshot import Queue
 from ackscope.topology import Binding, Exchange
 from diagnosis.contract import View
-from diagnosis.rules.publishers._shared.lossy_exchanges import was_routed
-from diagnosis.rules.publishers._shared.publishers import ActivePublisher, increase
+from diagnosis.rules.publishers._shared.publishers import ActivePublisher, increase, was_routed
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, is_lasting, is_private
 
 _MATCHING = ("direct", "headers")

@@ -34,7 +34,7 @@ def expiry_severity(
         lost: whether what expires goes to no queue.
         life: seconds after which a message expires, at most; None if unknown.
     """
-    limits, seconds = view.limits(queue).queues, lasts(run, found)
+    limits, seconds = view.limits(queue).queues, lasts(view, run, found)
     soon = is_much(view, queue, found) and seconds >= limits.expiry_much_for
     mistaken = consumers_are_idle(run) or (life is not None and 0 < life <= NO_TIME)
     if soon and lost and mistaken:

@@ -148,15 +148,17 @@ def leaves_in_steps(view: View, queue: Queue, run: Series[Queue], least: float =
     return len(lost) >= max(_TIMES, least * len(known)) and max(lost) <= _AT_ONCE * sum(lost)
 
 
-def lasts(run: Series[Queue], found: MessageBalance) -> float:
+def lasts(view: View, run: Series[Queue], found: MessageBalance) -> float:
     """Return for how many seconds at least a queue has lost messages before delivery.
 
-    As observed, or for as long as its present loss explains what it has lost since its counters began.
+    As observed, or for as long as its present loss explains what it has lost since its counters began, but not longer
+    than it exists.
     """
     now = levels(run[-1].value)
     if now is None or found.lost <= 0 or not found.seconds:
         return span(run)
-    return max(span(run), _SURE * now.vanished * found.seconds / found.lost)
+    exists = view.longest_life(run[-1].value)
+    return max(span(run), min(exists, _SURE * now.vanished * found.seconds / found.lost))
 
 
 def balance_facts(found: MessageBalance) -> Facts:

@@ -1,3 +1,5 @@
+from datetime import datetime
+
 import pytest
 
 from tests.unit.diagnosis.pictures import WALL, channel, connection, consumer, film, look, queue, stats, text
@@ -51,11 +53,63 @@ def test_what_gathered_before_the_first_reading_tells_for_how_long_it_is_open(ga
     """At a steady rate: a client that had published 5/s for five minutes when ackscope began to look."""
 
     def frame(t):
-        return left_open(t + BEGAN, acks=0, publishes=int(5 * (gather + t)), idle=False)
+        picture = left_open(t + BEGAN, acks=0, publishes=int(5 * (gather + t)), idle=False)
+        return {**picture, "connections": (connection(connected_at=WALL - 900),)}
 
     found = [each for each in of(look(film(frame, until=20)), RULE) if each[1] == "connection"]
 
     assert [severity] == [each for each, _, _ in found]
+
+
+def gathers(t, *, uncommitted, opened, name="mailer", listed_from=-900.0, **fields):
+    """A client of a connection that was opened in second `opened`; its transaction has gathered so much by second t."""
+    picture = left_open(BEGAN + t, acks=0, publishes=uncommitted(t), idle=False, **fields)
+    client = connection(client_name=name, connected_at=None if opened is None else WALL + opened)
+    return {**picture, "channels": picture["channels"] if t >= listed_from else (), "connections": (client,)}
+
+
+def open_seconds(frame, until, every=5.0):
+    """Return for how long a transaction is said to be open, whether by its pace, and the seconds since it began."""
+    verdict = look(film(frame, until=until, every=every))
+    (finding,) = (each for each in findings(verdict, RULE) if each.facts["open_transaction"])
+    began = datetime.fromisoformat(finding.since).timestamp()
+    return finding.facts["open_seconds"], finding.facts["by_pace"], WALL + until - began
+
+
+@pytest.mark.parametrize(
+    ("name", "rate", "late"), [("mailer", 4, 5.0), ("ledger-sync", 40, 5.0), ("mailer", 7, 0.0)], ids=str
+)
+@pytest.mark.parametrize("age", [60.0, 200.0, 700.0])
+def test_a_transaction_is_never_open_for_longer_than_its_connection(name, rate, late, age):
+    """Two readings 10 s apart show the increase of one refresh, so the pace looks half of what it is."""
+
+    def uncommitted(t):
+        return int(rate * (age + (0 if t == 0 else 10.0 - late)))
+
+    seconds, by_pace, since = open_seconds(
+        lambda t: gathers(t, uncommitted=uncommitted, opened=-age, name=name), until=10, every=10.0
+    )
+
+    assert (True, pytest.approx(seconds, abs=1)) == (by_pace, since)
+    assert 0.4 * age <= seconds <= age + 10
+
+
+def test_what_was_published_at_once_is_no_longer_open_than_the_channel_was_listed():
+    """5,000 messages at once, then one a second, on a channel that an earlier reading did not list."""
+    seconds, _, _ = open_seconds(
+        lambda t: gathers(t, uncommitted=lambda t: int(5000 + t), opened=-3600.0, listed_from=20.0), until=40
+    )
+
+    assert 20 <= seconds <= 25
+
+
+@pytest.mark.parametrize("change", [{"opened": None}, {"opened": -3.0}], ids=["unknown age", "just opened"])
+def test_a_pace_says_nothing_about_the_time_before_the_connection(change):
+    """What was seen remains: 20 s."""
+    seconds, by_pace, _ = open_seconds(lambda t: gathers(t, uncommitted=lambda t: int(900 + t), **change), until=20)
+
+    assert 20 <= seconds <= 23
+    assert by_pace == (change["opened"] is not None)
 
 
 def test_acknowledgements_that_are_committed_every_now_and_then_are_no_open_transaction():

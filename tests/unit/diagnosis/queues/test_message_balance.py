@@ -1,6 +1,6 @@
 import pytest
 
-from diagnosis.rules.queues._shared.message_balance import balance, losing_run
+from diagnosis.rules.queues._shared.message_balance import balance, lasts, losing_run
 from diagnosis.thresholds import Thresholds
 from diagnosis.view import View
 from tests.unit.diagnosis.pictures import film, queue, stats
@@ -87,3 +87,16 @@ def test_a_queue_that_was_just_declared_is_empty(name):
         return queue(name, messages_ready=0, stats=stats(publish=int(20 * min(t, 20))))
 
     assert 400 == lost(make, until=60)
+
+
+@pytest.mark.parametrize(("there", "seconds"), [(True, 3000), (False, 65)], ids=["old", "declared meanwhile"])
+def test_a_queue_has_lost_no_messages_before_it_was_declared(there, seconds):
+    """It lost 12,000 messages at first, and three a second since: as much as in 50 min at that pace."""
+
+    def make(t):
+        return queue("scores.live", messages_ready=0, stats=stats(publish=int(12_000 + 3 * t), deliver=0, ack=0))
+
+    window = film(lambda t: frame(make(t)) if there or t >= 20 else {"queues": ()}, until=80)
+    view, first = seen(window)
+
+    assert seconds == pytest.approx(lasts(view, *losing_run(view, first)), rel=0.05)

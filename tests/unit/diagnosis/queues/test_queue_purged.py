@@ -1,7 +1,8 @@
 import pytest
 
 from ackscope.findings import Impact, Severity, flat
-from tests.unit.diagnosis.pictures import channel, film, look, queue, stats
+from diagnosis.window import Window
+from tests.unit.diagnosis.pictures import channel, film, look, queue, snapshot, stats, text
 from tests.unit.diagnosis.queues.films import frame, of, one
 
 RULE = "queue-purged"
@@ -210,3 +211,53 @@ def test_a_new_queue_that_is_purged_long_before_its_ttl_lost_nothing_by_expiry(r
     verdicts = [look(film(emptied_at, until=until)) for until in range(10, 60, 5)]
 
     assert "ttl-expiry-loss" not in {each.rule for verdict in verdicts for each in flat(verdict.findings)}
+
+
+def polled(make, seconds):
+    """The result for a queue that was read at these seconds, as a thinned window holds them."""
+    window = Window.empty("shop")
+    for t in seconds:
+        window = window.add(snapshot(t, **frame(make(t))))
+    return look(window)
+
+
+FAR_APART = (0, 40, 60, 80, 90, 100, 110, 120, 125, 130, 135, 140, 145, 150, 155)
+
+
+@pytest.mark.parametrize(("publishes", "takes"), [(12, 8), (30, 22), (5, 3.5)])
+@pytest.mark.parametrize("every", [45, 50])
+def test_purges_between_readings_that_are_far_apart_are_counted(every, publishes, takes):
+    """Only the latest readings show the queue empty; in others, more came and was delivered than was ready."""
+    result = polled(lambda t: emptied(t + 37, every=every, publishes=publishes, takes=takes), FAR_APART)
+
+    finding, number = one(RULE, result), (155 + 37) // every
+    low, high = finding.facts["apart_seconds"]
+    assert number == finding.facts["times"]
+    assert low <= every <= high
+    assert [] == of("unexplained-loss", result)
+    assert f"{number} times since" in text(finding).summary
+    assert "apart" in text(finding).summary
+
+
+def test_one_purge_does_not_repeat():
+    """No interval, and no other purge."""
+    finding = one(RULE, polled(lambda t: purged(t, at=147, publishes=4.0), FAR_APART))
+
+    assert (1, []) == (finding.facts["times"], finding.facts["apart_seconds"])
+    assert "apart" not in text(finding).summary
+
+
+def test_what_leaves_all_the_time_beside_a_purge_is_left_to_the_law():
+    """Two of seven a second expire before the queue is purged, and they are none of its messages."""
+
+    def make(t):
+        left = int(2 * t)
+        ready = int(5 * t) if t <= 147 else int(5 * (t - 147))
+        return queue("seats", messages_ready=ready, consumers=0, stats=stats(publish=int(5 * t) + left))
+
+    result = polled(make, FAR_APART)
+
+    assert [] == [
+        each.facts["times"] for each in flat(result.findings) if each.rule == RULE and each.facts["times"] > 1
+    ]
+    assert 1 == len(of("unexplained-loss", result))
