@@ -151,6 +151,8 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         "fed": [names.classic],
         "session": {"client_id": "it's a meter"},
         "fast_reply": False,
+        "properties": [],
+        "queue_bytes": 0,
         "mqtt_bindings": [{"destination_type": "queue", "destination": names.classic, "correct_key": "it's.*"}],
         "paths": [
             {
