@@ -139,6 +139,7 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         "exchanges": [names.exchange],
         "refused_exchanges": [names.exchange],
         "bound": [names.classic],
+        "others_bound": [names.exchange],
         "bound_with_other_keys": [names.classic],
         "shovels": ["to the other site"],
         "shovel_moves": [{"name": "to the other site", "vhost": names.vhost, "dynamic": True}],
