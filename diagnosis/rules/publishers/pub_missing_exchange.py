@@ -14,5 +14,5 @@ NAME = "pub-missing-exchange"
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Yield one finding for each connection that loops."""
     for each in refused_publishes(view):
-        if each.missing_name_bytes and not each.oversized and not each.is_forbidden:
+        if each.missing_name_bytes and not (each.oversized or each.is_forbidden or each.is_property):
             yield refused_finding(view, NAME, each, exchanges=each.disappeared)

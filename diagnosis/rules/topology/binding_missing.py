@@ -6,7 +6,7 @@ gets them through bindings from another exchange has no counters, so its loss sh
 
 Where other queues still get the messages, nothing is dropped. There a queue with a consumer whose inflow stopped when
 its binding, or one between exchanges before it, went, while the exchange goes on, is cut off. One whose binding was
-replaced, or that nobody consumes, is not.
+replaced, or that nobody consumes, is not. A queue that was deleted and declared again is cut off in the same way.
 Source: https://www.rabbitmq.com/docs/publishers#unroutable
 """
 
@@ -137,6 +137,7 @@ def _starved(view: View, found: list[CutOffQueue]) -> Finding:
             "starved": queue_facts(queue),
             "starved_queues": [each.queue.name for each in found],
             "declared_again": _declared_again(view, queue.vhost, removed),
+            "new_queues": [each.queue.name for each in found if each.is_new],
             "rate_before": max(each.rate for each in found),
             "clients": sorted({name for each in found for name in recent_clients(view, each.queue)}),
         },
@@ -264,6 +265,7 @@ def _finding(
             "passes_to": first.source if first.source != exchange.name else None,
             "source_type": _type(view, (first.vhost, first.source)),
             "starved_queues": [],
+            "new_queues": [],
             "declared_again": _declared_again(view, exchange.vhost, removed),
             "destination_exists": (first.vhost, first.destination) in queues or first.destination_type == "exchange",
             "for_one_client": first.destination_type == "queue" and first.destination.startswith(NAMED_BY_BROKER),

@@ -1,4 +1,4 @@
-"""unreachable-queue: a consumer waits at a queue that the broker named, and nothing leads there.
+"""unreachable-queue: a consumer waits at a queue that the broker named, or of several alike, and nothing leads there.
 
 Only its client knows such a name. So messages come by a binding, or as answers to what the client publishes. Without
 either, none can come. A client library that restores a connection declares a new queue of another name; if it restores
@@ -6,6 +6,10 @@ the bindings of the old name, the consumer is connected, consumes and gets nothi
 
 That the client had bound a queue before, or has bound others now, shows that it expects messages. Without that it may
 be about to send its first request, or have published its name in another way: then nothing is said.
+
+Queues whose names differ in a number, and that instances of one application consume from, are meant alike. If all but
+one are bound to the same exchange and get messages, the one that is not bound and never got any was forgotten. If
+several are not bound, that may be on purpose.
 Source: https://www.rabbitmq.com/docs/queues#server-named-queues
 """
 
@@ -18,7 +22,8 @@ from ackscope.snapshot import Connection, Queue
 from diagnosis.contract import ConsumerPath, RuleResult, View
 from diagnosis.facts import client_name, consumer_facts, queue_facts
 from diagnosis.memo import per_view
-from diagnosis.routes import bound_exchanges
+from diagnosis.queue_families import name_pattern
+from diagnosis.routes import bound_exchanges, dead_letter_targets
 from diagnosis.rules.consumers._shared.comings import seen_connections
 from diagnosis.rules.publishers._shared.lossy_exchanges import exchange_histories, messages_in
 from diagnosis.rules.queues._shared.queue import NAMED_BY_BROKER, involved_queue, queue_subject
@@ -31,6 +36,9 @@ _BINDS_WITHIN = 5.0
 
 _AROUND = 45.0
 """Seconds between the end of a queue and the first reading of the one that replaces it: bindings are read seldom."""
+
+_LEAST_ALIKE = 2
+"""Queues of the same kind, beside one, that show what is meant for all of them."""
 
 Client = tuple[str, str | None, str | None]
 """Application name, user and virtual host of a client; these stay the same when it connects again."""
@@ -60,6 +68,9 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             links = view.links(queue)
             if len(links) == 1 and links[0].connection is not None:
                 yield from _judged(view, queue, links[0], links[0].connection)
+    for queue, link, alike in per_view(view, _left_out):
+        if link.connection is not None:
+            yield from _judged(view, queue, link, link.connection, alike)
 
 
 def _is_unused(queue: Queue) -> bool:
@@ -67,7 +78,36 @@ def _is_unused(queue: Queue) -> bool:
     return bool(queue.consumers) and not queue.messages and not count(queue.stats, "publish", "deliver_get")
 
 
-def _judged(view: View, queue: Queue, link: ConsumerPath, connection: Connection) -> Iterator[Finding]:
+def _left_out(view: View) -> tuple[tuple[Queue, ConsumerPath, tuple[Queue, ...]], ...]:
+    """Return queues without a binding, their consumers, and the queues alike, which all are bound to an exchange."""
+    families: dict[tuple[str, str], list[Queue]] = {}
+    for queue in view.queues:
+        if "*" in name_pattern(queue.name) and not queue.name.startswith(NAMED_BY_BROKER):
+            families.setdefault((queue.vhost, name_pattern(queue.name)), []).append(queue)
+    found = []
+    for alike in families.values():
+        without = [queue for queue in alike if not bound_exchanges(view, queue)] if len(alike) > _LEAST_ALIKE else []
+        if len(without) != 1 or not _is_unused(without[0]) or without[0].key in dead_letter_targets(view):
+            continue
+        others = tuple(queue for queue in alike if queue is not without[0])
+        applications = {_application(link) for queue in alike for link in view.links(queue)}
+        shared = set.intersection(*(set(bound_exchanges(view, queue)) for queue in others))
+        served = all(queue.consumers and count(queue.stats, "publish") for queue in others)
+        links = view.links(without[0])
+        if shared and served and len(links) == 1 and len(applications) == 1 and None not in applications:
+            found.append((without[0], links[0], others))
+    return tuple(found)
+
+
+def _application(link: ConsumerPath) -> str | None:
+    """Return the name of the application of a consumer, without the number of its instance; None if unknown."""
+    name = link.connection.client_name if link.connection is not None else None
+    return name_pattern(name) if name else None
+
+
+def _judged(
+    view: View, queue: Queue, link: ConsumerPath, connection: Connection, alike: tuple[Queue, ...] = ()
+) -> Iterator[Finding]:
     opened, bindings_age = connection.connected_at, view.age("bindings")
     client = _client(connection)
     if opened is None or bindings_age is None or client is None or _publishes(view, client):
@@ -77,8 +117,11 @@ def _judged(view: View, queue: Queue, link: ConsumerPath, connection: Connection
     if waits < view.limits(queue).early or bindings_age > waits - _BINDS_WITHIN:
         return
     known = per_view(view, _known_bindings)
-    before = known.before.get(client) or _bound_until(known, view.listed_since(queue))
-    now = known.now.get(client, set())
+    if alike:
+        before, now = set[str](), set.intersection(*(set(bound_exchanges(view, each)) for each in alike))
+    else:
+        before = known.before.get(client) or _bound_until(known, view.listed_since(queue))
+        now = known.now.get(client, set())
     if not before and not now:
         # A client that is about to send its first request waits for answers in the same way.
         return
@@ -97,6 +140,7 @@ def _judged(view: View, queue: Queue, link: ConsumerPath, connection: Connection
             "waits_seconds": waits,
             "was_bound": sorted(before),
             "others_bound": sorted(now),
+            "alike": sorted(each.name for each in alike),
             "exchanges": goes_on,
             "warning_after_seconds": late,
         },

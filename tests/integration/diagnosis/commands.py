@@ -139,6 +139,7 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         "exchanges": [names.exchange],
         "refused_exchanges": [names.exchange],
         "bound": [names.classic],
+        "others_bound": [names.exchange],
         "bound_with_other_keys": [names.classic],
         "shovels": ["to the other site"],
         "shovel_moves": [{"name": "to the other site", "vhost": names.vhost, "dynamic": True}],
@@ -151,6 +152,8 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         "fed": [names.classic],
         "session": {"client_id": "it's a meter"},
         "fast_reply": False,
+        "properties": [],
+        "queue_bytes": 0,
         "mqtt_bindings": [{"destination_type": "queue", "destination": names.classic, "correct_key": "it's.*"}],
         "paths": [
             {

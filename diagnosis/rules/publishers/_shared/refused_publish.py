@@ -1,8 +1,12 @@
-"""Infers which of three errors makes the broker close a channel at each publish, or at some, in a loop.
+"""Infers which errors may make the broker close a channel at each publish, or at some, in a loop.
 
 The management API shows no reason. It shows how long the broker's error text was and how much the client sent (see
 `diagnosis.churn_loops`). An error text of that length, for an exchange that exists or has disappeared, is a likely
-cause but no proof; the broker's log has the text.
+cause but no proof; the broker's log has the text. `refused_properties` lists all texts.
+
+Who asks for permissions must be an administrator, so they are not known. But an exchange to which each client of the
+virtual host is the same user, and which gets messages now, is one that this user may write. And nobody publishes to an
+`amq.` exchange that nothing is bound to.
 """
 
 from dataclasses import dataclass
@@ -16,6 +20,10 @@ from diagnosis.memo import per_view
 from diagnosis.rules.clients._shared.loops import MIN_PER_CYCLE
 from diagnosis.rules.clients._shared.not_found import not_found
 from diagnosis.rules.clients._shared.refusals import access_words, refusal
+from diagnosis.rules.consumers._shared.comings import seen_connections
+from diagnosis.rules.publishers._shared.lossy_exchanges import exchange_histories, messages_in
+from diagnosis.rules.publishers._shared.refused_properties import RefusedProperty, refused_properties
+from diagnosis.series import readings_since
 
 # Fewer events per cycle count as none, because the broker refreshes counters at different times.
 NONE_PER_CYCLE = 1 / 3
@@ -28,6 +36,8 @@ FAST_REPLY = "PRECONDITION_FAILED - fast reply consumer does not exist"
 _TOO_LARGE = "PRECONDITION_FAILED - message size  is larger than configured max size "
 # Digits of both sizes in that text together.
 _DIGITS = range(12, 23)
+# Bytes of the longest request of a consumer, with basic.qos and names of a usual length.
+_MOST_REQUEST = 200
 # Bytes of the longest name that an exchange is assumed to have.
 _MAX_NAME_BYTES = 100
 # Packets in the latest readings that show that the loop continues.
@@ -49,6 +59,9 @@ class RefusedPublish:
         forbidden: exchanges for which the refusal of this user would have the length of the text.
         topics: topic exchanges for which the refusal of a routing key of this user may have that length. Empty if
             another explains it.
+        unlikely: exchanges of such a length that the user may write, or that nobody uses.
+        only_unused: whether nobody uses any of the forbidden exchanges.
+        properties: properties of a message whose refusal may have that length.
         disappeared: exchanges that were deleted within the window, and whose absence gives a text of that length; they
             may be back.
         auto_deleted: whether the broker deletes one of them with its last binding.
@@ -67,6 +80,9 @@ class RefusedPublish:
     topics: tuple[str, ...]
     disappeared: tuple[str, ...]
     missing_name_bytes: int
+    unlikely: tuple[str, ...] = ()
+    only_unused: bool = False
+    properties: tuple[RefusedProperty, ...] = ()
     auto_deleted: bool = False
     recurs_seconds: float = 0.0
     queue_bytes: int = 0
@@ -88,8 +104,30 @@ class RefusedPublish:
     @property
     def is_forbidden(self) -> bool:
         """Whether a refused permission explains the error better than a missing exchange."""
-        likely = 0 < self.missing_name_bytes <= _LIKELY_NAME_BYTES
-        return bool(self.forbidden or self.topics) and not (self.oversized or self.disappeared or likely)
+        return bool(self.forbidden or self.topics) and not (self.oversized or self.disappeared or self.is_missing)
+
+    @property
+    def is_property(self) -> bool:
+        """Whether a refused property explains the error better than an exchange.
+
+        Where the broker accepts other messages of the channel, a missing exchange would be a second one. Where it
+        accepts none, only its size distinguishes a message from a request of a consumer.
+        """
+        if self.oversized or self.disappeared or self.is_forbidden or not self.properties:
+            return False
+        if self.accepted:
+            return True
+        return self.received_bytes > _MOST_REQUEST and not (self.is_missing or self.readable)
+
+    @property
+    def may_be_property(self) -> bool:
+        """Whether a refused property explains the error as well as a refused exchange."""
+        return bool(self.properties) and (self.accepted != 0 or self.only_unused)
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether a missing exchange with a name of a usual length would give the text."""
+        return 0 < self.missing_name_bytes <= _LIKELY_NAME_BYTES
 
 
 def refused_publishes(view: View) -> tuple[RefusedPublish, ...]:
@@ -143,6 +181,9 @@ def refused_finding(
             "auto_deleted": each.auto_deleted,
             "refused_exchanges": forbidden,
             "topic": bool(each.topics),
+            "unlikely_exchanges": list(each.unlikely),
+            "properties": [it.facts() for it in each.properties],
+            "may_be_property": each.may_be_property,
             "accepted_per_channel": each.accepted,
             "fast_reply": each.error_bytes == len(FAST_REPLY) and not each.disappeared,
             "warning_after_seconds": warning_after,
@@ -194,10 +235,10 @@ def _refused(view: View) -> tuple[RefusedPublish, ...]:
         # The cluster's counters may include other clients. This many bytes before such a short answer are a publish.
         if (
             each.oversized
-            or ((idle or not closing.alone) and (each.is_forbidden or each.missing_name_bytes))
+            or ((idle or not closing.alone) and (each.is_forbidden or each.missing_name_bytes or each.is_property))
             # No other error has this length and names what was deleted.
             or (each.disappeared and closing.by_broker)
-            or (each.is_forbidden and each.accepted is not None and others < NONE_PER_CYCLE)
+            or ((each.is_forbidden or each.is_property) and each.accepted is not None and others < NONE_PER_CYCLE)
             or (each.is_forbidden and each.forbidden and each.mingled and closing.declares < NONE_PER_CYCLE)
         ):
             found.append(each)
@@ -227,14 +268,26 @@ def _classify(view: View, closing: ChurnLoop) -> RefusedPublish:
         # The consumer of that queue gets an error of this length.
         missing = 0
     large = received >= view.thresholds.publishers.closing_bytes
-    forbidden = _forbidden(view, closing, error, received)
+    fits = _forbidden(view, closing, error, received)
+    properties: tuple[RefusedProperty, ...] = ()
+    if closing.connection.user and received >= _FRAME_BYTES:
+        properties = tuple(refused_properties(error, closing.connection.user))
+    unlikely = [name for name in fits if _is_writable(view, closing, name)]
+    unused = [name for name in fits if name not in unlikely and _is_unused(view, vhost, name)]
+    only_unused = bool(unused) and len(unlikely) + len(unused) == len(fits)
+    if properties and (closing.published >= MIN_PER_CYCLE or not only_unused):
+        unlikely += unused
+    forbidden = tuple(name for name in fits if name not in unlikely)
     return RefusedPublish(
         closing=closing,
         error_bytes=error,
         received_bytes=received,
         oversized=large and error - text_bytes(_TOO_LARGE) in _DIGITS,
         forbidden=forbidden,
-        topics=() if forbidden else _topics(view, closing, error, received),
+        topics=() if fits else _topics(view, closing, error, received, unused=not properties),
+        unlikely=tuple(unlikely),
+        only_unused=only_unused and bool(forbidden),
+        properties=properties,
         disappeared=gone,
         auto_deleted=any(_is_auto_deleted(view, vhost, name) for name in gone),
         recurs_seconds=max((view.now.since(since) for since in missed.values()), default=0.0),
@@ -275,10 +328,30 @@ def _forbidden(view: View, closing: ChurnLoop, error: int, received: float) -> t
     )
 
 
-def _topics(view: View, closing: ChurnLoop, error: int, received: float) -> tuple[str, ...]:
+def _is_writable(view: View, closing: ChurnLoop, name: str) -> bool:
+    """Return whether this user publishes to an exchange now: it gets messages, and each client is this user."""
+    vhost, user = closing.connection.vhost or "/", closing.connection.user
+    clients = [each for each in seen_connections(view).values() if each.vhost in (None, vhost)]
+    if user is None or any(each.user != user or each.vhost is None for each in clients):
+        return False
+    key = (vhost, "" if name == "amq.default" else name)
+    meanwhile = readings_since(exchange_histories(view).get(key, ()), closing.since.mono)
+    return len(meanwhile) > 1 and messages_in(meanwhile) > 0
+
+
+def _is_unused(view: View, vhost: str, name: str) -> bool:
+    """Return whether an exchange is one of each virtual host, has no binding, and never got a message."""
+    if view.bindings is None or not name.startswith("amq.") or name == "amq.default":
+        return False
+    used = any((each.vhost, each.source) == (vhost, name) for each in view.bindings)
+    return not used and not any(each.key == (vhost, name) and each.stats.publish_in for each in view.exchanges)
+
+
+def _topics(view: View, closing: ChurnLoop, error: int, received: float, *, unused: bool) -> tuple[str, ...]:
     """Topic exchanges of which this user may not write one routing key, whose length would give the text."""
     vhost, user = closing.connection.vhost or "/", closing.connection.user or ""
     known = [each for each in view.exchanges if each.vhost == vhost and each.type == "topic"]
+    known = [each for each in known if unused or not _is_unused(view, vhost, each.name)]
     if closing.published >= MIN_PER_CYCLE:
         # Other keys of the client are accepted, so its exchange has received messages.
         known = [each for each in known if each.stats.publish_in] or known

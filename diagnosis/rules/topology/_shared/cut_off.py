@@ -3,6 +3,9 @@
 The bindings may be those of the queue, or those between exchanges before it: an exchange that is deleted and declared
 again has none of its bindings left, and no error shows it where other queues still get the messages. Only exchanges
 that clients publish to have counters, so the inflow is looked for at all exchanges from which the queue was reached.
+
+A queue that is deleted loses its bindings, too. One of that name that a client declares again without them counts from
+the beginning, so what came before is read from the former one.
 """
 
 from collections import defaultdict
@@ -16,13 +19,15 @@ from ackscope.snapshot import Queue
 from ackscope.topology import Binding, Exchange
 from diagnosis.contract import View
 from diagnosis.rules.publishers._shared.lossy_exchanges import exchange_histories, messages_in
-from diagnosis.series import count, delta, readings_since, readings_until, span, unmoved_tail
+from diagnosis.series import count, delta, life, readings_since, readings_until, span, unmoved_tail
 from diagnosis.window import Series, Timestamped
 
 _BEFORE, _AFTER = 45.0, 10.0
 """Seconds before and after the first reading without a binding in which the inflow of its queue must have stopped:
 bindings are read every 30 s, and counters are some seconds old.
 """
+_BINDS_WITHIN = 5.0
+"""Seconds within which a client binds the queue that it declares."""
 _GOES_ON = 0.5
 """Least share of the former inflow of a queue that an exchange must still receive."""
 
@@ -42,6 +47,7 @@ class CutOffQueue:
         removed: the bindings on its way that were removed, its own first.
         rate: messages per second that it got before.
         quiet: its readings since the last message.
+        is_new: whether it was deleted and declared again, and has got no message since.
     """
 
     queue: Queue
@@ -49,6 +55,7 @@ class CutOffQueue:
     removed: tuple[Timestamped[Binding], ...]
     rate: float
     quiet: Series[Queue]
+    is_new: bool = False
 
 
 def cut_off_queues(view: View, removed: Removals) -> Iterator[CutOffQueue]:
@@ -71,10 +78,14 @@ def cut_off_queues(view: View, removed: Removals) -> Iterator[CutOffQueue]:
 def _cut_off(view: View, queue: Queue, ways: "_Ways") -> CutOffQueue | None:
     readings = view.history(queue)
     quiet = unmoved_tail(readings, "publish")
-    if len(quiet) < 2 or not (rate := _rate_until(view, queue, quiet[0])):
+    if len(quiet) < 2:
         return None
-    gone = [each for each in ways.removed_before(queue) if -_BEFORE <= quiet[0].at.since(each.at) <= _AFTER]
-    if not gone or rate * span(quiet) < view.thresholds.topology.binding_lost:
+    former = _former(view, queue, quiet)
+    ended, rate = (former.ended, former.rate) if former else (quiet[0].at, _rate_until(view, queue, quiet[0]))
+    gone = [each for each in ways.removed_before(queue) if -_BEFORE <= ended.since(each.at) <= _AFTER]
+    if former:
+        rate = (rate or ways.rate_beside(gone, quiet)) if _is_listed_since(view, quiet) else 0.0
+    if not gone or not rate or rate * span(quiet) < view.thresholds.topology.binding_lost:
         return None
     before = ways.exchanges_before(queue, gone)
     fed_by = sorted(
@@ -83,7 +94,47 @@ def _cut_off(view: View, queue: Queue, ways: "_Ways") -> CutOffQueue | None:
     )
     if not fed_by or ways.is_replaced(queue, gone, fed_by):
         return None
-    return CutOffQueue(queue=queue, exchange=fed_by[0], removed=tuple(gone), rate=rate, quiet=quiet)
+    return CutOffQueue(
+        queue=queue, exchange=fed_by[0], removed=tuple(gone), rate=rate, quiet=quiet, is_new=former is not None
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _FormerQueue:
+    """The queue of the same name that was deleted before.
+
+    Attributes:
+        ended: the first reading without it.
+        rate: messages per second that it got; 0 if one reading is left that does not show since when.
+    """
+
+    ended: Instant
+    rate: float
+
+
+def _former(view: View, queue: Queue, quiet: Series[Queue]) -> _FormerQueue | None:
+    """Return the queue that one without any message replaced; None if there was none within the window."""
+    if count(quiet[0].value.stats, "publish"):
+        return None
+    presence = view.presence(queue.key)
+    before = [(at, there) for at, there in presence if there is not None and count(there.stats, "publish")]
+    if not before:
+        return None
+    last = before[-1][0].mono
+    after = [at for at, _ in presence if at.mono > last]
+    readings = life(tuple(Timestamped(at, there) for at, there in before))
+    absent = [at for at, there in presence if there is None and at.mono < readings[0].at.mono]
+    if span(readings):
+        rate = delta(readings, "publish") / span(readings)
+    else:
+        rate = count(readings[-1].value.stats, "publish") / readings[-1].at.since(absent[-1]) if absent else 0.0
+    return _FormerQueue(after[0], rate) if after else None
+
+
+def _is_listed_since(view: View, quiet: Series[Queue]) -> bool:
+    """Return whether the bindings were read after the client of a new queue had time to bind it."""
+    age = view.age("bindings")
+    return age is not None and view.now.since(quiet[0].at) - age >= _BINDS_WITHIN
 
 
 def _goes_on(view: View, exchange: tuple[str, str], rate: float, quiet: Series[Queue]) -> bool:
@@ -129,6 +180,20 @@ class _Ways:
         starts = {_place(each.value.vhost, "exchange", each.value.source) for each in gone}
         nearest = sorted({(queue.vhost, name) for _, _, name in starts})
         return [*nearest, *sorted({(vhost, name) for vhost, _, name in reached(starts, self._back) - starts})]
+
+    def rate_beside(self, gone: list[Timestamped[Binding]], quiet: Series[Queue]) -> float:
+        """Return messages per second that other queues get by bindings like those that are gone; 0 without one."""
+        fanouts = {each.key for each in self._view.exchanges if each.type == "fanout"}
+        lost = {_keyed(each.value) for each in gone}
+        sources = {(each.value.vhost, each.value.source) for each in gone} & fanouts
+        rates = [0.0]
+        for each in self._now:
+            alike = _keyed(each) in lost or (each.vhost, each.source) in sources
+            other = self._view.queue(each.vhost, each.destination) if each.destination_type == "queue" else None
+            if alike and other is not None:
+                meanwhile = readings_since(self._view.history(other), quiet[0].at.mono)
+                rates.append(delta(meanwhile, "publish") / max(1.0, span(meanwhile)))
+        return max(rates)
 
     def is_replaced(self, queue: Queue, gone: list[Timestamped[Binding]], fed_by: list[Exchange]) -> bool:
         """Return whether a new binding leads to the queue, or takes the messages of a removed one elsewhere."""
