@@ -4,16 +4,17 @@ The broker does not report who was refused. But where a queue lost its last cons
 since, that consumer is probably among those who cannot come back: its password or user was changed while it was
 connected, and a connection that is open needs none. So is a publisher that left when they began.
 
+A refused login opens no connection, so connections that open and close in a loop are those of other clients.
+
 Refusals at a steady rate are those of a client that tries again and again; a share of all logins says little then.
 Source: https://www.rabbitmq.com/docs/access-control, `/api/auth/attempts/<node>` (https://www.rabbitmq.com/docs/management).
 """
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Iterator
 
 from ackscope.findings import Certainty, Evidence, Finding, Involved, QueueRef, Severity, Subject, source
-from diagnosis.contract import Relation, RuleResult, View
+from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
-from diagnosis.relations import ANYWHERE
 from diagnosis.rules.clients._shared.logins import AMQP, RefusedLogins, refused_logins
 from diagnosis.rules.clients._shared.shut_out import shut_out
 from diagnosis.rules.queues._shared.queue import MAX_NAMED
@@ -72,11 +73,3 @@ def _finding(view: View, logins: RefusedLogins) -> Finding:
         certainty=Certainty.CERTAIN,
         seen_seconds=logins.seconds,
     )
-
-
-def _unlisted(view: View, finding: Finding) -> Iterable[Hashable]:
-    return () if finding.subject.kind == "connection" else ANYWHERE.of_other(view, finding)
-
-
-UNLISTED_CLIENTS = Relation(ANYWHERE.of_cause, _unlisted)
-"""The consequence names no client: one that the broker lists has logged in."""

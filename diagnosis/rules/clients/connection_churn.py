@@ -5,7 +5,11 @@ number of open connections would miss the most common case, in which only two or
 
 A loop in which nothing is published, delivered or acknowledged is urgent sooner, and at a lower rate, if a queue of its
 virtual host grows without a consumer: the application probably gets an error each time before it can consume. A
-deployment does not come so many times in a row.
+deployment does not come so many times in a row. Clients of MQTT consume from no such queue, and no counter has what
+they move. The logins show the protocol of a loop whose connections are never listed.
+
+Two devices with one client id of MQTT look like this: each connection ends the other one. The API lists the id with the
+connection only, or in the name of its queue where it subscribes (consumer-flapping). The log names it.
 Source: https://www.rabbitmq.com/docs/connections#high-connection-churn
 """
 
@@ -18,6 +22,7 @@ from diagnosis.churn import ChurnRate, churn_rate
 from diagnosis.churn_loops import ChurnLoop, churn_loops, cluster_cycles, identity
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.clients._shared.connections import age_seconds
+from diagnosis.rules.clients._shared.loop_logins import MQTT, LoopLogins, loop_logins, shares_queues
 from diagnosis.rules.clients._shared.loops import (
     FEW_MESSAGES,
     MIN_PER_CYCLE,
@@ -28,6 +33,7 @@ from diagnosis.rules.clients._shared.loops import (
 )
 from diagnosis.rules.clients._shared.starved import of_one_vhost, starved_queues
 from diagnosis.rules.cluster._shared.link_flow import link_client
+from diagnosis.rules.consumers._shared.comings import seen_connections
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
 from diagnosis.rules.topology.feature_denied import REFUSES_DECLARES
 
@@ -49,16 +55,18 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     idle = cycles is not None and cycles.messages < FEW_MESSAGES
     for closing in known:
         if closing.lasts >= view.thresholds.early and closing.rate >= limits.connection_churn_slow:
-            waits = idle and not link_client(closing.connection)
+            waits = idle and shares_queues(view, closing.connection) and not link_client(closing.connection)
             starved = starved_queues(view, closing.connection.vhost, closing.since) if waits else ()
             yield _client_finding(view, closing, starved)
     total = churn_rate(view, "connection")
     if known or total is None:
         return
-    starved = starved_queues(view, None, total.since) if idle else ()
-    slowest = limits.vain_rate if starved else limits.connection_churn_fast
+    logins = loop_logins(view, total)
+    waits = idle and logins.consuming >= limits.vain_rate
+    starved = starved_queues(view, None, total.since) if waits else ()
+    slowest = limits.vain_rate if starved or logins.protocol == MQTT else limits.connection_churn_fast
     if total.lasts >= view.thresholds.early and total.rate >= slowest:
-        yield _cluster_finding(view, total, starved)
+        yield _cluster_finding(view, total, logins, starved)
 
 
 def _fails(view: View, rate: float, starved: tuple[Queue, ...]) -> bool:
@@ -88,6 +96,18 @@ def _certainty(seconds: float, after: float | None) -> Certainty:
     return Certainty.EARLY if after is not None and seconds < after else Certainty.LIKELY
 
 
+def _refuses_global_prefetch(view: View, starved: tuple[Queue, ...]) -> bool:
+    """Return whether the broker refuses a prefetch for a whole channel of a client that asks for such a queue.
+
+    A quorum queue does. A broker that denies the feature accepts the request, and applies it to each consumer.
+    """
+    cycles, feature = cluster_cycles(view), next((each for each in view.features if each.name == "global_qos"), None)
+    if cycles is None or (cycles.channels or 0.0) < MIN_PER_CYCLE:
+        return False
+    denied = feature.state == "denied" if feature and feature.state else view.version is None or view.version >= (4, 3)
+    return not denied and any(queue.type == "quorum" for queue in starved)
+
+
 def _limit_facts(view: View, rate: float, seconds: float, starved: tuple[Queue, ...]) -> dict[str, Fact]:
     cycles = cluster_cycles(view)
     denied = sorted(each.name for each in view.features if each.deprecated and each.state == "denied")
@@ -98,7 +118,7 @@ def _limit_facts(view: View, rate: float, seconds: float, starved: tuple[Queue, 
         "in_vain": round(seconds * rate) if starved else 0,
         "starved": sorted(queue.name for queue in starved)[:MAX_NAMED],
         "declares": cycles is not None and cycles.connection_declares >= MOST_CONNECTIONS,
-        "denies_global_prefetch": "global_qos" in denied,
+        "refuses_global_prefetch": _refuses_global_prefetch(view, starved),
         "denied_declares": [name for name in denied if name in REFUSES_DECLARES],
     }
 
@@ -113,6 +133,8 @@ def _client_finding(view: View, closing: ChurnLoop, starved: tuple[Queue, ...]) 
         facts={
             **loop_facts(closing),
             "mqtt": closing.connection.client_id is not None,
+            "protocol": None,
+            "seen_ids": [],
             "left_open": len(_left_open(view, closing)),
             "stay_open": len(_stay_open(view, closing)),
             **_limit_facts(view, closing.rate, closing.lasts, starved),
@@ -139,8 +161,17 @@ def _stay_open(view: View, closing: ChurnLoop) -> list[Connection]:
     return [each for each in mine if age_seconds(view, each) > max(_STAYS, _STAYS_CYCLES / closing.rate)]
 
 
-def _cluster_finding(view: View, total: ChurnRate, starved: tuple[Queue, ...]) -> Finding:
-    after = _warning_after(view, total.rate, starved)
+def _gone_ids(view: View) -> list[str]:
+    """Return the client ids of MQTT connections that were listed and are gone."""
+    present = {each.name for each in view.connections}
+    seen = seen_connections(view).values()
+    return sorted({each.client_id for each in seen if each.client_id and each.name not in present})
+
+
+def _cluster_finding(view: View, total: ChurnRate, logins: LoopLogins, starved: tuple[Queue, ...]) -> Finding:
+    rate = logins.consuming if starved else total.rate
+    after = _warning_after(view, rate, starved)
+    mqtt = logins.protocol == MQTT
     return Finding(
         rule=NAME,
         severity=_severity(total.lasts, after),
@@ -150,11 +181,13 @@ def _cluster_finding(view: View, total: ChurnRate, starved: tuple[Queue, ...]) -
             "client": None,
             "cycle_rate": total.rate,
             "activities": [],
-            "mqtt": False,
+            "mqtt": mqtt,
+            "protocol": logins.protocol,
+            "seen_ids": list[Fact](_gone_ids(view)[:MAX_NAMED]) if mqtt else [],
             "user": None,
             "left_open": 0,
             "stay_open": 0,
-            **_limit_facts(view, total.rate, total.lasts, starved),
+            **_limit_facts(view, rate, total.lasts, starved),
         },
         evidence=(
             Evidence(
@@ -168,6 +201,16 @@ def _cluster_finding(view: View, total: ChurnRate, starved: tuple[Queue, ...]) -
                 key="open",
                 value=view.overview.connections if view.overview else None,
                 source=source("/api/overview", "object_totals.connections"),
+            ),
+            *(
+                Evidence(
+                    key="logins",
+                    value=each,
+                    unit=Unit.PER_SECOND,
+                    source=source("/api/auth/attempts/<node>", "auth_attempts_succeeded"),
+                    facts={"protocol": name},
+                )
+                for name, each in sorted((logins.rates or {}).items(), key=lambda pair: -pair[1])
             ),
         ),
         involved=Involved(queues=queue_refs(of_one_vhost(starved))),

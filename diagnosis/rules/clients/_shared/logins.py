@@ -6,6 +6,8 @@ permission on it, a connection limit that is reached, or (since 4.1) a `frame_ma
 (a bare TCP check, TLS on a port without TLS) raises `connection_closed` alone.
 """
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -14,6 +16,7 @@ from ackscope.clock import Instant
 from ackscope.snapshot import Overview
 from ackscope.topology import AuthAttempts
 from diagnosis.contract import View
+from diagnosis.probe_traffic import probe_traffic
 from diagnosis.series import last, nearest
 
 if TYPE_CHECKING:
@@ -30,6 +33,8 @@ _PAUSE = 60.0
 _CHURN = ("connection_created", "connection_closed")
 
 AMQP = ("amqp091", "amqp10", "amqp")
+_NOT_CLIENTS = "http"
+"""The protocol of the management API, whose logins open no connection."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +93,32 @@ def refused_logins(view: View, seconds: float) -> tuple[RefusedLogins, ...]:
                 )
             )
     return tuple(found)
+
+
+def accepted_logins(view: View, since: Instant) -> Mapping[str, float] | None:
+    """Return the logins per second that were accepted since a moment, by protocol, without those of our own probes.
+
+    A protocol is listed from its first login on, so it had none before where its node is listed.
+
+    Returns:
+        None if logins were not read twice since then, or a node was restarted meanwhile.
+    """
+    readings = [seen for seen in view.window.readings("auth") if seen.at.mono >= since.mono - 1.0]
+    if len(readings) < 2:
+        return None
+    first, latest = readings[0], readings[-1]
+    before = {(each.node, each.protocol): each.succeeded or 0 for each in first.value}
+    nodes = {each.node for each in first.value}
+    gains: Counter[str] = Counter()
+    for each in latest.value:
+        gain = (each.succeeded or 0) - before.get((each.node, each.protocol), 0)
+        if gain < 0 or each.node not in nodes:
+            return None
+        gains[each.protocol] += gain
+    seconds = latest.at.since(first.at)
+    own = {"amqp091": probe_traffic(view).connects}
+    found = {name: gain / seconds - own.get(name, 0.0) for name, gain in gains.items() if name != _NOT_CLIENTS}
+    return {name: rate for name, rate in found.items() if rate > 0}
 
 
 @dataclass(frozen=True, slots=True)
