@@ -12,6 +12,7 @@ client asks for a queue that does not exist.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ackscope.clock import iso
 from ackscope.findings import (
     Certainty,
     Evidence,
@@ -38,7 +39,8 @@ from diagnosis.rules.publishers._shared.clients_without_queue import (
     without_queue_facts,
 )
 from diagnosis.rules.publishers._shared.direct_replies import answers_arrive, may_be_direct_replies
-from diagnosis.rules.publishers._shared.gone_queues import fed_until_gone, has_expired, lost_seconds
+from diagnosis.rules.publishers._shared.gone_queues import fed_until_gone, has_expired
+from diagnosis.rules.publishers._shared.loss_duration import lasted, lost_seconds
 from diagnosis.rules.publishers._shared.lossy_exchanges import (
     DELAYED,
     DROPPED,
@@ -76,7 +78,7 @@ from diagnosis.rules.publishers._shared.unroutable_facts import (
 )
 from diagnosis.rules.publishers._shared.work_queues import temporary_queues, work_queues
 from diagnosis.rules.queues._shared.queue import queue_refs
-from diagnosis.series import count, span
+from diagnosis.series import span
 from diagnosis.thresholds.publishers import PublisherThresholds
 
 _ALL = 0.9
@@ -255,6 +257,8 @@ def _loss(view: View, counter: str, group: UnroutablePublishers, lossy: LossyExc
     same_client = [each for each in publishers(view) if each.client in names]
     bindings = bindings_from(view, exchange)
     gone, theirs = tuple(fed_until_gone(view, lossy, found)), sum(each.rate for each in found)
+    # What publishers have lost may be of another exchange, unless all that lose here are known.
+    known = len(group.exchanges) == 1 or (rows is not None and rows.whole)
     return Loss(
         gone=gone,
         expired=any(has_expired(view, each) for each in gone),
@@ -281,36 +285,12 @@ def _loss(view: View, counter: str, group: UnroutablePublishers, lossy: LossyExc
         clients_without_queue=clients_without_queue(view, exchange, None if bindings is None else len(bindings)),
         moved_aside=moved_aside(view, exchange, names) if exchange.name and not bindings else (),
         returned=counter == RETURNED,
-        seconds=max(
-            span(lossy.lossy), _lasted(view, counter, lossy, found, counted) if len(group.exchanges) == 1 else 0.0
-        ),
+        seconds=max(span(lossy.lossy), lasted(view, counter, lossy, found, counted) if known else 0.0),
     )
-
-
-def _lasted(
-    view: View, counter: str, lossy: LossyExchange, publishers: Sequence[ActivePublisher], counted: Sequence[QuietQueue]
-) -> float:
-    """Return for how long the present rate explains what publishers have lost since they opened their channels.
-
-    They have not lost messages for longer than they are connected. Where the exchange was seen to route everything
-    before, or a publisher loses a larger share now than since it opened its channel, they may have lost the others at
-    an earlier time; not where a queue got all that it did not lose (`counted`).
-    """
-    if lossy.routed_before or (not counted and any(_lost_less_before(view, counter, each) for each in publishers)):
-        return 0.0
-    lost = sum(count(each.channel.stats, counter) for each in publishers)
-    ages = [age_seconds(view, each.connection) for each in publishers if each.connection is not None]
-    return min(lost / lossy.rate, max(ages)) if lossy.rate > 0 and ages else 0.0
 
 
 def _published(view: View, publishers: Sequence[ActivePublisher]) -> float:
     return sum(publish_rate(view, each) for each in publishers)
-
-
-def _lost_less_before(view: View, counter: str, publisher: ActivePublisher) -> bool:
-    now = publisher.published / max(1, increase(view, publisher.history, "publish"))
-    stats = publisher.channel.stats
-    return count(stats, counter) < (1 - SAME_RATE) * min(1.0, now) * count(stats, "publish")
 
 
 def _also_consume(view: View, loss: Loss) -> bool:
@@ -396,7 +376,7 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
         rule=rule,
         severity=severity,
         subject=exchange_subject(exchange),
-        since=lossy.lossy[0].at.iso(),
+        since=iso(min(lossy.lossy[0].at.wall, view.now.wall - seconds)),
         facts={
             **NOT_EXAMINED,
             **publisher_facts(loss.publishers),

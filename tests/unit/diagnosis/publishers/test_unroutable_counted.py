@@ -8,7 +8,7 @@ from ackscope.topology import Binding, Bindings
 from diagnosis.exchange_publishes import channels_by_process, exchange_gains
 from diagnosis.thresholds import Thresholds
 from diagnosis.view import View
-from tests.unit.diagnosis.pictures import NODE, channel, film, full_text, look, snapshot, stats
+from tests.unit.diagnosis.pictures import NODE, WALL, channel, film, full_text, look, snapshot, stats
 from tests.unit.diagnosis.publishers.films import exchange, facts, findings, of, shop
 
 DROPPED, RETURNED = "pub-unroutable-dropped", "pub-unroutable-returned"
@@ -66,7 +66,9 @@ def frame_of(*senders, counted=10, unread=None, omitted=0, kind="direct", extra=
             lists.append(exchange(name, received=received, routed=0, type=kind))
         parts = {
             "channels": tuple(each.channel(t) for each in senders if each.listed),
-            "connections": tuple(shop(peer(each.number), client_name=each.client) for each in senders),
+            "connections": tuple(
+                shop(peer(each.number), client_name=each.client, connected_at=WALL - 1) for each in senders
+            ),
             "exchanges": Part(value=(*lists, *extra), at=snapshot(read).taken, seconds=0.1),
         }
         if counted:
@@ -135,26 +137,60 @@ def test_three_publishers_share_two_exchanges():
     assert {"a": ["egret", "heron"], "b": ["stork"]} == owners(look(film(frame_of(*senders), until=90)), DROPPED)
 
 
-def test_what_copies_hide_is_counted():
-    """An exchange that hands two copies of other messages to queues routes more than it receives."""
-    sender, other = Sender(1, "heron", {"a": 10.0}, before=900), 40.0
+def hidden_by_copies(sender, *others, copied=40.0):
+    """Frames in which an exchange hands two copies of other messages to queues, so it routes more than it receives."""
+    (name,) = sender.places
 
     def frame(t):
-        found = frame_of(sender)(t)
+        found = frame_of(sender, *others)(t)
         read = t - t % 15
-        received, routed = int(sender.sent(read, 10.0) + other * read), int(2 * other * read)
+        received, routed = int(sender.sent(read, sender.places[name]) + copied * read), int(2 * copied * read)
         part = found["exchanges"]
-        crowd = Part(value=(exchange("a", received=received, routed=routed),), at=part.at, seconds=0.1)
+        crowd = exchange(name, received=received, routed=routed, type="direct")
+        rest = tuple(each for each in part.value if each.name != name)
         both = tuple(
-            Binding(vhost="/", source="a", destination=name, destination_type="queue", routing_key="other")
-            for name in ("one", "two")
+            Binding(vhost="/", source=name, destination=queue, destination_type="queue", routing_key="other")
+            for queue in ("one", "two")
         )
-        return {**found, "exchanges": crowd, "bindings": Bindings(listed=both)}
+        return {
+            **found,
+            "exchanges": Part(value=(crowd, *rest), at=part.at, seconds=0.1),
+            "bindings": Bindings(listed=both),
+        }
+
+    return frame
+
+
+def test_what_copies_hide_is_counted():
+    """An exchange that hands two copies of other messages to queues routes more than it receives."""
+    frame = hidden_by_copies(Sender(1, "heron", {"a": 10.0}, before=900))
 
     verdict = look(film(frame, until=90))
 
     assert {"a": ["heron"]} == owners(verdict, DROPPED)
     assert (10.0, "partly") == (facts(verdict, DROPPED)["lost_rate"], facts(verdict, DROPPED)["routing"])
+
+
+@pytest.mark.parametrize(("rate", "others"), [(10.0, [12.0]), (4.0, [12.0, 9.0, 7.0]), (0.7, [1.1])])
+def test_a_loss_that_copies_hide_lasts_as_long_as_its_publisher_counts(rate, others):
+    """Readings of channels go back half a minute; what it lost before tells for how long it has lost messages."""
+    senders = [Sender(number, f"egret-{number}", {f"z{number}": each}) for number, each in enumerate(others, start=2)]
+    frame = hidden_by_copies(Sender(1, "heron", {"a": rate}), *senders)
+
+    (finding,) = [each for each in findings(look(film(frame, until=240)), DROPPED) if each.subject.name == "a"]
+
+    assert finding.severity != "info"
+    assert 180 <= finding.seen_seconds <= 260
+
+
+def test_a_publisher_that_loses_at_two_exchanges_has_not_lost_for_longer():
+    """Its counter has what it lost at both."""
+    frame = frame_of(Sender(1, "heron", {"a": 1.0, "b": 9.0}), Sender(2, "egret", {"c": 3.0}))
+
+    seen = {each.subject.name: each.seen_seconds for each in findings(look(film(frame, until=150)), DROPPED)}
+
+    assert {"a", "b", "c"} == set(seen)
+    assert max(seen.values()) <= 155
 
 
 def test_a_process_is_joined_to_the_only_channel_that_it_fits():
