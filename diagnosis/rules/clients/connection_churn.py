@@ -16,12 +16,14 @@ Source: https://www.rabbitmq.com/docs/connections#high-connection-churn
 from collections.abc import Iterator
 from dataclasses import replace
 
+from ackscope.clock import Instant
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Involved, Severity, Subject, Unit, source
 from ackscope.snapshot import Connection, Queue
 from diagnosis.churn import ChurnRate, churn_rate
 from diagnosis.churn_loops import ChurnLoop, churn_loops, cluster_cycles, identity
 from diagnosis.contract import RuleResult, View
 from diagnosis.rules.clients._shared.connections import age_seconds
+from diagnosis.rules.clients._shared.locked import locked_facts, locked_names
 from diagnosis.rules.clients._shared.loop_logins import MQTT, LoopLogins, loop_logins, shares_queues
 from diagnosis.rules.clients._shared.loops import (
     FEW_MESSAGES,
@@ -65,8 +67,18 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     waits = idle and logins.consuming >= limits.vain_rate
     starved = starved_queues(view, None, total.since) if waits else ()
     slowest = limits.vain_rate if starved or logins.protocol == MQTT else limits.connection_churn_fast
+    if _locked(view, None, total.since):
+        slowest = limits.connection_churn_slow
     if total.lasts >= view.thresholds.early and total.rate >= slowest:
         yield _cluster_finding(view, total, logins, starved)
+
+
+def _locked(view: View, vhost: str | None, since: Instant) -> tuple[Queue, ...]:
+    """Return the exclusive queues that a loop may ask for in vain: it declares, creates none, and moves no message."""
+    cycles = cluster_cycles(view)
+    if cycles is None or cycles.connection_declares < MOST_CONNECTIONS or cycles.messages >= FEW_MESSAGES:
+        return ()
+    return locked_names(view, vhost, since)
 
 
 def _fails(view: View, rate: float, starved: tuple[Queue, ...]) -> bool:
@@ -123,6 +135,10 @@ def _limit_facts(view: View, rate: float, seconds: float, starved: tuple[Queue, 
     }
 
 
+def _locked_facts(view: View, locked: tuple[Queue, ...]) -> dict[str, Fact]:
+    return {"locked": [locked_facts(view, queue) for queue in locked[:MAX_NAMED]], "locked_count": len(locked)}
+
+
 def _client_finding(view: View, closing: ChurnLoop, starved: tuple[Queue, ...]) -> Finding:
     after = _warning_after(view, closing.rate, starved)
     return Finding(
@@ -138,6 +154,7 @@ def _client_finding(view: View, closing: ChurnLoop, starved: tuple[Queue, ...]) 
             "left_open": len(_left_open(view, closing)),
             "stay_open": len(_stay_open(view, closing)),
             **_limit_facts(view, closing.rate, closing.lasts, starved),
+            **_locked_facts(view, _locked(view, closing.connection.vhost, closing.since)),
         },
         evidence=tuple(loop_evidence(closing, "connection")),
         involved=replace(loop_involved(closing), queues=queue_refs(starved)),
@@ -188,6 +205,7 @@ def _cluster_finding(view: View, total: ChurnRate, logins: LoopLogins, starved: 
             "left_open": 0,
             "stay_open": 0,
             **_limit_facts(view, rate, total.lasts, starved),
+            **_locked_facts(view, _locked(view, None, total.since)),
         },
         evidence=(
             Evidence(

@@ -7,13 +7,15 @@ No counter tells why a connection ends, and a declare of a queue that exists cre
 connects, declares and closes in good order leaves the same counts. Every 4.3 broker denies some feature by default. So
 such a loop is a possibility only, unless the operator denied the feature, or queues or policies still use it. Beside a
 queue that exists without the feature and grows without its consumer, a declare with other properties (406) is more
-likely: connection-churn reports that, with the denied feature as another cause.
+likely: connection-churn reports that, with the denied feature as another cause. So is a locked queue (405) beside an
+exclusive one with a name of its client's.
 Source: https://www.rabbitmq.com/docs/deprecated-features
 """
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 
+from ackscope.clock import Instant
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Inconclusive, Involved, Severity, Subject, source
 from ackscope.snapshot import Queue
 from ackscope.topology import Feature
@@ -21,6 +23,7 @@ from diagnosis.churn import ChurnRate, churn_rate
 from diagnosis.churn_loops import ChurnLoop, churn_loops, cluster_cycles
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.memo import per_view
+from diagnosis.rules.clients._shared.locked import locked_names
 from diagnosis.rules.clients._shared.loops import FEW_MESSAGES, MIN_PER_CYCLE, MOST_CONNECTIONS, subject_key
 from diagnosis.rules.clients._shared.queue_limits import queue_limits
 from diagnosis.rules.clients._shared.starved import of_one_vhost, starved_queues
@@ -52,6 +55,16 @@ class RefusedClients:
         """Listed clients, and the others as one."""
         return (*self.loops, self.unlisted) if self.unlisted is not None else self.loops
 
+    @property
+    def began(self) -> Instant:
+        """The moment at which the first of them began."""
+        return min((each.since for each in self.all), key=lambda at: at.mono)
+
+    @property
+    def rate(self) -> float:
+        """Connections per second of all of them."""
+        return sum(each.rate for each in self.all)
+
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Compare the denied features with the clients that declare in vain, and whose connections end."""
@@ -63,7 +76,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     clients = per_view(view, _refused)
     if denied and clients.all:
         known = _is_known(view, denied)
-        if known or not _starved(view, clients):
+        if known or not (_starved(view, clients) or _locked(view, clients)):
             yield _finding(view, denied, clients, known=known)
 
 
@@ -94,15 +107,22 @@ def _is_known(view: View, denied: list[Feature]) -> bool:
 
 def _starved(view: View, clients: RefusedClients) -> tuple[Queue, ...]:
     """Return the queues in their virtual hosts that grow and had no consumer since the loop began."""
-    vhosts = {loop.connection.vhost for loop in clients.loops} if clients.unlisted is None else {None}
-    began = min((each.since for each in clients.all), key=lambda at: at.mono)
-    found = starved_queues(view, None, began)
-    return tuple(queue for queue in found if None in vhosts or queue.vhost in vhosts)
+    return _theirs(clients, starved_queues(view, None, clients.began))
+
+
+def _locked(view: View, clients: RefusedClients) -> tuple[Queue, ...]:
+    """Return the exclusive queues in their virtual hosts that they may ask for in vain, if connection-churn says so."""
+    reported = clients.rate >= view.thresholds.clients.connection_churn_slow
+    return _theirs(clients, locked_names(view, None, clients.began)) if reported else ()
+
+
+def _theirs(clients: RefusedClients, queues: tuple[Queue, ...]) -> tuple[Queue, ...]:
+    vhosts = {loop.connection.vhost for loop in clients.loops}
+    return tuple(queue for queue in queues if clients.unlisted is not None or queue.vhost in vhosts)
 
 
 def _finding(view: View, denied: list[Feature], clients: RefusedClients, *, known: bool) -> Finding:
     starved = _starved(view, clients) if known else ()
-    first = min(clients.all, key=lambda each: each.since.mono)
     listed: list[Fact] = [
         {"client": loop.client, "peer": loop.peer, "user": loop.connection.user, "cycle_rate": loop.rate}
         for loop in clients.loops[:MAX_NAMED]
@@ -111,14 +131,14 @@ def _finding(view: View, denied: list[Feature], clients: RefusedClients, *, know
         rule=NAME,
         severity=Severity.WARNING if known else Severity.INFO,
         subject=Subject(kind="cluster", name=view.window.cluster),
-        since=first.since.iso(),
+        since=clients.began.iso(),
         facts={
             "features": [each.name for each in denied],
             "denies_transient": any(each.name == _TRANSIENT for each in denied),
             "denies_locator": any(each.name == _LOCATOR for each in denied),
             "clients": listed,
             "client_count": len(clients.loops),
-            "cycle_rate": sum(each.rate for each in clients.all),
+            "cycle_rate": clients.rate,
             "known": known,
             "starved": sorted(queue.name for queue in starved)[:MAX_NAMED],
         },

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from ackscope.clock import Instant
 from ackscope.snapshot import Queue
 from diagnosis.contract import View
+from diagnosis.names import look_alike
 from diagnosis.purpose import had_consumer, was_consumed
 from diagnosis.routes import dead_letter_targets, is_delay
+from diagnosis.rules.consumers._shared.similar_queues import similar_queue
 from diagnosis.rules.publishers.pub_unroutable_alternate import alternate_places
 
 _LEAVES = 15.0
@@ -23,7 +25,11 @@ def of_one_vhost(queues: Sequence[Queue]) -> Sequence[Queue]:
 
 
 def starved_queues(view: View, vhost: str | None, since: Instant) -> tuple[Queue, ...]:
-    """Return the queues of a virtual host, or of all, that grow and had no consumer since a loop began."""
+    """Return the queues of a virtual host, or of all, that grow and had no consumer since a loop began.
+
+    Where it is not known to which virtual host the loop belongs, a queue that has a better explanation is left out: the
+    consumers that it lacks are there, at a queue that gets nothing.
+    """
     return tuple(
         queue
         for queue in view.queues
@@ -41,4 +47,11 @@ def starved_queues(view: View, vhost: str | None, since: Instant) -> tuple[Queue
         and not had_consumer(view.history(queue)[-3:])
         and not had_consumer(tuple(seen for seen in view.history(queue) if seen.at.since(since) > _LEAVES))
         and not (queue.stats.get or queue.stats.get_no_ack)
+        and not (vhost is None and _consumed_elsewhere(view, queue))
     )
+
+
+def _consumed_elsewhere(view: View, queue: Queue) -> bool:
+    """Return whether consumers wait at its namesake in another virtual host, or at one whose name looks the same."""
+    similar = similar_queue(view, queue)
+    return similar is not None and (similar.vhost is not None or look_alike(similar.name, queue.name))

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from ackscope.findings import flat
 from tests.unit.diagnosis.clients.loops import churning, looping, reconnecting, steady, turns
 from tests.unit.diagnosis.pictures import WALL, connection, film, found, look, only, queue, stats, text
 
@@ -196,6 +197,43 @@ def test_an_unlisted_application_explains_no_queues_of_several_virtual_hosts():
 
     assert (("bills", "render"), ()) == (tuple(churn.facts["starved"]), churn.involved.queues)
     assert {"bills", "render"} == {each.subject.name for each in verdict.findings if each.rule == "no-consumer"}
+
+
+@pytest.mark.parametrize(
+    ("name", "idle"),
+    [("freight", ("freight", "eu")), ("tickets", ("tickets", "b2b")), ("mail.out", ("mail_out", "/"))],
+    ids=["namesake in vhost eu", "namesake in vhost b2b", "written otherwise"],
+)
+@pytest.mark.parametrize("listed", [False, True])
+def test_an_unlisted_loop_explains_no_queue_whose_consumers_wait_elsewhere(name, idle, listed):
+    """A client that is listed, in the virtual host of the queue and in vain, still explains it."""
+
+    def frame(t):
+        made = starving(t, brief=not listed)
+        (render,) = made["queues"]
+        there = queue(idle[0], vhost=idle[1], consumers=2, messages_ready=0, stats=stats())
+        return {**made, "queues": (replace(render, name=name), there)}
+
+    verdict = look(film(frame, until=80))
+    starved = [each.facts["starved"] for each in flat(verdict.findings) if each.rule == "connection-churn"]
+
+    assert ([[name]] if listed else []) == starved
+    assert listed is ("no-consumer" not in [each.rule for each in verdict.findings])
+
+
+def test_a_namesake_that_is_used_or_that_nobody_consumes_is_no_better_explanation():
+    """Its consumers are where they should be, or there are none."""
+
+    def frame(t, consumers, done):
+        made = starving(t, brief=True)
+        (render,) = made["queues"]
+        counters = stats(publish=done, deliver=done, deliver_get=done, ack=done)
+        return {**made, "queues": (render, queue("render", vhost="eu", consumers=consumers, stats=counters))}
+
+    for consumers, done in ((1, 5), (0, 0)):
+        verdict = look(film(lambda t, n=consumers, each=done: frame(t, n, int(each * t)), until=80))
+        (finding,) = (each for each in flat(verdict.findings) if each.rule == "connection-churn")
+        assert ["render"] == finding.facts["starved"]
 
 
 def test_a_queue_whose_consumer_came_during_the_loop_is_not_that_of_the_loop():

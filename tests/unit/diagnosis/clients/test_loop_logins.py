@@ -59,6 +59,7 @@ def test_clients_of_mqtt_are_called_so_and_starve_no_queue(rates, name):
         finding.severity, finding.facts["protocol"], finding.facts["starved"], finding.facts["mqtt"],
     )  # fmt: skip
     assert said.summary.startswith("Unknown clients of MQTT connect and disconnect")
+    assert "as two devices with one client id do" in said.summary
     assert "same client id" in said.cause
     assert "prefetch" not in said.cause
     assert any("duplicate" in (step.command or "") for step in said.steps)
