@@ -11,14 +11,14 @@ from ackscope.findings import Certainty, Evidence, Finding, Severity, Unit, sour
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
-from diagnosis.ledger import ledger, levels, may_settle_unseen
+from diagnosis.ledger import Ledger, ledger, levels, may_settle_unseen
 from diagnosis.memo import per_view
 from diagnosis.purpose import had_consumer, was_consumed
 from diagnosis.routes import dead_letters_to, is_delay
 from diagnosis.rules.publishers._shared.overflow import has_length_limit
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, involved_queue, queue_refs, queue_subject
 from diagnosis.rules.queues.dlq_filling import dead_letter_sources
-from diagnosis.series import span, stretch
+from diagnosis.series import readings_since, span, stretch
 from diagnosis.window import Series
 
 NAME = "dead-letters-expire"
@@ -34,10 +34,12 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if was_consumed(queue) or had_consumer(history) or may_settle_unseen(view, queue):
             continue
         run = stretch(history, lambda _, newer: levels(newer.value) is not None)
-        arrived = sum(_discarded(view, each, run) for each in sources)
+        ledgers = [found for each in sources if (found := _ledger(view, each, run)) is not None]
+        arrived = sum(each.proven_discarded + each.proven_vanished for each in ledgers)
         stored = _ready(run[-1].value) - _ready(run[0].value) if run else 0
         if arrived - max(0, stored) >= view.limits(queue).queues.loss_least:
-            yield _finding(view, queue, sources, run, arrived, stored)
+            counted = sum(each.discarded + each.vanished for each in ledgers)
+            yield _finding(view, queue, sources, run, arrived, counted, stored)
 
 
 def _ends_here(view: View, queue: Queue) -> bool:
@@ -47,20 +49,21 @@ def _ends_here(view: View, queue: Queue) -> bool:
     return not isinstance(queue.setting("dead-letter-exchange"), str)
 
 
-def _discarded(view: View, origin: Queue, run: Series[Queue]) -> int:
-    """Return a minimum of the messages that a queue dead-lettered during a run; 0 if they may go elsewhere."""
+def _ledger(view: View, origin: Queue, run: Series[Queue]) -> Ledger | None:
+    """Return the ledger of a queue during a run, which shows what it dead-lettered; None if that may go elsewhere."""
     if len(dead_letters_to(view, origin) or ()) != 1 or not run or may_settle_unseen(view, origin):
-        return 0
-    same = tuple(seen for seen in view.history(origin) if seen.at.mono >= run[0].at.mono)
-    found = ledger(same) if len(same) > 1 else None
-    return 0 if found is None else found.proven_discarded + found.proven_vanished
+        return None
+    same = readings_since(view.history(origin), run[0].at.mono)
+    return ledger(same) if len(same) > 1 else None
 
 
 def _ready(queue: Queue) -> int:
     return queue.messages_ready or 0
 
 
-def _finding(view: View, queue: Queue, sources: list[Queue], run: Series[Queue], arrived: int, stored: int) -> Finding:
+def _finding(
+    view: View, queue: Queue, sources: list[Queue], run: Series[Queue], arrived: int, counted: int, stored: int
+) -> Finding:
     ttl = queue.setting("message-ttl") / 1000
     soon = ttl < view.limits(queue).queues.dead_letters_retention
     lost = arrived - max(0, stored)
@@ -74,6 +77,8 @@ def _finding(view: View, queue: Queue, sources: list[Queue], run: Series[Queue],
             "queue": queue_facts(queue),
             "lost": lost,
             "arrived": arrived,
+            # What the counters say, without regard to the delay between them.
+            "likely_lost": max(lost, counted - stored),
             "ready": _ready(queue),
             "over_seconds": span(run),
             "ttl_seconds": ttl,

@@ -5,20 +5,23 @@ although consumers have room: they hold fewer unacknowledged messages than their
 acknowledge. Slow consumers at capacity are another cause (slow-consumer, prefetch-too-small), with this as consequence.
 
 If such consumers get nothing at all any more, the queue stands still, and its rate of before says nothing.
+
+A queue without consumers that clients poll with basic.get is overloaded likewise, if its low points rise.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ackscope.findings import Evidence, Fact, Finding, Severity, Suppressed, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
-from diagnosis.facts import queue_facts
+from diagnosis.facts import client_name, queue_facts
 from diagnosis.hold_time import may_hold
 from diagnosis.purpose import CONSUMED
 from diagnosis.rules.consumers._shared.handover import successors
 from diagnosis.rules.consumers._shared.objects import admits_only_one
 from diagnosis.rules.queues._shared.message_balance import latest_run
+from diagnosis.rules.queues._shared.polled_backlogs import polled_backlog, poller
 from diagnosis.rules.queues._shared.queue import certainty, involved_queue, queue_subject
 from diagnosis.series import delta, last, span, stretch
 from diagnosis.usual import is_less, is_more, of_queue, queue_baselines, usual_backlog
@@ -38,6 +41,7 @@ class QueueGrowth:
         automatic: whether its consumers need not acknowledge, so that no prefetch limits what they are sent.
         standstill: whether nothing is delivered or acknowledged in `run`.
         unusual: whether publishes are far above the baseline of this hour, with acknowledgements not below theirs.
+        polled: whether it has no consumer and is polled; then `run` has its low points only.
     """
 
     queue: Queue
@@ -49,25 +53,24 @@ class QueueGrowth:
     unusual: bool
     standstill: bool = False
     automatic: bool = False
+    polled: bool = False
 
     @property
     def reason(self) -> str:
         """What is at its limit, as a key for the variants of the page."""
-        if self.standstill:
-            return "standstill"
+        if self.standstill or self.polled:
+            return "standstill" if self.standstill else "polled"
         if self.publish_rate_before is not None:
             return "surge"
         return "unusual_load" if self.unusual and not self.has_room else "queue_limit"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Judge every queue with consumers and ready messages."""
+    """Judge every queue with consumers and ready messages, and those that are polled."""
     for queue in view.queues:
-        if not queue.consumers or not queue.messages_ready or queue.type == "stream":
+        if not queue.messages_ready or queue.type == "stream" or not view.moved(queue, "publish"):
             continue
-        if not view.moved(queue, "publish"):
-            continue
-        growth = _growth(view, queue)
+        growth = (_growth(view, queue) if queue.consumers else None) or _polled(view, queue)
         if growth is None:
             continue
         usual = None if growth.standstill else usual_backlog(view, queue, growth.consume_rate)
@@ -117,6 +120,24 @@ def _growth(view: View, queue: Queue) -> QueueGrowth | None:
         has_room=has_room,
         unusual=unusual,
         automatic=automatic,
+    )
+
+
+def _polled(view: View, queue: Queue) -> QueueGrowth | None:
+    """Return the growth of a queue that is polled more slowly than messages arrive; None if it is not."""
+    lows = polled_backlog(view, queue)
+    seconds = span(lows)
+    if not lows or _ready(queue) < view.limits(queue).queues.loss_skew * delta(lows, "publish") / seconds:
+        return None
+    return QueueGrowth(
+        queue=queue,
+        run=lows,
+        publish_rate=delta(lows, "publish") / seconds,
+        consume_rate=delta(lows, *CONSUMED) / seconds,
+        publish_rate_before=None,
+        has_room=False,
+        unusual=False,
+        polled=True,
     )
 
 
@@ -177,19 +198,27 @@ def _finding(view: View, growth: QueueGrowth) -> Finding:
     queue, limits, seconds = growth.queue, view.limits(growth.queue), span(growth.run)
     limit = limits.consumers.stuck_long if growth.standstill else limits.queues.overload_for
     severity = Severity.WARNING if seconds >= limit else Severity.INFO
+    channels = poller(view, queue) if growth.polled else ()
+    connections = [each for channel in channels if (each := view.connection(channel.connection_name))]
+    clients = sorted({name for each in connections if (name := client_name(each))})
+    involved = involved_queue(queue, view.links(queue))
     return Finding(
         rule=NAME,
         severity=severity,
         subject=queue_subject(queue),
         since=growth.run[0].at.iso(),
-        facts=_facts(growth, limit, seconds) | {"only_one": admits_only_one(queue, view.links(queue))},
+        facts=_facts(growth, limit, seconds)
+        | {"only_one": admits_only_one(queue, view.links(queue)), "pollers": list[Fact](clients)},
         certainty=certainty(severity, seconds, limit),
         seen_seconds=seconds,
         evidence=(
             Evidence(
                 key="rates",
                 source=source(
-                    "/api/queues", "message_stats.publish", "message_stats.ack", "message_stats.deliver_no_ack"
+                    "/api/queues",
+                    "message_stats.publish",
+                    "message_stats.ack",
+                    "message_stats.get_no_ack" if growth.polled else "message_stats.deliver_no_ack",
                 ),
             ),
             Evidence(
@@ -203,7 +232,12 @@ def _finding(view: View, growth: QueueGrowth) -> Finding:
             ),
             *queue_baselines(view, queue, "published", "acked", "ready"),
         ),
-        involved=involved_queue(queue, view.links(queue)),
+        involved=replace(
+            involved,
+            channels=(*involved.channels, *(each.name for each in channels)),
+            connections=(*involved.connections, *(each.name for each in connections)),
+            clients=(*involved.clients, *clients),
+        ),
     )
 
 

@@ -89,7 +89,7 @@ def _beside(view: View, queue: Queue, counter: str) -> PolledBeside | None:
         times=times,
         first=rises[0][1].at,
         latest=rises[-1][0].at,
-        channels=per_view(view, _only_clients).get((counter, *queue.key), ()),
+        channels=polling_channels(view, queue, counter),
         suspects=tuple(
             found for client in suspects for each in client.channels if (found := view.connection(each.connection_name))
         ),
@@ -214,6 +214,11 @@ def same_application(one: Connection | None, other: Connection | None) -> bool |
     if one.client_name is None or other.client_name is None:
         return True if one.client_name == other.client_name else None
     return name_pattern(one.client_name) == name_pattern(other.client_name)
+
+
+def polling_channels(view: View, queue: Queue, counter: str) -> tuple[Channel, ...]:
+    """Return the channels of the only client that can have polled a queue, by this counter; empty if unknown."""
+    return per_view(view, _only_clients).get((counter, *queue.key), ())
 
 
 def polls_since_opened(channels: Sequence[Channel], counter: str) -> int:

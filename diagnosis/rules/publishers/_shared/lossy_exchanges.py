@@ -210,11 +210,13 @@ def _of_vhost(
     rates = {kind: [each.rate for each in publishers] for kind, publishers in here.items()}
     every = _lossy_exchanges(view, vhost, rates)
     losing = [each for publishers in here.values() for each in publishers]
-    unexplained, elsewhere = _assign([each for each in every if each.exchange.name], losing)
+    unsure = [each for each in every if each.exchange.name and _may_be_skew(each)]
+    every = [each for each in every if each not in unsure]
+    unexplained, elsewhere, unassigned = _assign([each for each in every if each.exchange.name], losing)
     lossy = [
         each
         for each in _without_momentary(every, losing)
-        if counter in each.counters and (each.exchange.name or unexplained)
+        if counter in each.counters and (each.exchange.name or _is_theirs(each, unexplained, [*unassigned, *unsure]))
     ]
     names = {each.channel.name for each in unexplained}
     lossy = [
@@ -237,11 +239,7 @@ def _of_vhost(
     # Exchanges that were read often enough since the first loss will show nothing more.
     pending = not lossy and view.fresh("exchanges") and bool(read) and read[-1].at.mono < settled
     return UnroutablePublishers(
-        vhost=vhost,
-        publishers=tuple(group),
-        exchanges=tuple(lossy),
-        elsewhere=tuple(elsewhere),
-        pending=pending,
+        vhost=vhost, publishers=tuple(group), exchanges=tuple(lossy), elsewhere=tuple(elsewhere), pending=pending
     )
 
 
@@ -272,16 +270,18 @@ def _as_counted(view: View, vhost: str, counter: str, group: list[ActivePublishe
 
 def _assign(
     named: list[LossyExchange], losing: list[ActivePublisher]
-) -> tuple[list[ActivePublisher], list[ActivePublisher]]:
+) -> tuple[list[ActivePublisher], list[ActivePublisher], list[LossyExchange]]:
     """Assign to each exchange that has a name the publisher whose loss is nearest to its own.
 
-    Returns the publishers whose loss these exchanges do not explain, and those that were the only ones to fit one.
+    Returns the publishers whose loss these exchanges do not explain, those that alone fit one, and the exchanges that
+    fit no publisher.
     """
-    left, alone, rest = list(losing), [], 0.0
+    left, alone, unassigned, rest = list(losing), [], [], 0.0
     for each in sorted(named, key=lambda it: (-it.rate, it.exchange.name)):
         average = (messages_in(each.lossy) - messages_out(each.lossy)) / max(span(each.lossy), 1.0)
         fitting = [it for it in left if _is_same(it.rate, each.rate) or _is_same(it.rate, average)]
         if not fitting:
+            unassigned.append(each)
             rest += max(each.rate, average)
             continue
         nearest = min(fitting, key=partial(_distance, each.rate))
@@ -289,7 +289,18 @@ def _assign(
         if len(fitting) == 1:
             alone.append(nearest)
     # Several publishers together may account for one exchange.
-    return ([] if sum(it.rate for it in left) <= (1 + SAME_RATE) * rest else left), alone
+    return ([] if sum(it.rate for it in left) <= (1 + SAME_RATE) * rest else left), alone, unassigned
+
+
+def _is_theirs(default: LossyExchange, unexplained: list[ActivePublisher], unassigned: list[LossyExchange]) -> bool:
+    """Return whether the default exchange may lose what the assigned exchanges do not explain.
+
+    From 4.2 on, an answer to direct reply-to counts there as received and not as routed (seen on 4.3.6). So where the
+    rates differ, an exchange whose loss is nearer is the likelier place, also if one refresh may explain it.
+    """
+    rate = sum(each.rate for each in unexplained)
+    nearer = any(abs(each.rate - rate) < abs(default.rate - rate) for each in unassigned)
+    return bool(unexplained) and (_is_same(default.rate, rate) or not nearer)
 
 
 def _without_momentary(every: list[LossyExchange], losing: list[ActivePublisher]) -> list[LossyExchange]:
@@ -334,9 +345,7 @@ def _lossy_exchanges(view: View, vhost: str, rates: dict[str, list[float]]) -> l
         rate = lost / max(span(recent), 1.0) - own
         if rate < min_rate:
             continue
-        each = _seen_loss(history, recent, _matching_counters(rate, rates), own, min_rate / 2 if own else 0.0)
-        if not (exchange.name and _may_be_skew(each)):
-            found.append(each)
+        found.append(_seen_loss(history, recent, _matching_counters(rate, rates), own, min_rate / 2 if own else 0.0))
     return sorted(found, key=lambda each: (-each.lost, each.exchange.name))
 
 
@@ -412,18 +421,19 @@ def _with_hidden(
         for each in here
         if (_may_hide(view, each, _SIMILAR * rate) if each.name else miscounts and _received_rate(view, each) >= rate)
     ]
-    if len(hiding) > 1:
+    # What the default exchange seems to lose may be answers.
+    answers = [each for each in lossy if not each.exchange.name and not _is_same(each.rate, rate)]
+    if len(hiding) > 1 or answers:
         published = sum(publish_rate(view, it) for it in unexplained)
         hiding = [each for each in hiding if _is_same(_received_rate(view, each), published)]
     if len(hiding) != 1 or not hiding[0].name:
         return lossy
-    history = exchange_histories(view)[hiding[0].key]
-    recent = last(history, view.thresholds.interval)
+    recent = last(history := exchange_histories(view)[hiding[0].key], view.thresholds.interval)
     seen = (messages_in(recent) - messages_out(recent)) / max(span(recent), 1.0)
     if len(recent) < _PAIR or seen >= (1 - SAME_RATE) * rate:
         return lossy
     found = _hidden_loss(history, recent, counter, unexplained, own=0.0, miscounted=rate - seen)
-    return [*(each for each in lossy if each.exchange.key != hiding[0].key), found]
+    return [*(each for each in lossy if each.exchange.key != hiding[0].key and each not in answers), found]
 
 
 def _received_rate(view: View, exchange: Exchange) -> float:

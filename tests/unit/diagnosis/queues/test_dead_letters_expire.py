@@ -1,7 +1,7 @@
 import pytest
 
 from diagnosis.text import _text
-from tests.unit.diagnosis.pictures import film, look, queue, stats
+from tests.unit.diagnosis.pictures import film, look, queue, stats, text
 from tests.unit.diagnosis.queues.films import flowing, frame, of, one
 
 RULE = "dead-letters-expire"
@@ -69,3 +69,14 @@ def test_these_queues_lose_no_dead_letters_to_a_ttl(fields):
 def test_numbers_are_compared_in_words_that_fit_them(template, expected):
     """Never "-4 more", never "60 or more of 60"."""
     assert expected == _text(template, {})
+
+
+@pytest.mark.parametrize(("rejected", "ttl"), [(4.0, 10_000), (1.5, 20_000), (7.0, 5_000)])
+def test_it_says_how_many_probably_expired_beside_how_many_did_so_at_least(rejected, ttl):
+    """The delay between counters makes the proven number much too small where few of many are rejected."""
+    finding = one(RULE, shot(rejected=rejected, ttl=ttl))
+    expired = rejected * (90 - ttl / 1000)
+
+    assert finding.facts["lost"] <= finding.facts["likely_lost"]
+    assert finding.facts["likely_lost"] == pytest.approx(expired, abs=5 * rejected)
+    assert f"at least {finding.facts['lost']}, probably {finding.facts['likely_lost']}," in text(finding).summary
