@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
+from typing import Any
 
 from ackscope.clock import Instant
 from ackscope.snapshot import Overview, Snapshot
 from diagnosis.contract import View
-from diagnosis.series import span, steps
+from diagnosis.series import nearest, span, steps
 from diagnosis.view import is_own
 from diagnosis.window import Series, Timestamped
 
@@ -127,6 +128,20 @@ def loop_streak(view: View, overviews: Series[Overview], what: str, rate: float)
         created = created[1:]
     ended = churn_increase(created[0].value, created[-1].value, f"{what}_closed")
     return created if len(created) > len(closed) and ended >= rate * span(created) / 2 else closed
+
+
+def cycles_within(overviews: Series[Overview], history: Series[Any], own_rate: float, *, ends: bool) -> float:
+    """Return the channels closed in the time of some readings, without those of our own probes.
+
+    Args:
+        overviews: all readings of the overview.
+        history: readings of anything; other churn may have begun long before the first.
+        own_rate: channels per second that our own probes close.
+        ends: True if each connection that ended closed a channel, which does not count.
+    """
+    first, latest = nearest(overviews, history[0].at), nearest(overviews, history[-1].at)
+    closed, ended = (churn_increase(first.value, latest.value, f"{what}_closed") for what in ("channel", "connection"))
+    return max(0.0, closed - ended * ends - own_rate * span((first, latest)))
 
 
 def link_restarts(view: View) -> bool:

@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, replace
 from ackscope.clock import Instant
 from ackscope.findings import Subject
 from ackscope.snapshot import Channel, Connection, Overview
-from diagnosis.churn import churn_increase, churn_streak, churn_window, link_restarts, loop_streak
+from diagnosis.churn import churn_increase, churn_streak, churn_window, cycles_within, link_restarts, loop_streak
 from diagnosis.contract import View
 from diagnosis.facts import client_name
 from diagnosis.left_clients import client_of
@@ -31,6 +31,7 @@ from diagnosis.loop_bytes import (
     active,
     certain_packets,
     cycle,
+    heartbeats,
     increase,
     is_over,
     text_beside_confirms,
@@ -42,6 +43,7 @@ from diagnosis.loop_counts import (
     LoopCounts,
     gained_messages,
     has_no_channels,
+    leaves_no_other,
     may_close_itself,
     may_stay,
     messages_per_cycle,
@@ -51,7 +53,7 @@ from diagnosis.loop_counts import (
 )
 from diagnosis.memo import per_view
 from diagnosis.probe_traffic import probe_traffic
-from diagnosis.series import nearest, span
+from diagnosis.series import span
 from diagnosis.view import is_own
 from diagnosis.window import Series
 
@@ -62,7 +64,6 @@ OWN_RATE = 1.0
 
 A slower loop is then reported only if the bytes of its connection show a broker error.
 """
-_HEARTBEAT_SECONDS = 10.0
 _SMALLEST_SHARE = 50
 _WENT = 2
 """Minimum number of connections of an application that must have gone: a restart also ends one."""
@@ -135,6 +136,11 @@ class ChurnLoop:
         host, port = self.connection.peer_host, self.connection.peer_port
         return f"{host}:{port}" if host and port and not self.whole else host or ""
 
+    @property
+    def turn(self) -> Cycle:
+        """Packets and bytes of a cycle, without who ends it."""
+        return Cycle(packets=self.packets, sent=self.sent, received=self.received)
+
     def said(self, *texts: str) -> bool:
         """Return whether the broker's error is as long as one of these texts."""
         return self.error is not None and self.error in {text_bytes(text) for text in texts}
@@ -193,7 +199,7 @@ def _closings(view: View) -> tuple[tuple[ChurnLoop, ...], ClusterCycles | None]:
     opened = churn_increase(first.value, latest.value, "channel_created")
     # Our probes close channels on purpose, and the cluster's counters include those; connections have names.
     own = probe_traffic(view)
-    slowest = OWN_RATE if _probed(view) else 0.0
+    slowest = OWN_RATE if any(is_own(each) for each in view.every_connection) else 0.0
     cycles = closed - ended - own.closes * seconds
     if min(ended, began) >= FEWEST:
         found += _connections(view, overviews, _Turnover(ended, began, seconds))
@@ -201,7 +207,14 @@ def _closings(view: View) -> tuple[tuple[ChurnLoop, ...], ClusterCycles | None]:
         loops = _channels(view, overviews, cycles / seconds, seconds, own.closes)
         sure = closed - ended >= slowest * seconds
         found += [each for each in loops if sure or each.error is not None]
-    if not found and min(ended, began) < FEWEST:
+    # Connections that end may have closed no channel: those of MQTT, and those that are refused when they open.
+    most = closed - own.closes * seconds
+    known = {each.connection.name for each in found if each.error is not None}
+    beside = (
+        _channels(view, overviews, most / seconds, seconds, own.closes, ends=False) if ended and most >= FEWEST else []
+    )
+    beside = [each for each in beside if each.error and each.connection.name not in known]
+    if not found and not beside and min(ended, began) < FEWEST:
         return (), None
     turns = max(1.0, closed - own.closes * seconds, min(ended, began))
     per_cycle = messages_per_cycle(view, first.at, turns / seconds, own)
@@ -216,15 +229,17 @@ def _closings(view: View) -> tuple[tuple[ChurnLoop, ...], ClusterCycles | None]:
     if min(created - own.declares * seconds, deleted) >= _IN_EACH * max(cycles, FEWEST):
         # The name of the queue in declare-ok, and what was delivered to it, can be as long as the text of an error.
         found = [each if each.whole else replace(each, error=None, by_broker=None) for each in found]
+    counts = LoopCounts(
+        seconds=seconds,
+        closed=most,
+        declares=declared - own.declares * seconds,
+        messages={counter: each * turns for counter, each in per_cycle.items()},
+    )
+    proven = {each.connection.name: each for each in beside if leaves_no_other(each.turn, each.rate, counts)}
+    found = [*(each for each in found if each.whole or each.connection.name not in proven), *proven.values()]
     alone = len(found) == 1
     others = max(
         declares, *(per_cycle[counter] for counter in ("deliver_get", "get_empty", "ack", "return_unroutable"))
-    )
-    counts = LoopCounts(
-        seconds=seconds,
-        closed=closed - own.closes * seconds,
-        declares=declared - own.declares * seconds,
-        messages={counter: each * turns for counter, each in per_cycle.items()},
     )
     found = [_with_closer(view, each, counts, alone=alone) for each in found]
     if per_cycle["publish"] >= _IN_EACH and others < IN_NONE:
@@ -261,10 +276,9 @@ def _closings(view: View) -> tuple[tuple[ChurnLoop, ...], ClusterCycles | None]:
 
 def _with_closer(view: View, each: ChurnLoop, counts: LoopCounts, *, alone: bool) -> ChurnLoop:
     """Return a loop that says who closes its channels only where the client cannot be the one that does it."""
-    turn = Cycle(packets=each.packets, sent=each.sent, received=each.received)
     if each.error is not None:
-        return replace(each, by_broker=None) if may_close_itself(turn, each.rate, counts) else each
-    shorter = shorter_cycle(watched(view, each.connection.name), turn, counts) if alone else None
+        return replace(each, by_broker=None) if may_close_itself(each.turn, each.rate, counts) else each
+    shorter = shorter_cycle(watched(view, each.connection.name), each.turn, counts) if alone else None
     if shorter is None or not (each.packets and shorter.packets):
         return each
     return replace(each, rate=each.rate * each.packets / shorter.packets, **asdict(shorter))
@@ -309,7 +323,7 @@ def _connections(view: View, overviews: Series[Overview], turnover: _Turnover) -
     came = {
         key: known
         for key, known in groups.items()
-        if len(known) >= 2 and len(known.keys() - latest_names) >= fewest and not _is_own(key)
+        if len(known) >= 2 and len(known.keys() - latest_names) >= fewest and not key[0].startswith("ackscope-")
     }
     earliest_names = {connection.name for connection in readings[0].value}
 
@@ -374,21 +388,15 @@ def identity(connection: Connection) -> Identity:
     return (*client_of(connection), connection.peer_host or "")
 
 
-def _probed(view: View) -> bool:
-    return any(is_own(connection) for connection in view.every_connection)
-
-
-def _is_own(key: Identity) -> bool:
-    return key[0].startswith("ackscope-")
-
-
 def _everywhere(view: View) -> frozenset[str]:
     """Return the names of the connections that are in every reading."""
     held = [frozenset(each.name for each in seen.value) for seen in view.window.readings("connections")]
     return frozenset.intersection(*held) if held else frozenset()
 
 
-def _channels(view: View, overviews: Series[Overview], rate: float, seconds: float, own_rate: float) -> list[ChurnLoop]:
+def _channels(
+    view: View, overviews: Series[Overview], rate: float, seconds: float, own_rate: float, *, ends: bool = True
+) -> list[ChurnLoop]:
     """Return loops of connections that stay while their channels come and go.
 
     Args:
@@ -397,6 +405,7 @@ def _channels(view: View, overviews: Series[Overview], rate: float, seconds: flo
         rate: cycles per second of the cluster.
         seconds: for which `rate` was measured.
         own_rate: channels per second that our own probes close.
+        ends: True if each connection that ended has closed a channel, which is not part of a loop.
     """
     staying = staying_channels(view)
     listed = {channel.connection_name for channel in view.channels}
@@ -417,7 +426,7 @@ def _channels(view: View, overviews: Series[Overview], rate: float, seconds: flo
         packets, _, received = increase(history[0].value, history[-1].value)
         sent = min(packets, received // _ASKS)
         answered = sum(gained_messages(*pair, *ANSWERS) for pair in staying.get(connection.name, ()))
-        unexplained = sent - answered - round(history[-1].at.since(history[0].at) / _HEARTBEAT_SECONDS)
+        unexplained = sent - answered - heartbeats(connection, span(history))
         if unexplained >= 2 * FEWEST:
             (weak if connection.name in staying else strong).append((history, unexplained))
     # If connections without a lasting channel explain the cycles, those with one are not suspects. A link that restarts
@@ -435,7 +444,7 @@ def _channels(view: View, overviews: Series[Overview], rate: float, seconds: flo
         _loop_of(
             own,
             rate * share,
-            _cycles_within(overviews, own, own_rate) * share,
+            cycles_within(overviews, own, own_rate, ends=ends) * share,
             staying.get(own[-1].value.name, []),
             spell,
             alone=len(suspects) == 1,
@@ -446,7 +455,7 @@ def _channels(view: View, overviews: Series[Overview], rate: float, seconds: flo
 
     def is_certain(each: ChurnLoop, own: Series[Connection]) -> bool:
         others = (together - each.rate) * span(own)
-        packets, cycles = increase(own[0].value, own[-1].value)[0], _cycles_within(overviews, own, own_rate)
+        packets, cycles = increase(own[0].value, own[-1].value)[0], cycles_within(overviews, own, own_rate, ends=ends)
         return each.error is None or certain_packets(packets, each.packets or 0.0, cycles, others)
 
     return [
@@ -455,13 +464,6 @@ def _channels(view: View, overviews: Series[Overview], rate: float, seconds: flo
         else replace(each, rate=rate * share, error=None, by_broker=None, packets=None, sent=None, received=None)
         for each, (own, share) in zip(loops, shares, strict=True)
     ]
-
-
-def _cycles_within(overviews: Series[Overview], history: Series[Connection], own_rate: float) -> float:
-    """Return the cycles of the cluster in the time of some readings: other churn may have begun long before."""
-    first, latest = nearest(overviews, history[0].at), nearest(overviews, history[-1].at)
-    closed, ended = (churn_increase(first.value, latest.value, f"{what}_closed") for what in ("channel", "connection"))
-    return max(0.0, closed - ended - own_rate * span((first, latest)))
 
 
 def _loop_of(

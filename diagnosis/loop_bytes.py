@@ -52,6 +52,8 @@ _CLIENT_CLEAN, _REQUEST = 32, 20
 """Fewest bytes that a client sends to open a channel and close it itself, and for a request that names a queue."""
 _CLEAN = OPEN_OK + CLOSE_OK
 _HEARTBEAT = 8
+_HEARTBEAT_SECONDS = 10.0
+"""Seconds between heartbeats of a connection that does not say what it agreed on."""
 _MOST_PACKETS = 4
 _AMISS = 0.8
 """Tolerance in packets per cycle: the cluster's count of cycles is read at another moment."""
@@ -84,6 +86,13 @@ def increase(older: Connection, newer: Connection) -> tuple[int, int, int]:
         (newer.send_oct or 0) - (older.send_oct or 0),
         (newer.recv_oct or 0) - (older.recv_oct or 0),
     )
+
+
+def heartbeats(connection: Connection, seconds: float) -> int:
+    """Return the heartbeats that the broker may have sent: one in half the agreed time."""
+    if connection.heartbeat is None:
+        return round(seconds / _HEARTBEAT_SECONDS)
+    return int(2 * seconds / connection.heartbeat) if connection.heartbeat else 0
 
 
 def active(history: Series[Connection]) -> Series[Connection]:

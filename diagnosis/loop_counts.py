@@ -72,6 +72,25 @@ def may_close_itself(turn: Cycle, rate: float, counts: LoopCounts) -> bool:
     return fits_own_close(turn, declares=declares, content=max(got, counts.messages["return_unroutable"]) >= few)
 
 
+def leaves_no_other(turn: Cycle, rate: float, counts: LoopCounts) -> bool:
+    """Return whether a cycle is one that the broker ends, however few channels the client really closed.
+
+    Several cycles look like one of as many times the packets, which the client might end itself.
+
+    Args:
+        turn: the shortest cycle, with an error.
+        rate: cycles per second.
+        counts: what was counted meanwhile.
+    """
+    if turn.packets is None or turn.sent is None or turn.received is None:
+        return False
+    for times in range(1, max(1, int(rate * counts.seconds)) + 1):
+        longer = Cycle(packets=turn.packets * times, sent=turn.sent * times, received=turn.received * times)
+        if may_close_itself(longer, rate / times, counts):
+            return False
+    return True
+
+
 def shorter_cycle(history: Series[Connection], turn: Cycle, counts: LoopCounts) -> Cycle | None:
     """Return a cycle of fewer packets that the broker ends with an error; None unless the bytes leave no other.
 

@@ -31,6 +31,8 @@ from diagnosis.queue_families import name_pattern
 from diagnosis.relations import SAME_CONNECTION
 from diagnosis.routes import bound_exchanges, dead_letter_targets, dead_letters_from, is_delay
 from diagnosis.rules.clients._shared.connections import has_channels
+from diagnosis.rules.clients._shared.logins import refused_logins
+from diagnosis.rules.clients._shared.shut_out import shut_out
 from diagnosis.rules.consumers._shared.after_restart import lost_by_restart
 from diagnosis.rules.consumers._shared.arrivals import filled_by_consumers, filling_clients, filling_shovels, passed_on
 from diagnosis.rules.consumers._shared.comings import was_cancelled
@@ -156,7 +158,17 @@ def _warning_after(view: View, queue: Queue) -> float:
     if lost is not None and lost.seen:
         # The broker is back, and the publishers are.
         times.append(limits.restarted_for)
+    if queue.key in per_view(view, _of_refused_clients):
+        # Whoever is refused comes back in no deployment.
+        times.append(view.limits(queue).early)
     return min(times)
+
+
+def _of_refused_clients(view: View) -> frozenset[Hashable]:
+    """Return the queues that lost their consumers when logins began to be refused, so often that it is a finding."""
+    limits = view.thresholds.clients
+    refused = (each for each in refused_logins(view, limits.auth_within) if each.failed >= limits.auth_failures)
+    return frozenset(queue.key for each in refused for queue in shut_out(view, each).waiting)
 
 
 def _cancelled(view: View, queue: Queue) -> list[Channel]:
@@ -429,6 +441,7 @@ def _finding(view: View, unread: _Unread, others: Sequence[_Unread] = ()) -> Fin
             "idle_connections": idle_names,
             "cancelled": left,
             "restarted": lost.facts() if lost else None,
+            "logins_refused": queue.key in per_view(view, _of_refused_clients),
             "mqtt_client": absent,
             "federated_to": downstream,
             "other_sessions": [mqtt_client(each.queue) for each in others[:MAX_NAMED]],

@@ -17,6 +17,7 @@ from diagnosis.rules.consumers._shared.objects import (
     process_facts,
     queue_subject,
 )
+from diagnosis.rules.consumers._shared.self_fed import self_fed
 from diagnosis.rules.consumers._shared.sessions import SETTLED_BY, session_evidence
 from diagnosis.rules.consumers._shared.stalled_consumers import Stall
 from diagnosis.rules.consumers._shared.stream_readers import reader_evidence
@@ -52,7 +53,10 @@ def _finding(view: View, rule: str, stall: Stall, other_queues: list[str]) -> Fi
     ):
         together = None
     # A stream keeps what its reader has not read, and what that does with its last chunk is not known.
-    stopped = stall.whole_queue and stall.growing and not stall.one_at_a_time and stall.lag is None
+    fed = self_fed(view, queue, stall.stuck) if stall.whole_queue and stall.full and queue.messages_ready else None
+    # A job that waits for another one of its queue does not end by itself, however long others are.
+    endless = fed is not None or not stall.one_at_a_time
+    stopped = stall.whole_queue and stall.growing and endless and stall.lag is None
     severity = Severity.CRITICAL if stopped else Severity.WARNING
     unacked = stall.held
     if unacked is None:
@@ -94,6 +98,7 @@ def _finding(view: View, rule: str, stall: Stall, other_queues: list[str]) -> Fi
             "prefetch": max(stall.prefetches, default=0),
             "priority": _priority(view, stall),
             "other_queues": list[Fact](other_queues),
+            "self_fed": fed.facts() if fed is not None else None,
             "mutual": mutual.facts() if mutual is not None else None,
             "together": together.facts() if together is not None else None,
             "socket_unread": any(link.connection is not None and link.connection.send_pend for link in stall.stuck),

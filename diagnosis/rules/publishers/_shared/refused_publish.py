@@ -23,7 +23,7 @@ from diagnosis.rules.clients._shared.refusals import access_words, refusal
 from diagnosis.rules.consumers._shared.comings import seen_connections
 from diagnosis.rules.publishers._shared.lossy_exchanges import exchange_histories, messages_in
 from diagnosis.rules.publishers._shared.refused_properties import RefusedProperty, refused_properties
-from diagnosis.series import readings_since
+from diagnosis.series import last, readings_since
 
 # Fewer events per cycle count as none, because the broker refreshes counters at different times.
 NONE_PER_CYCLE = 1 / 3
@@ -40,8 +40,9 @@ _DIGITS = range(12, 23)
 _MOST_REQUEST = 200
 # Bytes of the longest name that an exchange is assumed to have.
 _MAX_NAME_BYTES = 100
-# Packets in the latest readings that show that the loop continues.
-_MIN_PACKETS = 4
+# Packets in the latest readings that show that the loop continues: one cycle. A heartbeat is one packet.
+_MIN_PACKETS = 2
+_RECENT_SECONDS = 10.0
 # Bytes of the longest routing key that a refused topic is assumed to have.
 _MAX_KEY_BYTES = 80
 # A missing exchange with a longer name is reported only if no refused publish explains the text better.
@@ -248,9 +249,9 @@ def _refused(view: View) -> tuple[RefusedPublish, ...]:
 def _continues(view: View, closing: ChurnLoop) -> bool:
     """Return whether the broker answered recently.
 
-    It refreshes its counters every 5 s, so one of two readings may show no answer.
+    It refreshes its counters every 5 s, so one of two readings may show no answer; a slow loop has none in many.
     """
-    recent = view.connection_history(closing.connection.name)[-3:]
+    recent = last(view.connection_history(closing.connection.name), max(_RECENT_SECONDS, 2 / closing.rate))
     return (recent[-1].value.send_cnt or 0) - (recent[0].value.send_cnt or 0) >= _MIN_PACKETS if recent else False
 
 

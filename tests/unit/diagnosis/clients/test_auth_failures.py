@@ -93,6 +93,30 @@ def test_a_queue_that_lost_its_consumers_after_logins_were_refused_is_part_of_it
     assert 200 == finding.facts["waiting"]
 
 
+def starved(verdict):
+    """Return severity and facts of the finding about the queue, alone or as a consequence."""
+    every = [each for finding in verdict.findings for each in (finding, *finding.consequences)]
+    return next((each.severity.value, each.facts) for each in every if each.rule == "no-consumer")
+
+
+@pytest.mark.parametrize(("rate", "left"), [(0.3, 25.0), (1.0, 21.0), (4.0, 40.0)])
+def test_a_queue_of_clients_that_are_refused_is_a_warning_at_once(rate, left):
+    """No deployment is refused, so there is nothing to wait for."""
+    severity, facts = starved(look(film(lambda t: rotated(t, rate=rate, left=left), until=left + 20)))
+
+    assert ("warning", True) == (severity, facts["logins_refused"])
+
+
+@pytest.mark.parametrize(
+    "change", [{"changed": 55.0, "left": 20.0}, {"changed": -300.0}, {"changed": 1e9}], ids=["later", "before", "none"]
+)
+def test_a_queue_whose_consumers_are_away_for_another_reason_may_be_deployed(change):
+    """Refusals that began later, or long before, are those of others."""
+    severity, facts = starved(look(film(lambda t: rotated(t, rate=0.5, **change), until=75)))
+
+    assert ("info", False) == (severity, facts["logins_refused"])
+
+
 @pytest.mark.parametrize(
     ("change", "until"),
     [

@@ -322,3 +322,44 @@ def test_deliveries_of_others_do_not_hide_a_refused_publisher(name, often):
         return {**looping(t, sent=cycle(text) + 12, packets=3, stats=counters), "exchanges": HERE}
 
     assert {REFUSED: [("warning", "connection", PEER)]} == rules_of(look(film(frame, until=90)))
+
+
+@pytest.mark.parametrize("rate", [0.12, 0.3, 0.85, 1.0, 6.0])
+@pytest.mark.parametrize("others", [0.0, 1.0, 2.1])
+def test_a_refused_publisher_is_found_beside_connections_that_end_without_a_channel(rate, others):
+    """MQTT clients and refused logins end connections that had no channel, and faster than the publisher."""
+    said = refusal("orders.in")
+
+    def frame(t):
+        known = loops(said, rate=rate, received=99, heartbeat=60)(t)
+        counters = stats(deliver_get=int(10 * t), ack=int(10 * t))
+        churn = churning(t, channels=turns(t, rate, 0.0), connections=int(others * t), stats=counters)
+        return {**known, "overview": churn}
+
+    assert {REFUSED: [("warning", "connection", PEER)]} == rules_of(look(film(frame, until=120)))
+
+
+@pytest.mark.parametrize(
+    ("packets", "sent", "received", "counted"),
+    [
+        (2, 28, 99, {}),
+        (4, 2 * cycle(refusal("orders.in")), 140, {"deliver_get": 1, "get_no_ack": 1}),
+        (8, 4 * cycle(refusal("orders.in")), 300, {"deliver_get": 4}),
+        (2, 28, 60, {"get_empty": 1}),
+    ],
+    ids=["a channel for each message", "polls one", "consumes some", "polls in vain"],
+)
+@pytest.mark.parametrize("others", [1.0, 2.1])
+def test_a_client_that_closes_its_channels_is_not_refused_whatever_ends_beside_it(
+    packets, sent, received, counted, others
+):
+    """Messages and names in its answers may be as long as a number of errors."""
+
+    def frame(t):
+        done = turns(t, 0.8, 0.0)
+        known = loops("", rate=0.8, packets=packets, sent=sent, received=received, heartbeat=60)(t)
+        mine = {name: each * done for name, each in counted.items()}
+        counters = stats(**{"ack": int(10 * t), **mine, "deliver_get": int(10 * t) + mine.get("deliver_get", 0)})
+        return {**known, "overview": churning(t, channels=done, connections=int(others * t), stats=counters)}
+
+    assert {} == rules_of(look(film(frame, until=120)))
