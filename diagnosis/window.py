@@ -13,6 +13,7 @@ from ackscope.clock import Instant
 from ackscope.snapshot import FAMILIES, Connection, Overview, Part, Snapshot
 from ackscope.topology import VHost
 from diagnosis.endings import MOST, Ending, come_back, endings
+from diagnosis.former_consumers import FormerConsumer, former_consumers
 from diagnosis.left_clients import LeftClient, left_clients
 from diagnosis.pauses import Pause, continued
 
@@ -57,6 +58,7 @@ class Window:
         endings: the last readings of queues that ended since the oldest snapshot, oldest ending first.
         pauses: times since the oldest snapshot at which consumers took nothing although messages waited, oldest first.
         left: publishing clients that left within two hours and have not come back, in the order of leaving.
+        former: consumers that ended within two hours while their channel or their queue stayed, in that order.
     """
 
     cluster: str
@@ -65,6 +67,7 @@ class Window:
     endings: tuple[Ending, ...] = ()
     pauses: tuple[Pause, ...] = ()
     left: tuple[LeftClient, ...] = ()
+    former: tuple[FormerConsumer, ...] = ()
 
     @classmethod
     def empty(cls, cluster: str) -> "Window":
@@ -102,6 +105,7 @@ class Window:
             endings=self._endings(added, begin),
             pauses=self._pauses(added, begin),
             left=self._left(added),
+            former=self._former(added),
         )
 
     def _endings(self, added: Snapshot, begin: float) -> tuple[Ending, ...]:
@@ -126,6 +130,17 @@ class Window:
         latest = self.snapshots[-1]
         lists = _two_lists(latest.connections, added.connections)
         return found if lists is None else left_clients(found, *lists, latest.channels.value or ())
+
+    def _former(self, added: Snapshot) -> tuple[FormerConsumer, ...]:
+        """Return the former consumers up to an added snapshot."""
+        found = tuple(each for each in self.former if added.taken.since(each.gone) <= TRAIL_HORIZON)
+        latest = self.snapshots[-1]
+        lists = _two_lists(latest.consumers, added.consumers)
+        if lists is None:
+            return found
+        (_, before), after = lists
+        known = latest.connections.value or (), added.channels.value or (), added.queues.value or ()
+        return former_consumers(found, before, after, *known)
 
     def readings(self, family: str) -> Series[Any]:
         """Return the distinct good readings of one part, oldest first.

@@ -26,6 +26,7 @@ from ackscope.topology import Binding
 from diagnosis.brief import diagnose_briefly
 from diagnosis.endings import Ending
 from diagnosis.engine import diagnose
+from diagnosis.former_consumers import FormerConsumer
 from diagnosis.left_clients import LeftClient
 from diagnosis.pauses import Pause
 from diagnosis.thresholds import Thresholds
@@ -45,7 +46,7 @@ Real ones have 212 and 20. A denser file would need gigabytes of memory once it 
 
 _SNAPSHOT, _OUTCOMES = TypeAdapter(Snapshot), TypeAdapter(tuple[ProbeOutcome, ...])
 _ENDINGS, _PAUSES = TypeAdapter(tuple[Ending, ...]), TypeAdapter(tuple[Pause, ...])
-_LEFT = TypeAdapter(tuple[LeftClient, ...])
+_LEFT, _FORMER = TypeAdapter(tuple[LeftClient, ...]), TypeAdapter(tuple[FormerConsumer, ...])
 _INSTANT, _TEXT = TypeAdapter(Instant), TypeAdapter(str)
 
 
@@ -93,6 +94,7 @@ def pack_bundle(bundle: DiagnosisBundle) -> bytes:
         "endings": bundle.window.endings,
         "pauses": bundle.window.pauses,
         "left": bundle.window.left,
+        "former": bundle.window.former,
         "outcomes": bundle.outcomes,
         "baselines": to_json(_usual(bundle)),
     }
@@ -142,6 +144,7 @@ def unpack_bundle(content: bytes) -> DiagnosisBundle:
                 _ENDINGS.validate_python(document.get("endings", ())),
                 _PAUSES.validate_python(document.get("pauses", ())),
                 _LEFT.validate_python(document.get("left", ())),
+                _FORMER.validate_python(document.get("former", ())),
             ),
             outcomes=_OUTCOMES.validate_python(document["outcomes"]),
             now=_INSTANT.validate_python(document["now"]),

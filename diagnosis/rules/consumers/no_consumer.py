@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ackscope.findings import Certainty, Evidence, Facts, Finding, Involved, Severity, Suppressed, Unit, source
-from ackscope.snapshot import Channel, Connection, Queue
+from ackscope.snapshot import Connection, Queue
 from diagnosis.churn_loops import churn_loops
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import client_name, queue_facts
@@ -35,8 +35,8 @@ from diagnosis.rules.clients._shared.logins import refused_logins
 from diagnosis.rules.clients._shared.shut_out import shut_out
 from diagnosis.rules.consumers._shared.after_restart import lost_by_restart
 from diagnosis.rules.consumers._shared.arrivals import filled_by_consumers, filling_clients, filling_shovels, passed_on
-from diagnosis.rules.consumers._shared.comings import was_cancelled
 from diagnosis.rules.consumers._shared.hash_exchanges import hash_exchange_of
+from diagnosis.rules.consumers._shared.lost_consumers import LostConsumers, lost_consumers, took
 from diagnosis.rules.consumers._shared.objects import client_names, queue_subject
 from diagnosis.rules.consumers._shared.pollers import is_polled_in_time
 from diagnosis.rules.consumers._shared.replaced import Replacement, replacement
@@ -50,10 +50,6 @@ from diagnosis.usual import queue_baselines
 from diagnosis.window import Series, Timestamped
 
 NAME = "no-consumer"
-
-TAKE_COUNTERS = ("deliver_get", "deliver", "deliver_no_ack", "get", "get_no_ack", "get_empty", "ack")
-"""Counters that rise when a client takes messages, or tries to."""
-
 
 _RISES_WITHIN = 60.0
 """Seconds in which more messages must be ready so that a queue is said to grow: one that is full takes no more."""
@@ -151,16 +147,17 @@ def _warning_after(view: View, queue: Queue) -> float:
     if federated_to(queue) is not None:
         return limits.no_consumer_growing
     times = [limits.no_consumer_growing]
-    # Its consumers are there, and wait at another queue.
-    if _cancelled(view, queue) or similar_queue(view, queue) is not None:
+    consumers = lost_consumers(view, queue)
+    # Whoever is refused comes back in no deployment.
+    if consumers.proves_no_deployment or queue.key in per_view(view, _of_refused_clients):
+        times.append(view.limits(queue).early)
+    # Its consumers are there: they pause, or wait at another queue.
+    if consumers.cancelled or similar_queue(view, queue) is not None:
         times.append(limits.cancelled_for)
     lost = lost_by_restart(view, queue)
     if lost is not None and lost.seen:
         # The broker is back, and the publishers are.
         times.append(limits.restarted_for)
-    if queue.key in per_view(view, _of_refused_clients):
-        # Whoever is refused comes back in no deployment.
-        times.append(view.limits(queue).early)
     return min(times)
 
 
@@ -169,27 +166,6 @@ def _of_refused_clients(view: View) -> frozenset[Hashable]:
     limits = view.thresholds.clients
     refused = (each for each in refused_logins(view, limits.auth_within) if each.failed >= limits.auth_failures)
     return frozenset(queue.key for each in refused for queue in shut_out(view, each).waiting)
-
-
-def _cancelled(view: View, queue: Queue) -> list[Channel]:
-    """Return the open channels of a virtual host that consumed before, all of whose consumers were cancelled since.
-
-    By the client, or by the broker when a queue is deleted or fails. The list of consumers may be newer.
-    """
-    if not _ever_consumed(view, queue):
-        return []
-    return [
-        channel
-        for channel in per_view(view, _without_consumer).get(queue.vhost, ())
-        if not view.queues_served(channel.name)
-    ]
-
-
-def _without_consumer(view: View) -> dict[str | None, list[Channel]]:
-    found: dict[str | None, list[Channel]] = defaultdict(list)
-    for channel in filter(was_cancelled, view.channels):
-        found[channel.vhost].append(channel)
-    return found
 
 
 def _grows(series: Series[Queue]) -> bool:
@@ -210,12 +186,7 @@ def _may_be_needed(view: View, queue: Queue) -> bool:
 
 
 def _unconsumed(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
-    return (
-        without_consumers(older, newer)
-        and _ready(older) > 0
-        and _ready(newer) > 0
-        and all(delta((older, newer), counter) == 0 for counter in TAKE_COUNTERS)
-    )
+    return without_consumers(older, newer) and _ready(older) > 0 and _ready(newer) > 0 and not took(older, newer)
 
 
 def _ready(seen: Timestamped[Queue]) -> int:
@@ -342,7 +313,8 @@ def _finding(view: View, unread: _Unread, others: Sequence[_Unread] = ()) -> Fin
     # An MQTT client has no channel that could be closed.
     may_idle = downstream is None and absent is None
     idle = _idle_connections(view, queue, unconsumed[0].at.wall) if may_idle else []
-    cancelled = _cancelled(view, queue) if lacks_application else []
+    consumers = lost_consumers(view, queue) if lacks_application else LostConsumers()
+    cancelled = consumers.cancelled
     connections = [view.connection(each.connection_name) for each in cancelled]
     left = sorted({name for each in connections if (name := client_name(each)) is not None})
     idle_names = [each.client_name or each.name for each in idle]
@@ -440,6 +412,10 @@ def _finding(view: View, unread: _Unread, others: Sequence[_Unread] = ()) -> Fin
             "deleted_unused_after_seconds": unread.replaced.expires_seconds if unread.replaced else None,
             "idle_connections": idle_names,
             "cancelled": left,
+            "cancelled_seen": consumers.seen,
+            "cancelled_by_broker": consumers.by_broker,
+            "gone_shovels": list(consumers.shovels),
+            "gone_consumers": list(consumers.gone),
             "restarted": lost.facts() if lost else None,
             "logins_refused": queue.key in per_view(view, _of_refused_clients),
             "mqtt_client": absent,

@@ -28,14 +28,8 @@ from ackscope.topology import Exchange, VHost
 from diagnosis.contract import RuleResult, View
 from diagnosis.ledger import SKEW_SECONDS
 from diagnosis.memo import per_view
-from diagnosis.rules.publishers._shared.lossy_exchanges import (
-    DELAYED,
-    DROPPED,
-    alternate_of,
-    by_design,
-    messages_in,
-    messages_out,
-)
+from diagnosis.rules.publishers._shared.exchange_counts import messages_in, messages_out
+from diagnosis.rules.publishers._shared.lossy_exchanges import DELAYED, DROPPED, alternate_of, by_design
 from diagnosis.series import last, span
 from diagnosis.window import Series, Timestamped
 

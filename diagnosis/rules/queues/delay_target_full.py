@@ -16,6 +16,7 @@ from diagnosis.hold_time import may_hold
 from diagnosis.ledger import ledger, may_settle_unseen
 from diagnosis.memo import per_view
 from diagnosis.routes import Place, dead_lettering, dead_letters_to, is_delay
+from diagnosis.rules.consumers._shared.objects import client_names
 from diagnosis.rules.publishers._shared.overflow import at_least_once, has_length_limit, level, refuses_when_full
 from diagnosis.rules.queues._shared.message_balance import balance
 from diagnosis.rules.queues._shared.queue import (
@@ -26,6 +27,7 @@ from diagnosis.rules.queues._shared.queue import (
     queue_with_policy,
 )
 from diagnosis.rules.queues._shared.waits import WaitFlow, gone, skew
+from diagnosis.rules.queues.dlq_filling import rejecting_consumers
 from diagnosis.series import span, stretch
 from diagnosis.window import Series, Timestamped
 
@@ -116,6 +118,7 @@ def _finding(view: View, target: Queue, sources: list[Queue], run: Series[Queue]
     by_design = explicit or length == 1
     severity = _severity(lasts=seconds >= limit, keeps_latest=keeps_latest, by_design=by_design)
     counters = source("/api/queues", "message_stats.publish", "message_stats.ack", "messages")
+    rejecting = [link for each in sources if not is_delay(view, each) for link in rejecting_consumers(view, each)]
     return Finding(
         rule=NAME,
         severity=severity,
@@ -134,6 +137,7 @@ def _finding(view: View, target: Queue, sources: list[Queue], run: Series[Queue]
             "by_design": by_design,
             "warning_after_seconds": limit,
             "rejects": rejects,
+            "rejecting": client_names(rejecting),
             "consumers": target.consumers or 0,
             "delay_queues": [each.name for each in sources],
             "expired": out,
@@ -147,5 +151,5 @@ def _finding(view: View, target: Queue, sources: list[Queue], run: Series[Queue]
             Evidence(key="lost", value=lost, unit=Unit.MESSAGES, source=counters),
             Evidence(key="ready", source=source("/api/queues", "messages_ready", "arguments")),
         ),
-        involved=involved_queue(target, view.links(target), queue_refs(sources)),
+        involved=involved_queue(target, (*view.links(target), *rejecting), queue_refs(sources)),
     )

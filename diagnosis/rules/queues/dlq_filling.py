@@ -214,6 +214,15 @@ def _finding(view: View, growth: _Growth) -> Finding:
     )
 
 
+def rejecting_consumers(view: View, origin: Queue) -> tuple[ConsumerPath, ...]:
+    """Return the consumers of a queue that return or reject its messages, as far as counters of channels prove it."""
+    never = never_acknowledging(view, origin)
+    if never:
+        return tuple(never)
+    found = _returning(view, origin)
+    return found.links if found else ()
+
+
 def _share(view: View, sources: list[Queue], run: Series[Queue], arrived: int) -> float | None:
     """Return the share of dead letters among the messages that left their queues; None if it is unknown."""
     if any(may_settle_unseen(view, each) for each in sources):

@@ -25,7 +25,7 @@ from diagnosis.memo import per_view
 from diagnosis.queue_families import name_pattern
 from diagnosis.routes import bound_exchanges, dead_letter_targets
 from diagnosis.rules.consumers._shared.comings import seen_connections
-from diagnosis.rules.publishers._shared.lossy_exchanges import exchange_histories, messages_in
+from diagnosis.rules.publishers._shared.exchange_counts import exchange_histories, messages_in
 from diagnosis.rules.queues._shared.queue import NAMED_BY_BROKER, involved_queue, queue_subject
 from diagnosis.series import count
 

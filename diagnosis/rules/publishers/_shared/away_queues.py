@@ -18,15 +18,8 @@ from ackscope.snapshot import Queue
 from ackscope.topology import Exchange
 from diagnosis.contract import View
 from diagnosis.memo import per_view
-from diagnosis.rules.publishers._shared.lossy_exchanges import (
-    DROPPED,
-    RETURNED,
-    SAME_RATE,
-    alternate_of,
-    exchange_histories,
-    messages_in,
-    messages_out,
-)
+from diagnosis.rules.publishers._shared.exchange_counts import exchange_histories, messages_in, messages_out
+from diagnosis.rules.publishers._shared.lossy_exchanges import DROPPED, RETURNED, SAME_RATE, alternate_of
 from diagnosis.rules.publishers._shared.probe_losses import own_losses
 from diagnosis.rules.publishers._shared.publishers import ActivePublisher, by_vhost, increase, was_routed
 from diagnosis.rules.queues._shared.deletions import Deletion, node_started

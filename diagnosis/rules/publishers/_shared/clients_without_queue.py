@@ -16,7 +16,7 @@ from diagnosis.contract import Relation, View
 from diagnosis.memo import per_view
 from diagnosis.relations import SAME_CONNECTION
 from diagnosis.rules.clients._shared.not_found import NotFound, not_found
-from diagnosis.rules.publishers._shared.lossy_exchanges import exchange_histories, messages_in
+from diagnosis.rules.publishers._shared.exchange_counts import exchange_histories, messages_in
 
 ClientWithoutQueue = tuple[ChurnLoop, NotFound]
 """A client that loops, and what it asks for."""

@@ -25,6 +25,7 @@ from diagnosis.ledger import SKEW_SECONDS
 from diagnosis.memo import per_view
 from diagnosis.routes import most_targets
 from diagnosis.rules.publishers._shared.counted_losses import CountedLoss, counted_losses
+from diagnosis.rules.publishers._shared.exchange_counts import exchange_histories, messages_in, messages_out
 from diagnosis.rules.publishers._shared.probe_losses import own_losses
 from diagnosis.rules.publishers._shared.publishers import ActivePublisher, by_vhost, increase, lost_rate, publish_rate
 from diagnosis.series import count, delta, last, span, steps, stretch
@@ -159,21 +160,6 @@ def alternate_of(view: View, exchange: Exchange) -> str | None:
         if policy.name == exchange.policy and policy.vhost == exchange.vhost and named and not policy.operator:
             return str(named)
     return None
-
-
-def messages_in(series: Series[Exchange]) -> int:
-    """Return the messages published to an exchange over its readings."""
-    return (series[-1].value.stats.publish_in or 0) - (series[0].value.stats.publish_in or 0)
-
-
-def messages_out(series: Series[Exchange]) -> int:
-    """Return the messages routed to queues; a message that goes to three queues counts three times."""
-    return (series[-1].value.stats.publish_out or 0) - (series[0].value.stats.publish_out or 0)
-
-
-def exchange_histories(view: View) -> dict[tuple[str, str], Series[Exchange]]:
-    """Return the consecutive readings of each exchange since its counters last fell, oldest first."""
-    return per_view(view, _histories)
 
 
 def _losing_publishers(view: View) -> dict[str, tuple[ActivePublisher, ...]]:
@@ -493,18 +479,3 @@ def _loses(older: Timestamped[Exchange], newer: Timestamped[Exchange], *, own: f
     """Return whether an exchange lost messages; where our probes lose some all the time, at least so many a second."""
     pair = (older, newer)
     return messages_in(pair) > 0 and messages_in(pair) - messages_out(pair) > (own + least) * span(pair)
-
-
-def _histories(view: View) -> dict[tuple[str, str], Series[Exchange]]:
-    found: dict[tuple[str, str], list[Timestamped[Exchange]]] = {}
-    for seen in view.window.readings("exchanges"):
-        here = set()
-        for exchange in seen.value:
-            here.add(exchange.key)
-            series = found.setdefault(exchange.key, [])
-            if series and (exchange.stats.publish_in or 0) < (series[-1].value.stats.publish_in or 0):
-                series.clear()
-            series.append(Timestamped(seen.at, exchange))
-        for key in found.keys() - here:
-            del found[key]
-    return {key: tuple(series) for key, series in found.items()}

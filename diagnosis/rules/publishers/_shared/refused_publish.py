@@ -21,7 +21,7 @@ from diagnosis.rules.clients._shared.loops import MIN_PER_CYCLE
 from diagnosis.rules.clients._shared.not_found import not_found
 from diagnosis.rules.clients._shared.refusals import access_words, refusal
 from diagnosis.rules.consumers._shared.comings import seen_connections
-from diagnosis.rules.publishers._shared.lossy_exchanges import exchange_histories, messages_in
+from diagnosis.rules.publishers._shared.exchange_counts import exchange_histories, messages_in
 from diagnosis.rules.publishers._shared.refused_properties import RefusedProperty, refused_properties
 from diagnosis.series import last, readings_since
 

@@ -18,7 +18,7 @@ from diagnosis.rules.consumers._shared.client_publishes import (
     since_first_reading,
 )
 from diagnosis.rules.publishers._shared.away_queues import exchanges_aside, exchanges_to
-from diagnosis.rules.publishers._shared.lossy_exchanges import exchange_histories, messages_in
+from diagnosis.rules.publishers._shared.exchange_counts import exchange_histories, messages_in
 from diagnosis.series import delta, last, readings_since, span
 
 _FITS = 1.5

@@ -5,7 +5,7 @@ from ackscope.topology import Exchange
 from diagnosis.contract import View
 from diagnosis.names import look_alike, unseen_differences
 from diagnosis.routes import targets
-from diagnosis.rules.publishers._shared.lossy_exchanges import exchange_histories, messages_in
+from diagnosis.rules.publishers._shared.exchange_counts import exchange_histories, messages_in
 
 
 def similar_exchange(view: View, exchange: Exchange) -> str | None:

@@ -23,7 +23,7 @@ from diagnosis.memo import per_view
 from diagnosis.purpose import federated_to, mqtt_client
 from diagnosis.routes import bound_exchanges, dead_letter_targets
 from diagnosis.rules.consumers._shared.comings import recent_clients
-from diagnosis.rules.publishers._shared.lossy_exchanges import exchange_histories, messages_in, messages_out
+from diagnosis.rules.publishers._shared.exchange_counts import exchange_histories, messages_in, messages_out
 from diagnosis.rules.queues._shared.queue import is_lasting
 from diagnosis.series import count, delta, last, readings_since, readings_until, span, unmoved_tail
 from diagnosis.window import Series, Timestamped

@@ -18,7 +18,7 @@ from ackscope.clock import Instant
 from ackscope.snapshot import Queue
 from ackscope.topology import Binding, Exchange
 from diagnosis.contract import View
-from diagnosis.rules.publishers._shared.lossy_exchanges import exchange_histories, messages_in
+from diagnosis.rules.publishers._shared.exchange_counts import exchange_histories, messages_in
 from diagnosis.series import count, delta, life, readings_since, readings_until, span, unmoved_tail
 from diagnosis.window import Series, Timestamped
 

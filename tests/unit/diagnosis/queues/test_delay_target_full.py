@@ -1,7 +1,8 @@
 import pytest
 
+from ackscope.findings import flat
 from diagnosis.thresholds import Thresholds
-from tests.unit.diagnosis.pictures import film, look, queue, stats, text
+from tests.unit.diagnosis.pictures import channel, connection, consumer, film, look, queue, stats, text
 from tests.unit.diagnosis.queues.films import frame, of, one
 
 RULE = "delay-target-full"
@@ -170,3 +171,52 @@ def test_a_queue_that_fills_is_first_reported_as_growing():
 def test_dead_letters_that_arrive_or_stay_are_not_lost(fields):
     """Each differs in one thing only."""
     assert [] == of(RULE, look(film(lambda t: rejecting(t, **fields), until=90)))
+
+
+def served(t, shares, **fields):
+    """The same with consumers of the work queue: each is sent as many messages, and rejects its share of them."""
+    each = int(8.0 * t / len(shares))
+    parts = rejecting(t, published=8.0, rejected=8.0 * sum(shares.values()) / len(shares), **fields)
+    channels, connections, consumers = [], [], []
+    for number, (name, share) in enumerate(shares.items()):
+        peer = f"10.0.0.{number}:5000 -> 10.0.0.1:5672"
+        counters = stats(deliver=each, deliver_get=each, ack=each - int(each * share))
+        channels.append(channel(f"{peer} (1)", stats=counters))
+        connections.append(connection(peer, client_name=name))
+        consumers.append(consumer("intake", channel_name=f"{peer} (1)", connection_name=peer))
+    return {
+        **parts,
+        "channels": tuple(channels),
+        "connections": tuple(connections),
+        "consumers": tuple(consumers),
+    }
+
+
+@pytest.mark.parametrize(
+    ("shares", "named"),
+    [
+        ({"checker": 0.4}, ["checker"]),
+        ({"a": 0.0, "b": 0.5}, ["b"]),
+        ({"old": 0.0, "new": 1.0, "other": 0.0}, ["new"]),
+        ({"a": 0.4, "b": 0.4}, []),
+    ],
+    ids=["alone", "one of two", "one acknowledges none", "both reject"],
+)
+def test_the_client_that_rejects_what_is_lost_is_named(shares, named):
+    """Only where the counters of the channels leave no other one."""
+    finding = one(RULE, look(film(lambda t: served(t, shares), until=90)))
+
+    assert named == finding.facts["rejecting"]
+    assert set(named) <= set(finding.involved.clients)
+    expected = f"read the log of '{named[0]}'" if named else "read the log of the consumers of 'intake'"
+    assert expected in text(finding).steps[0].text.replace("\n", " ")
+
+
+def test_no_step_of_a_full_queue_for_dead_letters_deletes_them():
+    """Nothing else may have a copy; the finding below says so instead of advising a purge."""
+    verdict = look(film(lambda t: served(t, {"checker": 0.4}), until=90))
+    steps = [step for each in flat(verdict.findings) if each.subject.name == "failed" for step in text(each).steps]
+
+    assert [("info", "failed")] == of("pub-nacked-overflow", verdict)
+    assert not any("purge" in (step.command or "") for step in steps)
+    assert any("Do not purge the queue" in step.text for step in steps)

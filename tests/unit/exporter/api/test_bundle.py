@@ -11,7 +11,7 @@ from diagnosis.engine import diagnose
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Window
 from exporter.api.bundle import DiagnosisBundle, pack_bundle, unpack_bundle
-from tests.unit.diagnosis.pictures import film, moment, stuck
+from tests.unit.diagnosis.pictures import channel, connection, consumer, film, moment, queue, stuck
 from tests.unit.exporter.made import NOW, outcome, part, small
 
 
@@ -30,6 +30,23 @@ def test_what_was_seen_is_judged_the_same_elsewhere():
     here = diagnose(seen.window, seen.outcomes, seen.now, seen.thresholds)
     assert here == diagnose(read.window, read.outcomes, read.now, read.thresholds)
     assert "stuck-consumer" in [finding.rule for finding in here.findings]
+
+
+def test_consumers_that_ended_come_back():
+    """Lists of consumers that show them are older than the snapshots that are held in full."""
+
+    def frame(t):
+        return {
+            "queues": (queue("jobs", consumers=int(t < 30), messages_ready=int(t)),),
+            "consumers": (consumer("jobs"),) if t < 30 else (),
+            "channels": (channel(consumer_count=int(t < 30)),),
+            "connections": (connection(),),
+        }
+
+    window = film(frame, until=120)
+
+    assert ["jobs"] == [each.consumer.queue for each in window.former]
+    assert window == unpack_bundle(pack_bundle(bundle(window))).window
 
 
 def test_every_part_of_a_snapshot_comes_back():

@@ -1,0 +1,36 @@
+"""What exchanges received and routed between readings."""
+
+from ackscope.topology import Exchange
+from diagnosis.contract import View
+from diagnosis.memo import per_view
+from diagnosis.window import Series, Timestamped
+
+
+def messages_in(series: Series[Exchange]) -> int:
+    """Return the messages published to an exchange over its readings."""
+    return (series[-1].value.stats.publish_in or 0) - (series[0].value.stats.publish_in or 0)
+
+
+def messages_out(series: Series[Exchange]) -> int:
+    """Return the messages routed to queues; a message that goes to three queues counts three times."""
+    return (series[-1].value.stats.publish_out or 0) - (series[0].value.stats.publish_out or 0)
+
+
+def exchange_histories(view: View) -> dict[tuple[str, str], Series[Exchange]]:
+    """Return the consecutive readings of each exchange since its counters last fell, oldest first."""
+    return per_view(view, _histories)
+
+
+def _histories(view: View) -> dict[tuple[str, str], Series[Exchange]]:
+    found: dict[tuple[str, str], list[Timestamped[Exchange]]] = {}
+    for seen in view.window.readings("exchanges"):
+        here = set()
+        for exchange in seen.value:
+            here.add(exchange.key)
+            series = found.setdefault(exchange.key, [])
+            if series and (exchange.stats.publish_in or 0) < (series[-1].value.stats.publish_in or 0):
+                series.clear()
+            series.append(Timestamped(seen.at, exchange))
+        for key in found.keys() - here:
+            del found[key]
+    return {key: tuple(series) for key, series in found.items()}
