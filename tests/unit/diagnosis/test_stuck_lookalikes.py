@@ -280,3 +280,21 @@ def test_one_look_at_a_stream_reader_that_never_acknowledges_is_critical(prefetc
     (finding,) = [each for each in look(film(frame, until=60)).findings if each.rule == "stuck-consumer"]
 
     assert "critical" == finding.severity
+
+
+@pytest.mark.parametrize(("acked", "never"), [(0, True), (7, False)])
+def test_a_reader_that_never_acknowledged_has_no_shorter_time_than_its_connection(acked, never):
+    """The broker renews since when a channel is idle once a minute; what it never did began with the channel."""
+
+    def frame(t):
+        ready = int(8 * t)
+        mine = channel(messages_unacked=50, stats=stats(deliver=50 + acked, ack=acked), idle_since=WALL + 70)
+        log = queue("ledger.log", type="stream", messages_ready=ready, stats=stats(publish=ready, deliver=50 + acked))
+        reader = consumer("ledger.log", prefetch_count=50)
+        there = connection(client_name="ledger-reader", connected_at=WALL - 400)
+        return {"queues": (log,), "channels": (mine,), "consumers": (reader,), "connections": (there,)}
+
+    (finding,) = [each for each in look(film(frame, until=120)).findings if each.rule == "stuck-consumer"]
+
+    assert never == ("none acked since its channel was opened (connected 9 min ago)" in text(finding).summary)
+    assert never != ("none acked for at least" in text(finding).summary)

@@ -7,6 +7,7 @@ from ackscope.clock import iso
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Unit, source
 from diagnosis.contract import ConsumerPath, View
 from diagnosis.facts import consumer_facts, queue_facts
+from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.consumers._shared.awaited_replies import awaiting_replies, mutual_wait
 from diagnosis.rules.consumers._shared.common_stops import common_stop
 from diagnosis.rules.consumers._shared.handover import successors
@@ -93,6 +94,7 @@ def _finding(view: View, rule: str, stall: Stall, other_queues: list[str]) -> Fi
             "returned": stall.returned,
             "clients": list[Fact](client_names(stall.stuck)),
             "never_acked": stall.never_acked,
+            "connected_seconds": _connected(view, stall),
             "gathered": stall.gathered,
             "awaiting_replies": list[Fact](awaiting_replies(view, stall.stuck)) if stall.whole_queue else [],
             "prefetch": max(stall.prefetches, default=0),
@@ -116,6 +118,13 @@ def _priority(view: View, stall: Stall) -> int | None:
     if len(stall.stuck) != 1 or stall.consumers < 2 or stall.standbys:
         return None
     return preferred_priority(stall.stuck[0], view.links(stall.queue))
+
+
+def _connected(view: View, stall: Stall) -> float | None:
+    """Return the age of the newest connection of the stuck consumers; None if one of them is not listed."""
+    if not stall.stuck or any(link.connection is None for link in stall.stuck):
+        return None
+    return min(age_seconds(view, link.connection) for link in stall.stuck)
 
 
 def _key(link: ConsumerPath) -> Hashable:
