@@ -44,6 +44,8 @@ SAME_RATE = 0.25
 
 SILENT = 60.0
 """Seconds for which an exchange that routed some messages and lost others must route none, so that it has stopped."""
+_LATELY = 60.0
+"""Seconds in which an exchange that loses messages shows it, also if the broker refreshes its counters late."""
 _PAIR = 2
 """Readings of one interval."""
 _COUNTS_MISSING_QUEUES = (3, 13)
@@ -204,24 +206,25 @@ def _of_vhost(
         for each in _without_momentary(every, losing)
         if counter in each.counters and (each.exchange.name or _is_theirs(each, unexplained, [*unassigned, *unsure]))
     ]
-    names = {each.channel.name for each in unexplained}
-    lossy = [
-        _by_publishers(each, here, None if each.exchange.name else names)
-        if len(lossy) == 1 or not each.exchange.name
-        else each
-        for each in lossy
-    ]
+    shown, names = tuple(lossy), {each.channel.name for each in unexplained}
     read = view.window.readings("exchanges")
     began = min(_first_loss(each, counter) for each in group)
     settled = began + view.thresholds.publishers.unroutable_patience
     rest = [each for each in group if each.channel.name in names]
     if view.version is not None and view.version < _COUNTS_MISSING_QUEUES:
-        unnamed = _default_exchange(view, vhost, counter, rest)
+        assigned = [each for each in every if each.exchange.name and each not in unassigned]
+        unnamed = _default_exchange(view, vhost, counter, rest, assigned)
         lossy = [each for each in lossy if each.exchange.name] + unnamed
     else:
         unnamed = []
     if rest and not unnamed:
         lossy = _with_hidden(view, vhost, counter, rest, lossy)
+    lossy = [
+        _by_publishers(each, here, None if each.exchange.name else names)
+        if each in shown and (len(shown) == 1 or not each.exchange.name)
+        else each
+        for each in lossy
+    ]
     # Exchanges that were read often enough since the first loss will show nothing more.
     pending = not lossy and view.fresh("exchanges") and bool(read) and read[-1].at.mono < settled
     return UnroutablePublishers(
@@ -373,10 +376,13 @@ def _seen_loss(
     )
 
 
-def _default_exchange(view: View, vhost: str, counter: str, unexplained: list[ActivePublisher]) -> list[LossyExchange]:
+def _default_exchange(
+    view: View, vhost: str, counter: str, unexplained: list[ActivePublisher], assigned: list[LossyExchange]
+) -> list[LossyExchange]:
     """Return the default exchange if only that one can lose what these publishers lose; else nothing.
 
-    It counts what it loses as routed, so the other exchanges decide: each has routed all that it received.
+    It counts what it loses as routed, so the other exchanges decide: each has routed all that it received, also before,
+    or lost what other publishers lose (`assigned`).
     """
     history = exchange_histories(view).get((vhost, ""), ())
     recent = last(history, view.thresholds.interval)
@@ -384,11 +390,22 @@ def _default_exchange(view: View, vhost: str, counter: str, unexplained: list[Ac
     if not unexplained or len(recent) < 2 or messages_in(recent) < (1 - SAME_RATE) * rate * span(recent):
         return []
     others = (each for each in view.exchanges if each.vhost == vhost and each.name and each.stats.publish_in)
-    if any(_may_hide(view, each, _SIMILAR * rate) for each in others):
+    theirs = {each.exchange.key for each in assigned}
+    if any(
+        _may_hide(view, each, _SIMILAR * rate)
+        or (each.key not in theirs and _lost_lately(view, each) >= _SIMILAR * rate)
+        for each in others
+    ):
         return []
     own = own_losses(view, vhost)
     miscounted = min(rate + own, messages_in(recent) / span(recent))
     return [_hidden_loss(history, recent, counter, unexplained, own=own, miscounted=miscounted)]
+
+
+def _lost_lately(view: View, exchange: Exchange) -> float:
+    """Return how many messages a second an exchange lost in the last minute: a busy broker refreshes counters late."""
+    recent = last(exchange_histories(view)[exchange.key], _LATELY)
+    return (messages_in(recent) - messages_out(recent)) / max(span(recent), 1.0)
 
 
 def _with_hidden(

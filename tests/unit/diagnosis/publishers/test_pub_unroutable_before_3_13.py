@@ -102,6 +102,18 @@ def test_an_exchange_that_may_have_lost_them_leaves_it_open(other, bound):
     assert [("info", "vhost", "/")] == of(verdict, DROPPED)
 
 
+@pytest.mark.parametrize("rate", [0.8, 6.0, 40.0])
+@pytest.mark.parametrize("late", [14.0, 29.0])
+def test_an_exchange_that_lost_them_until_now_may_be_refreshed_late(rate, late):
+    """A busy broker counts nothing in the latest readings of an exchange, which lost as much before."""
+    frame = to_missing_queue(("tariffs", "fanout", rate, 0.0), rate=rate)
+
+    def delayed(t):
+        return {**frame(t), "exchanges": (frame(t)["exchanges"][0], frame(min(t, 90 - late))["exchanges"][1])}
+
+    assert "" not in [name for _, _, name in of(look(film(delayed, until=90)), DROPPED)]
+
+
 def test_an_exchange_that_loses_them_is_named_instead():
     """One loss belongs to one exchange."""
     verdict = look(film(to_missing_queue(("tariffs", "direct", 6.0, 0.0)), until=90))
