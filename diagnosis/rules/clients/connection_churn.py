@@ -108,7 +108,7 @@ def _certainty(seconds: float, after: float | None) -> Certainty:
     return Certainty.EARLY if after is not None and seconds < after else Certainty.LIKELY
 
 
-def _refuses_global_prefetch(view: View, starved: tuple[Queue, ...]) -> bool:
+def _denies_global_prefetch(view: View, starved: tuple[Queue, ...]) -> bool:
     """Return whether the broker refuses a prefetch for a whole channel of a client that asks for such a queue.
 
     A quorum queue does. A broker that denies the feature accepts the request, and applies it to each consumer.
@@ -130,7 +130,7 @@ def _limit_facts(view: View, rate: float, seconds: float, starved: tuple[Queue, 
         "in_vain": round(seconds * rate) if starved else 0,
         "starved": sorted(queue.name for queue in starved)[:MAX_NAMED],
         "declares": cycles is not None and cycles.connection_declares >= MOST_CONNECTIONS,
-        "refuses_global_prefetch": _refuses_global_prefetch(view, starved),
+        "denies_global_prefetch": _denies_global_prefetch(view, starved),
         "denied_declares": [name for name in denied if name in REFUSES_DECLARES],
     }
 
