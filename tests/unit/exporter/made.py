@@ -232,6 +232,7 @@ NO_CONSUMER_FACTS: dict[str, Any] = {
     "deleted_unused_after_seconds": None,
     "idle_connections": [],
     "cancelled": [],
+    "logins_refused": False,
     "cancelled_seen": False,
     "cancelled_by_broker": False,
     "gone_shovels": [],

@@ -81,7 +81,8 @@ def _left(view: View, queue: Queue, since: Instant) -> bool:
 
 def _is_shut_out(view: View, left: LeftClient, began: tuple[Instant, Instant]) -> bool:
     """Return whether a client left when refusals began, and nobody has logged in as its user since."""
-    if is_own(left.connection):
+    # The broker opens connections of its own without a login, for links, with the user "none".
+    if is_own(left.connection) or (left.connection.protocol or "").startswith("Direct"):
         return False
     came = (
         each.user == left.connection.user and (each.connected_at or 0.0) > began[1].wall for each in view.connections

@@ -135,12 +135,13 @@ def test_a_queue_whose_consumers_left_for_another_reason_is_not(change, until):
     assert all(not each.facts["shut_out"] and not each.consequences for each in refusals)
 
 
-def feed(t, *, rate, left=31.0, back=1e9, user="sensor-gw", beside=(), others=0.0):
+def feed(t, *, rate, left=31.0, back=1e9, user="sensor-gw", protocol="AMQP 0-9-1", beside=(), others=0.0):
     """A publisher whose connection is closed after its password was changed, and its queue with an idle consumer."""
     sent = int(rate * min(t, left))
     here = t < left or t >= back
     name = "10.0.0.8:40000 -> 10.0.0.1:5672"
-    connections = (connection(name, client_name="gauges", user=user, connected_at=WALL),) if here else ()
+    mine = connection(name, client_name="gauges", user=user, protocol=protocol, connected_at=WALL)
+    connections = (mine,) if here else ()
     channels = (channel(f"{name} (1)", consumer_count=0, user=user, stats=stats(publish=sent)),) if here else ()
     into = sent + int(others * t)
     counters = stats(publish=into, deliver=into, deliver_get=into, ack=into)
@@ -180,9 +181,10 @@ def test_a_publisher_that_left_when_logins_began_to_be_refused_is_named_with_its
         ({"left": 150.0}, False),
         ({"left": 5.0}, False),
         ({"beside": (connection("a -> b", client_name="x", user="sensor-gw", connected_at=WALL + 70),)}, False),
+        ({"protocol": "Direct 0-9-1", "user": "none"}, False),
         ({"others": 3.0}, True),
     ],
-    ids=["came back", "left long after", "left before", "its user logs in", "its queue is fed by others"],
+    ids=["came back", "left long after", "left before", "its user logs in", "a link", "its queue is fed by others"],
 )
 def test_a_publisher_that_is_not_missed_is_not_blamed(change, named):
     """A queue that others feed proves nothing, so it is information about who left."""
