@@ -44,7 +44,7 @@ SAME_RATE = 0.25
 
 SILENT = 60.0
 """Seconds for which an exchange that routed some messages and lost others must route none, so that it has stopped."""
-_LATELY = 60.0
+_LAST_MINUTE = 60.0
 """Seconds in which an exchange that loses messages shows it, also if the broker refreshes its counters late."""
 _PAIR = 2
 """Readings of one interval."""
@@ -393,7 +393,7 @@ def _default_exchange(
     theirs = {each.exchange.key for each in assigned}
     if any(
         _may_hide(view, each, _SIMILAR * rate)
-        or (each.key not in theirs and _lost_lately(view, each) >= _SIMILAR * rate)
+        or (each.key not in theirs and _lost_in_last_minute(view, each) >= _SIMILAR * rate)
         for each in others
     ):
         return []
@@ -402,9 +402,9 @@ def _default_exchange(
     return [_hidden_loss(history, recent, counter, unexplained, own=own, miscounted=miscounted)]
 
 
-def _lost_lately(view: View, exchange: Exchange) -> float:
+def _lost_in_last_minute(view: View, exchange: Exchange) -> float:
     """Return how many messages a second an exchange lost in the last minute: a busy broker refreshes counters late."""
-    recent = last(exchange_histories(view)[exchange.key], _LATELY)
+    recent = last(exchange_histories(view)[exchange.key], _LAST_MINUTE)
     return (messages_in(recent) - messages_out(recent)) / max(span(recent), 1.0)
 
 
