@@ -55,6 +55,7 @@ class ConsumerThresholds(Settings):
     prefetch_grows_for: Seconds = 30.0
     grows_seen: Seconds = 24.0
     grows_for: Seconds = 45.0
+    grows_new_for: Seconds = 240.0
     grows_least: int = Field(default=10, ge=1)
     leak_for: Seconds = 20.0
     republish_for: Seconds = 45.0

@@ -9,13 +9,16 @@ from diagnosis.facts import consumer_facts, queue_facts
 from diagnosis.hold_time import advised_prefetch, may_hold, prefetch
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, process_facts, queue_subject
 from diagnosis.rules.consumers._shared.standstill import UnsettledGrowth, held, partial_standstill
-from diagnosis.series import delta, span
+from diagnosis.series import count, delta, span
 from diagnosis.window import Series
 
 NAME = "unacked-grows"
 
 _RISES = 3
 """Rises of a growth that is a warning: two polls far apart may each fall into a burst."""
+
+_NEW = 0.8
+"""Share of all deliveries of its channel that a growth must cover, so that it began with the consumer."""
 
 _OBSERVED = 20.0
 """Seconds of a channel's readings that show that it settles nothing; they reach back no further than half a minute."""
@@ -74,10 +77,20 @@ def _settles_none(view: View, holders: tuple[ConsumerPath, ...], seconds: float)
     )
 
 
+def _began_with(holders: tuple[ConsumerPath, ...], growth: UnsettledGrowth) -> bool:
+    """Return whether consumers have hardly got a message before their unacknowledged messages began to grow."""
+    sent = [count(link.channel.stats, "deliver") for link in holders if link.channel is not None]
+    return len(sent) == len(holders) and growth.delivered >= _NEW * sum(sent)
+
+
 def _finding(view: View, queue: Queue, holders: tuple[ConsumerPath, ...], growth: UnsettledGrowth) -> Finding:
     limits = view.limits(queue).consumers
-    late = growth.seconds >= limits.grows_for and growth.rises >= _RISES
     limit = [prefetch(view, link) for link in holders]
+    total = None if None in limit or 0 in limit else sum(each or 0 for each in limit)
+    settles_none = _settles_none(view, holders, growth.seconds)
+    has_room = total is not None and 2 * held(queue) < total and not settles_none
+    warning_after = limits.grows_new_for if has_room and _began_with(holders, growth) else limits.grows_for
+    late = growth.seconds >= warning_after and growth.rises >= _RISES
     return Finding(
         rule=NAME,
         severity=Severity.WARNING if late else Severity.INFO,
@@ -90,14 +103,14 @@ def _finding(view: View, queue: Queue, holders: tuple[ConsumerPath, ...], growth
             "unacked": held(queue),
             "grown": growth.grown,
             "acked": growth.acked,
-            "settles_none": _settles_none(view, holders, growth.seconds),
+            "settles_none": settles_none,
             "delivered": growth.delivered,
             "unsettled_share": min(1.0, growth.grown / growth.delivered) if growth.delivered else None,
             "ready": queue.messages_ready or 0,
             "prefetch_advised": advised_prefetch(queue, growth.acked / growth.seconds / len(holders)),
-            "prefetch_total": None if None in limit or 0 in limit else sum(each or 0 for each in limit),
+            "prefetch_total": total,
             "grows_seconds": growth.seconds,
-            "warning_after_seconds": limits.grows_for,
+            "warning_after_seconds": warning_after,
         },
         evidence=(
             Evidence(

@@ -27,12 +27,13 @@ def leaking(*, share=0.2, rate=10.0, prefetch=0, kind="classic", named="orders",
     "change",
     [
         {},
-        {"prefetch": 500},
+        {"prefetch": 250},
+        {"prefetch": 500, "before": 3_000},
         {"kind": "quorum", "share": 0.1, "rate": 40.0, "named": "events"},
         {"share": 0.5, "rate": 1.0},
         {"before": 100_000},
     ],
-    ids=["no limit", "limit", "quorum", "slow", "in an old queue"],
+    ids=["no limit", "limit", "limit, in an old queue", "quorum", "slow", "in an old queue"],
 )
 def test_what_is_never_settled_is_a_warning_whatever_the_prefetch(change):
     """Acknowledgements go on, and what is held only grows."""
@@ -41,6 +42,45 @@ def test_what_is_never_settled_is_a_warning_whatever_the_prefetch(change):
     assert ("warning", change.get("named", "orders")) == (finding.severity, finding.subject.name)
     assert abs(change.get("share", 0.2) - finding.facts["unsettled_share"]) < 0.05
     assert ["billing"] == finding.facts["clients"]
+
+
+def scheduled(*, after=35.0, every=11, rate=3.0, prefetch=40):
+    """One of `every` messages is held until a time, `after` seconds later; the consumer has just started."""
+
+    def frame(t):
+        delivered = int(rate * t)
+        held = delivered // every - int(rate * max(0.0, t - after)) // every
+        taken = {"deliver": delivered, "ack": delivered - held}
+        return {
+            "queues": (queue("mails", messages_unacked=held, stats=stats(publish=delivered, **taken)),),
+            "consumers": (consumer("mails", prefetch_count=prefetch),),
+            "channels": (channel(messages_unacked=held, prefetch_count=prefetch, stats=stats(**taken)),),
+            "connections": (connection(client_name="celery@w1"),),
+        }
+
+    return frame
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"after": 110.0, "prefetch": 90},
+        {"after": 60.0, "rate": 40.0, "prefetch": 900},
+        {"every": 3, "after": 20.0, "prefetch": 100},
+    ],
+)
+def test_scheduled_jobs_of_a_consumer_that_has_just_started_are_information(change):
+    """What is held grows until the first of them is due. It has room in its prefetch for them."""
+    for until in range(30, 280, 10):
+        assert [] == urgent(look(film(scheduled(**change), until=until))), until
+
+
+def test_a_leak_since_the_start_of_a_consumer_is_a_warning_before_its_prefetch_is_used_up():
+    """It has room for 1,200, and holds 540 by then."""
+    findings = look(film(leaking(prefetch=1200), until=270)).findings
+
+    assert ["warning"] == [each.severity for each in findings if each.rule == "unacked-grows"]
 
 
 def test_it_is_information_for_some_seconds():
