@@ -3,6 +3,7 @@
 from ackscope.topology import Exchange
 from diagnosis.contract import View
 from diagnosis.memo import per_view
+from diagnosis.series import span
 from diagnosis.window import Series, Timestamped
 
 
@@ -14,6 +15,11 @@ def messages_in(series: Series[Exchange]) -> int:
 def messages_out(series: Series[Exchange]) -> int:
     """Return the messages routed to queues; a message that goes to three queues counts three times."""
     return (series[-1].value.stats.publish_out or 0) - (series[0].value.stats.publish_out or 0)
+
+
+def shown_loss(series: Series[Exchange]) -> float:
+    """Return the messages per second that an exchange received and did not route, by its own counters."""
+    return (messages_in(series) - messages_out(series)) / max(span(series), 1.0)
 
 
 def exchange_histories(view: View) -> dict[tuple[str, str], Series[Exchange]]:

@@ -25,7 +25,7 @@ from diagnosis.ledger import SKEW_SECONDS
 from diagnosis.memo import per_view
 from diagnosis.routes import most_targets
 from diagnosis.rules.publishers._shared.counted_losses import CountedLoss, counted_losses
-from diagnosis.rules.publishers._shared.exchange_counts import exchange_histories, messages_in, messages_out
+from diagnosis.rules.publishers._shared.exchange_counts import exchange_histories, messages_in, messages_out, shown_loss
 from diagnosis.rules.publishers._shared.probe_losses import own_losses
 from diagnosis.rules.publishers._shared.publishers import ActivePublisher, by_vhost, increase, lost_rate, publish_rate
 from diagnosis.series import count, delta, last, span, steps, stretch
@@ -200,23 +200,24 @@ def _of_vhost(
     losing = [each for publishers in here.values() for each in publishers]
     unsure = [each for each in every if each.exchange.name and _may_be_skew(each)]
     every = [each for each in every if each not in unsure]
+    read = view.window.readings("exchanges")
+    began = min(_first_loss(each, counter) for each in group)
+    # Exchanges that were read often enough since the first loss will show nothing more.
+    settled = bool(read) and read[-1].at.mono >= began + view.thresholds.publishers.unroutable_patience
     unexplained, elsewhere, unassigned = _assign([each for each in every if each.exchange.name], losing)
     lossy = [
         each
         for each in _without_momentary(every, losing)
-        if counter in each.counters and (each.exchange.name or _is_theirs(each, unexplained, [*unassigned, *unsure]))
+        if counter in each.counters
+        and (each.exchange.name or _is_theirs(each, unexplained, [*unassigned, *unsure], settled=settled))
     ]
     shown, names = tuple(lossy), {each.channel.name for each in unexplained}
-    read = view.window.readings("exchanges")
-    began = min(_first_loss(each, counter) for each in group)
-    settled = began + view.thresholds.publishers.unroutable_patience
     rest = [each for each in group if each.channel.name in names]
+    unnamed: list[LossyExchange] = []
     if view.version is not None and view.version < _COUNTS_MISSING_QUEUES:
         assigned = [each for each in every if each.exchange.name and each not in unassigned]
         unnamed = _default_exchange(view, vhost, counter, rest, assigned)
         lossy = [each for each in lossy if each.exchange.name] + unnamed
-    else:
-        unnamed = []
     if rest and not unnamed:
         lossy = _with_hidden(view, vhost, counter, rest, lossy)
     lossy = [
@@ -225,8 +226,7 @@ def _of_vhost(
         else each
         for each in lossy
     ]
-    # Exchanges that were read often enough since the first loss will show nothing more.
-    pending = not lossy and view.fresh("exchanges") and bool(read) and read[-1].at.mono < settled
+    pending = not lossy and view.fresh("exchanges") and bool(read) and not settled
     return UnroutablePublishers(
         vhost=vhost, publishers=tuple(group), exchanges=tuple(lossy), elsewhere=tuple(elsewhere), pending=pending
     )
@@ -241,7 +241,7 @@ def _as_counted(view: View, vhost: str, counter: str, group: list[ActivePublishe
         if loss.place not in exchanges or len(recent) < _PAIR:
             return ()
         expected = 0.0 if loss.place[1] else own
-        seen = (messages_in(recent) - messages_out(recent)) / max(span(recent), 1.0) - expected
+        seen = shown_loss(recent) - expected
         losers = loss.publishers or group
         if seen >= (1 - SAME_RATE) * loss.rate:
             each = _seen_loss(history, recent, (counter,), expected, 0.0)
@@ -267,7 +267,7 @@ def _assign(
     """
     left, alone, unassigned, rest = list(losing), [], [], 0.0
     for each in sorted(named, key=lambda it: (-it.rate, it.exchange.name)):
-        average = (messages_in(each.lossy) - messages_out(each.lossy)) / max(span(each.lossy), 1.0)
+        average = shown_loss(each.lossy)
         fitting = [it for it in left if _is_same(it.rate, each.rate) or _is_same(it.rate, average)]
         if not fitting:
             unassigned.append(each)
@@ -281,15 +281,18 @@ def _assign(
     return ([] if sum(it.rate for it in left) <= (1 + SAME_RATE) * rest else left), alone, unassigned
 
 
-def _is_theirs(default: LossyExchange, unexplained: list[ActivePublisher], unassigned: list[LossyExchange]) -> bool:
+def _is_theirs(
+    default: LossyExchange, unexplained: list[ActivePublisher], unassigned: list[LossyExchange], *, settled: bool
+) -> bool:
     """Return whether the default exchange may lose what the assigned exchanges do not explain.
 
     From 4.2 on, an answer to direct reply-to counts there as received and not as routed (seen on 4.3.6). So where the
-    rates differ, an exchange whose loss is nearer is the likelier place, also if one refresh may explain it.
+    rates differ, an exchange whose loss is nearer is the likelier place, also if one refresh may explain it, and one
+    that has not been read since may be (until it is `settled`).
     """
     rate = sum(each.rate for each in unexplained)
     nearer = any(abs(each.rate - rate) < abs(default.rate - rate) for each in unassigned)
-    return bool(unexplained) and (_is_same(default.rate, rate) or not nearer)
+    return bool(unexplained) and (_is_same(default.rate, rate) or (settled and not nearer))
 
 
 def _without_momentary(every: list[LossyExchange], losing: list[ActivePublisher]) -> list[LossyExchange]:
@@ -358,7 +361,7 @@ def _by_publishers(
     """
     recent, interval = lossy.recent, max(span(lossy.recent), 1.0)
     rate = lost_rate(losing, recent[0].at, recent[-1].at, names)
-    missed = rate + lossy.own - (messages_in(recent) - messages_out(recent)) / interval
+    missed = rate + lossy.own - shown_loss(recent)
     late = SKEW_SECONDS * lossy.received / interval
     fits = 0 < rate * interval <= lossy.received and abs(missed) * interval <= late
     return replace(lossy, miscounted=missed) if fits else lossy
@@ -404,8 +407,7 @@ def _default_exchange(
 
 def _lost_in_last_minute(view: View, exchange: Exchange) -> float:
     """Return how many messages a second an exchange lost in the last minute: a busy broker refreshes counters late."""
-    recent = last(exchange_histories(view)[exchange.key], _LAST_MINUTE)
-    return (messages_in(recent) - messages_out(recent)) / max(span(recent), 1.0)
+    return shown_loss(last(exchange_histories(view)[exchange.key], _LAST_MINUTE))
 
 
 def _with_hidden(
@@ -432,7 +434,7 @@ def _with_hidden(
     if len(hiding) != 1 or not hiding[0].name:
         return lossy
     recent = last(history := exchange_histories(view)[hiding[0].key], view.thresholds.interval)
-    seen = (messages_in(recent) - messages_out(recent)) / max(span(recent), 1.0)
+    seen = shown_loss(recent)
     if len(recent) < _PAIR or seen >= (1 - SAME_RATE) * rate:
         return lossy
     found = _hidden_loss(history, recent, counter, unexplained, own=0.0, miscounted=rate - seen)

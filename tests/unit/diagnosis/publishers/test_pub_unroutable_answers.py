@@ -60,6 +60,20 @@ def test_answers_are_not_what_another_client_loses(name, fields, counter):
         assert until < 45 or named == {name}
 
 
+@pytest.mark.parametrize(("rate", "answers"), [(5.0, 20.0), (30.0, 70.0), (1.0, 9.0)])
+def test_an_exchange_whose_loss_is_refreshed_late_is_waited_for(rate, answers):
+    """The default exchange shows its answers a reading before the exchange of the publisher shows its loss."""
+    made = beside_answers("permits", rate=rate, answers=answers)
+
+    def frame(t):
+        now, late = made(t), made(max(0.0, t - 15))
+        both = (now["exchanges"].value[0], late["exchanges"].value[1])
+        return {**now, "exchanges": Part(value=both, at=now["exchanges"].at, seconds=0.1)}
+
+    for until in range(15, 95, 5):
+        assert "" not in {subject for _, _, subject in of(look(film(frame, until=until)), RETURNED)}, until
+
+
 @pytest.mark.parametrize("answers", [15.0, 40.0])
 def test_a_loss_that_copies_hide_is_not_sought_among_answers(answers):
     """Messages reach two queues, so the exchange of the publisher seems to lose none."""
