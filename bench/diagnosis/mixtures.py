@@ -141,7 +141,8 @@ def goals(found: Sequence[Mixture]) -> list[Goal]:
 
 
 def _worst(held: Sequence[Mixture]) -> float | None:
-    return max((float(len(each.extra)) for each in held), default=None)
+    """Return the most extra findings of a pair; one whose severity changed is one."""
+    return max((float(len({text.partition(" ")[2] for text in each.extra})) for each in held), default=None)
 
 
 def lines(document: Document) -> list[str]:
