@@ -19,7 +19,7 @@ from diagnosis.contract import RuleResult, View
 from diagnosis.rules.clients._shared.loops import FEW_MESSAGES, loop_evidence, loop_facts, loop_involved
 from diagnosis.rules.clients._shared.refusals import access_words, refusal
 from diagnosis.rules.publishers._shared.native_publishers import without_sessions
-from diagnosis.rules.publishers._shared.refused_publish import refused_publishes
+from diagnosis.rules.publishers._shared.refused_publish import MOST_OF_CONSUMER, refused_publishes
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, queue_refs
 
 NAME = "consumer-access-refused"
@@ -36,6 +36,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     publishing = {each.closing.connection.name for each in refused_publishes(view) if each.forbidden}
     for closing in churn_loops(view):
         if closing.whole or closing.error is None or closing.lasts < view.thresholds.early:
+            continue
+        if (closing.received or 0.0) > MOST_OF_CONSUMER:
             continue
         busy = closing.alone and max(closing.delivered, closing.published, closing.declares) >= FEW_MESSAGES
         refused = () if busy else _refused_queues(view, closing)

@@ -49,12 +49,14 @@ from lab.faults.consumers import (
     streams,
     stuck_consumer,
     unacked_grows,
+    waits_for_subtasks,
     zombie_connection,
 )
 from lab.faults.fault import FaultSpec
 
 FAULTS: tuple[FaultSpec, ...] = (
     stuck_consumer.SPEC,
+    waits_for_subtasks.SPEC,
     sac_stuck.SPEC,
     sac_handover.SPEC,
     slow_consumer.SPEC,

@@ -8,7 +8,9 @@ from lab.amqp import PERSISTENT
 from lab.faults.fault import Fault
 
 
-def publish_in_vain(fault: Fault, connection: BlockingConnection, exchange: str, body: bytes, rate: float) -> None:
+def publish_in_vain(
+    fault: Fault, connection: BlockingConnection, exchange: str, body: bytes, rate: float, *, user_id: str | None = None
+) -> None:
     """Publish on a new channel each time, like an application that only logs the error.
 
     The fault is announced once the broker has closed the first channel.
@@ -18,7 +20,7 @@ def publish_in_vain(fault: Fault, connection: BlockingConnection, exchange: str,
         channel = connection.channel()
         try:
             channel.confirm_delivery()
-            channel.basic_publish(exchange, "key", body, BasicProperties(delivery_mode=PERSISTENT))
+            channel.basic_publish(exchange, "key", body, BasicProperties(delivery_mode=PERSISTENT, user_id=user_id))
         except ChannelClosedByBroker:
             if not announced:
                 fault.announce()

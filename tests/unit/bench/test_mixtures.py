@@ -59,7 +59,13 @@ def test_information_and_documented_consequences_are_not_extra():
 
 def test_a_pair_that_was_not_injected_does_not_count():
     """It is neither a success nor a failure of the diagnosis."""
-    missed, worst = goals([mixture(), mixture(seconds=(3.0, None), extra=["warning a x", "critical a x", "warning b x"]), mixture(failed="refused")])
+    missed, worst = goals(
+        [
+            mixture(),
+            mixture(seconds=(3.0, None), extra=["warning a x", "critical a x", "warning b x"]),
+            mixture(failed="refused"),
+        ]
+    )
 
     assert (0.5, 2.0) == (missed.seen, worst.seen)
     assert not missed.met

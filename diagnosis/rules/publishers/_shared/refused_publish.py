@@ -38,6 +38,8 @@ _TOO_LARGE = "PRECONDITION_FAILED - message size  is larger than configured max 
 _DIGITS = range(12, 23)
 # Bytes of the longest request of a consumer, with basic.qos and names of a usual length.
 _MOST_REQUEST = 200
+# Bytes that no consumer sends on a channel that is refused, also if it declares and binds queues before.
+MOST_OF_CONSUMER = 400
 # Bytes of the longest name that an exchange is assumed to have.
 _MAX_NAME_BYTES = 100
 # Packets in the latest readings that show that the loop continues: one cycle. A heartbeat is one packet.
@@ -118,7 +120,8 @@ class RefusedPublish:
             return False
         if self.accepted:
             return True
-        return self.received_bytes > _MOST_REQUEST and not (self.is_missing or self.readable)
+        readable = self.readable and self.received_bytes <= MOST_OF_CONSUMER
+        return self.received_bytes > _MOST_REQUEST and not (self.is_missing or readable)
 
     @property
     def may_be_property(self) -> bool:

@@ -6,7 +6,7 @@ import pytest
 
 from ackscope.topology import Binding, Bindings
 from tests.unit.diagnosis.clients.loops import churning, looping, turns
-from tests.unit.diagnosis.pictures import PEER, film, full_text, look, stats, text
+from tests.unit.diagnosis.pictures import PEER, film, full_text, look, queue, stats, text
 from tests.unit.diagnosis.publishers.films import exchange, facts, findings, of
 
 PROPERTY, REFUSED, MISSING, CHURN = (
@@ -99,6 +99,22 @@ def test_a_foreign_user_id_is_no_refused_exchange(claimed, user, rate, accepted)
     assert "set_permissions" not in words
     assert f"authenticated user was '{user}'" in words
     assert LOG in [step.command for step in text(finding).steps]
+
+
+@pytest.mark.parametrize(("claimed", "body"), [("billing-2024", 640), ("svc", 2000)])
+def test_a_message_is_too_large_for_a_request_of_a_consumer(claimed, body):
+    """A queue has a name for which a refused consumer would get a text as long; the first message is refused."""
+    said = user_id(claimed)
+    name = "q" * (len(said) - len("ACCESS_REFUSED - read access to queue '' in vhost '/' refused for user 'guest'"))
+    frame = refusing(said, accepted=0, body=body)
+
+    def beside(t):
+        return {**frame(t), "queues": (queue(name, messages_ready=5),)}
+
+    verdict, found = seen(beside, until=90)
+
+    assert {PROPERTY} == set(found)
+    assert "consumer-access-refused" not in [each.rule for each in verdict.findings]
 
 
 def test_exchanges_that_would_be_refused_with_a_text_as_long_are_named_as_unlikely():
