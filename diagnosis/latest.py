@@ -74,6 +74,11 @@ class LatestReadings:
         return self.window.latest.version if self.window.latest else None
 
     @property
+    def has_native_amqp10(self) -> bool:
+        """Whether AMQP 1.0 sessions are no channels and have no counters, as from 4.0 on; also while it is unknown."""
+        return self.version is None or self.version >= (4, 0)
+
+    @property
     def metrics(self) -> MetricsReading | None:
         """How the Prometheus endpoints of the nodes were read; None if they are not, or not recently enough."""
         latest = self.window.latest

@@ -27,7 +27,7 @@ from ackscope.counters import MessageStats
 from ackscope.protocols import AMQP10, MQTT, native_protocol
 from ackscope.snapshot import Connection, Queue
 from diagnosis.memo import per_view
-from diagnosis.purpose import CONSUMED, DELIVERED, MQTT_SESSIONS
+from diagnosis.purpose import CONSUMED, DELIVERED, MQTT_SESSIONS, POLLED
 from diagnosis.series import count, delta, last, span, stretch
 from diagnosis.view import View, is_own
 from diagnosis.window import Series, Timestamped
@@ -264,7 +264,7 @@ def _client_ends(history: Series[Queue]) -> list[int]:
 def served_by_visits(history: Series[Queue]) -> bool:
     """Return whether clients come to a queue, take messages, and go: it is polled, or a consumer came."""
     stats = history[-1].value.stats
-    polled = count(stats, "get", "get_no_ack")
+    polled = count(stats, *POLLED)
     if polled > 0 and polled >= _LEAST_POLLED * count(stats, "publish"):
         return True
     return any(_came(history, each) for each in range(1, len(history)))
@@ -275,11 +275,11 @@ def most_uncounted(view: View, queue: Queue) -> int | None:
 
     Only counters of channels that end are lost. Those that poll are open if they polled as much as the queue counts.
     """
-    polled = count(queue.stats, "get", "get_no_ack")
+    polled = count(queue.stats, *POLLED)
     if not polled or count(queue.stats, "deliver", "deliver_no_ack"):
         return None
     own = (each for each in view.channels if each.vhost == queue.vhost)
-    return 0 if sum(count(each.stats, "get", "get_no_ack") for each in own) >= polled else None
+    return 0 if sum(count(each.stats, *POLLED) for each in own) >= polled else None
 
 
 def _came(history: Series[Queue], place: int) -> bool:

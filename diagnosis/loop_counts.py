@@ -28,8 +28,6 @@ OPENS_WITHIN = 10.0
 """Seconds within which a new connection opens its channels: two readings."""
 _MIN_READINGS = 3
 """Readings of channels needed to know which of them stay."""
-_NATIVE_SINCE = (4, 0)
-"""The first version in which an AMQP 1.0 session is no channel, although connections report a number of channels."""
 _WITH_ONE_ANSWER = 3
 """Packets of a cycle with open-ok, close-ok and one more answer."""
 IN_NONE = 1 / 3
@@ -171,7 +169,8 @@ def has_no_channels(view: View, connection: Connection) -> bool:
     protocol = native_protocol(connection.protocol)
     if protocol is None or protocol == STREAM or connection.channels is None:
         return protocol is not None
-    return view.version is None or view.version >= _NATIVE_SINCE
+    # Connections report a number of channels all the same.
+    return view.has_native_amqp10
 
 
 def gained_messages(older: Channel, newer: Channel, *counters: str) -> int:

@@ -18,6 +18,9 @@ DELIVERED = ("deliver", "get", "deliver_no_ack", "get_no_ack")
 CONSUMED = ("ack", "deliver_no_ack", "get_no_ack")
 """Counters of messages that a client took from a queue for good."""
 
+POLLED = ("get", "get_no_ack")
+"""Counters of messages that a client fetched with basic.get."""
+
 MQTT_SESSIONS = "mqtt-subscription-"
 """Prefix of the queues of MQTT sessions, which the broker deletes when the session ends."""
 
@@ -29,7 +32,7 @@ _MQTT_QUALITIES = ("qos0", "qos1")
 _REFRESH = 5.0
 """Seconds by which a counter may be newer than the number of messages."""
 
-_POLLED = 0.1
+_LEAST_POLLED = 0.1
 """Minimum share of the published messages that clients polled: a person who looks at a few of them is no consumer."""
 
 
@@ -69,7 +72,7 @@ def was_consumed(queue: Queue) -> bool:
     if queue.consumers or count(queue.stats, "deliver", "deliver_no_ack"):
         return True
     polled = count(queue.stats, "ack", "get_no_ack")
-    return polled > 0 and polled >= _POLLED * count(queue.stats, "publish")
+    return polled > 0 and polled >= _LEAST_POLLED * count(queue.stats, "publish")
 
 
 def had_consumer(history: Series[Queue]) -> bool:

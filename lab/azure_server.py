@@ -3,11 +3,8 @@
 import base64
 import hashlib
 import hmac
-import os
-import subprocess
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from email.utils import formatdate
 from pathlib import Path
 
@@ -15,14 +12,13 @@ import requests
 
 from ackscope.errors import MissingPart
 from lab.ports import free_ports
-from lab.s3_server import BUCKET
+from lab.s3_server import BUCKET, object_server
 
 _PROGRAM = Path(__file__).parents[1] / ".tools" / "azurite" / "node_modules" / ".bin" / "azurite-blob"
 _OPTIONS = ("--inMemoryPersistence", "--skipApiVersionCheck", "--disableTelemetry", "--silent")
 _ACCOUNT = "ackscope"
 _KEY = base64.b64encode(b"s3cr3t-of-the-azure-test").decode()
 _VERSION = "2021-08-06"
-_START_SECONDS = 60.0
 
 
 @contextmanager
@@ -36,32 +32,20 @@ def azure_server() -> Iterator[dict[str, str]]:
         raise MissingPart("Azurite is not installed: run scripts/setup.sh azure")
     port = free_ports(1)[0]
     url = f"http://127.0.0.1:{port}/{_ACCOUNT}"
-    process = subprocess.Popen(
+    with object_server(
         [str(_PROGRAM), "--blobHost", "127.0.0.1", "--blobPort", str(port), *_OPTIONS],
-        env=os.environ | {"AZURITE_ACCOUNTS": f"{_ACCOUNT}:{_KEY}"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        deadline = time.monotonic() + _START_SECONDS
-        while time.monotonic() < deadline and process.poll() is None:
-            with suppress(requests.RequestException):
-                if _make_container(url):
-                    break
-            time.sleep(0.1)
-        else:
-            raise MissingPart("Azurite did not start: run scripts/setup.sh azure")
+        lambda: _make_container(url),
+        "Azurite did not start: run scripts/setup.sh azure",
+        AZURITE_ACCOUNTS=f"{_ACCOUNT}:{_KEY}",
+    ):
         yield {
             "AZURE_STORAGE_ENDPOINT": url,
             "AZURE_STORAGE_ACCOUNT_NAME": _ACCOUNT,
             "AZURE_STORAGE_ACCOUNT_KEY": _KEY,
         }
-    finally:
-        process.kill()
-        process.wait()
 
 
-def _make_container(url: str) -> bool:
+def _make_container(url: str) -> requests.Response:
     """Create the container with a request that is signed as "Authorize with Shared Key" of Azure's API describes."""
     date = formatdate(usegmt=True)
     # The name of the account stands twice: it is also in the path of a server that is not Azure's.
@@ -69,4 +53,4 @@ def _make_container(url: str) -> bool:
     digest = hmac.new(base64.b64decode(_KEY), f"PUT{chr(10) * 12}{signed}".encode(), hashlib.sha256).digest()
     signature = base64.b64encode(digest).decode()
     headers = {"x-ms-date": date, "x-ms-version": _VERSION, "Authorization": f"SharedKey {_ACCOUNT}:{signature}"}
-    return requests.put(f"{url}/{BUCKET}?restype=container", headers=headers, timeout=10).ok
+    return requests.put(f"{url}/{BUCKET}?restype=container", headers=headers, timeout=10)

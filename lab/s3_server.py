@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 import requests
@@ -27,26 +27,45 @@ def s3_server(port: int = 0) -> Iterator[dict[str, str]]:
     """
     port = port or free_ports(1)[0]
     url = f"http://127.0.0.1:{port}"
-    process = subprocess.Popen(
+    with object_server(
         [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        deadline = time.monotonic() + _START_SECONDS
-        while time.monotonic() < deadline and process.poll() is None:
-            with suppress(requests.RequestException):
-                if requests.put(f"{url}/{BUCKET}", timeout=10).ok:
-                    break
-            time.sleep(0.1)
-        else:
-            raise MissingPart("moto did not start: run make setup-test, or pip install 'moto[server]'")
+        lambda: requests.put(f"{url}/{BUCKET}", timeout=10),
+        "moto did not start: run make setup-test, or pip install 'moto[server]'",
+    ):
         yield {
             "AWS_ENDPOINT_URL": url,
             "AWS_ACCESS_KEY_ID": "key",
             "AWS_SECRET_ACCESS_KEY": SECRET,
             "AWS_REGION": "us-east-1",
         }
+
+
+@contextmanager
+def object_server(
+    words: Sequence[str], make_bucket: Callable[[], requests.Response], missing: str, **variables: str
+) -> Iterator[None]:
+    """Run the process of an object storage server, and wait until it has a bucket.
+
+    Args:
+        words: its command.
+        make_bucket: the request that makes the bucket; repeated until it is accepted.
+        missing: the error if the server does not start.
+        **variables: environment variables beside those of this process.
+
+    Raises:
+        MissingPart: it did not start.
+    """
+    process = subprocess.Popen(words, env=os.environ | variables, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + _START_SECONDS
+        while time.monotonic() < deadline and process.poll() is None:
+            with suppress(requests.RequestException):
+                if make_bucket().ok:
+                    break
+            time.sleep(0.1)
+        else:
+            raise MissingPart(missing)
+        yield
     finally:
         process.kill()
         process.wait()

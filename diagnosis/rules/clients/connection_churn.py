@@ -67,10 +67,11 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     waits = idle and logins.consuming >= limits.vain_rate
     starved = starved_queues(view, None, total.since) if waits else ()
     slowest = limits.vain_rate if starved or logins.protocol == MQTT else limits.connection_churn_fast
-    if _locked(view, None, total.since):
+    locked = _locked(view, None, total.since)
+    if locked:
         slowest = limits.connection_churn_slow
     if total.lasts >= view.thresholds.early and total.rate >= slowest:
-        yield _cluster_finding(view, total, logins, starved)
+        yield _cluster_finding(view, total, logins, starved, locked)
 
 
 def _locked(view: View, vhost: str | None, since: Instant) -> tuple[Queue, ...]:
@@ -185,7 +186,9 @@ def _gone_ids(view: View) -> list[str]:
     return sorted({each.client_id for each in seen if each.client_id and each.name not in present})
 
 
-def _cluster_finding(view: View, total: ChurnRate, logins: LoopLogins, starved: tuple[Queue, ...]) -> Finding:
+def _cluster_finding(
+    view: View, total: ChurnRate, logins: LoopLogins, starved: tuple[Queue, ...], locked: tuple[Queue, ...]
+) -> Finding:
     rate = logins.consuming if starved else total.rate
     after = _warning_after(view, rate, starved)
     mqtt = logins.protocol == MQTT
@@ -205,7 +208,7 @@ def _cluster_finding(view: View, total: ChurnRate, logins: LoopLogins, starved: 
             "left_open": 0,
             "stay_open": 0,
             **_limit_facts(view, rate, total.lasts, starved),
-            **_locked_facts(view, _locked(view, None, total.since)),
+            **_locked_facts(view, locked),
         },
         evidence=(
             Evidence(

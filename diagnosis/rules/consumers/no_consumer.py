@@ -20,6 +20,7 @@ from diagnosis.facts import client_name, queue_facts
 from diagnosis.memo import per_view
 from diagnosis.names import unseen_differences
 from diagnosis.purpose import (
+    POLLED,
     dead_letters_received,
     federated_to,
     had_consumer,
@@ -148,7 +149,7 @@ def _warning_after(view: View, queue: Queue) -> float:
         return limits.no_consumer_growing
     times = [limits.no_consumer_growing]
     consumers = lost_consumers(view, queue)
-    # Whoever is refused comes back in no deployment.
+    # A client whose login is refused does not come back by itself, so it is no deployment.
     if consumers.proves_no_deployment or queue.key in per_view(view, _of_refused_clients):
         times.append(view.limits(queue).early)
     # Its consumers are there: they pause, or wait at another queue.
@@ -388,7 +389,7 @@ def _finding(view: View, unread: _Unread, others: Sequence[_Unread] = ()) -> Fin
             "had_consumer": had_consumer(listings),
             "watched_seconds": span(listings),
             "was_consumed": was_consumed(queue),
-            "polled": count(queue.stats, "get", "get_no_ack"),
+            "polled": count(queue.stats, *POLLED),
             "returned": min(count(queue.stats, "get"), queue.stats.redeliver or 0),
             "publishers": [each.facts() for each in publishers],
             "shovel_moves": shovels,

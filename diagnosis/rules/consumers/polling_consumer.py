@@ -9,6 +9,7 @@ from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, 
 from ackscope.snapshot import Channel, Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import client_name, queue_facts, queue_ref
+from diagnosis.purpose import POLLED
 from diagnosis.rules.consumers._shared.objects import queue_subject
 from diagnosis.series import delta, last, span, steps
 from diagnosis.window import Series
@@ -43,7 +44,7 @@ def _polling_channels(view: View) -> list[Channel]:
 
 def _finding(view: View, queue: Queue, recent: Series[Queue]) -> Finding:
     seconds = span(recent)
-    empty, received = delta(recent, "get_empty"), delta(recent, "get", "get_no_ack")
+    empty, received = delta(recent, "get_empty"), delta(recent, *POLLED)
     channels = _polling_channels(view)
     connections = {each.connection_name: view.connection(each.connection_name) for each in channels}
     names = [client_name(connection, name) for name, connection in connections.items()]

@@ -20,10 +20,9 @@ from diagnosis.contract import RuleResult, View
 from diagnosis.exchange_publishes import ENDPOINT
 from diagnosis.facts import client_name, queue_facts
 from diagnosis.memo import per_view
-from diagnosis.purpose import CONSUMED
+from diagnosis.purpose import CONSUMED, POLLED
 from diagnosis.routes import Place, dead_lettering, dead_letters_to
 from diagnosis.rules.consumers._shared.client_publishes import (
-    POLLED,
     ClientPublishes,
     client_publishes,
     owner,

@@ -11,6 +11,7 @@ from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, 
 from ackscope.snapshot import Channel, Queue
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import client_name
+from diagnosis.purpose import POLLED
 from diagnosis.queue_families import QueueFamily, queue_families
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, certainty, queue_refs
 from diagnosis.series import count, delta, last, span
@@ -131,7 +132,7 @@ def _client(view: View, family: QueueFamily, rate: float | None) -> tuple[str | 
         return client_name(view.connection(family.connection), family.connection), "consumer"
     if not rate:
         return None, None
-    polling = _fitting(view, family.vhost, rate, "get", "get_no_ack")
+    polling = _fitting(view, family.vhost, rate, *POLLED)
     found = polling or _fitting(view, family.vhost, rate, "publish")
     return (found.pop(), "rate") if len(found) == 1 else (None, None)
 

@@ -27,12 +27,10 @@ from diagnosis.routes import bound_exchanges, dead_letter_targets
 from diagnosis.rules.consumers._shared.comings import seen_connections
 from diagnosis.rules.publishers._shared.exchange_counts import exchange_histories, messages_in
 from diagnosis.rules.queues._shared.queue import NAMED_BY_BROKER, involved_queue, queue_subject
+from diagnosis.rules.topology._shared.cut_off import BINDS_WITHIN
 from diagnosis.series import count
 
 NAME = "unreachable-queue"
-
-_BINDS_WITHIN = 5.0
-"""Seconds after the opening of its connection in which a client binds its queue."""
 
 _AROUND = 45.0
 """Seconds between the end of a queue and the first reading of the one that replaces it: bindings are read seldom."""
@@ -114,7 +112,7 @@ def _judged(
         return
     waits = min(view.now.wall - opened, _present_seconds(view, queue))
     # Bindings are read every 30 s: those of before show nothing.
-    if waits < view.limits(queue).early or bindings_age > waits - _BINDS_WITHIN:
+    if waits < view.limits(queue).early or bindings_age > waits - BINDS_WITHIN:
         return
     known = per_view(view, _known_bindings)
     if alike:

@@ -30,6 +30,11 @@ def has_channels(connection: Connection) -> bool:
     return native_protocol(connection.protocol) != STREAM
 
 
+def is_internal(connection: Connection) -> bool:
+    """Return whether the broker opened a connection itself, for a link: over no network, and without a login."""
+    return (connection.protocol or "").startswith("Direct")
+
+
 def involved_connections(connections: Iterable[Connection | None], channels: Iterable[str] = ()) -> Involved:
     """Return connections, their client names, and channels as the identifiers that a finding involves."""
     known = [each for each in connections if each is not None]

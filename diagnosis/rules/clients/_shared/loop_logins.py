@@ -17,7 +17,7 @@ from diagnosis.rules.clients._shared.logins import accepted_logins
 MQTT = "mqtt"
 _COUNTED = ("amqp091", "amqp", "stomp")
 """Protocols whose clients use channels: they consume from queues of any name, and what they move is counted."""
-_AMQP10, _NATIVE_SINCE = "amqp10", (4, 0)
+_AMQP10 = "amqp10"
 _NEARLY_ALL = 0.8
 _FEWEST = 0.5
 """Logins for each connection of the loop, below which it is not known which protocol it uses."""
@@ -46,7 +46,7 @@ def loop_logins(view: View, loop: ChurnRate) -> LoopLogins:
     if rates is None or total < _FEWEST * loop.rate:
         return LoopLogins(rates=rates, protocol=None, consuming=loop.rate)
     most = max(rates, key=lambda name: (rates[name], name))
-    counted = _COUNTED if _amqp10_is_native(view) else (*_COUNTED, _AMQP10)
+    counted = _COUNTED if view.has_native_amqp10 else (*_COUNTED, _AMQP10)
     consuming = sum(rate for name, rate in rates.items() if name in counted)
     return LoopLogins(
         rates=rates,
@@ -58,8 +58,4 @@ def loop_logins(view: View, loop: ChurnRate) -> LoopLogins:
 def shares_queues(view: View, connection: Connection) -> bool:
     """Return whether a client consumes from queues of any name, and the broker counts its messages."""
     protocol = native_protocol(connection.protocol)
-    return protocol is None or (protocol == AMQP10 and not _amqp10_is_native(view))
-
-
-def _amqp10_is_native(view: View) -> bool:
-    return view.version is None or view.version >= _NATIVE_SINCE
+    return protocol is None or (protocol == AMQP10 and not view.has_native_amqp10)

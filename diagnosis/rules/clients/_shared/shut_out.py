@@ -14,6 +14,7 @@ from diagnosis.contract import View
 from diagnosis.facts import client_name
 from diagnosis.left_clients import LeftClient
 from diagnosis.purpose import federated_to
+from diagnosis.rules.clients._shared.connections import is_internal
 from diagnosis.rules.clients._shared.logins import AMQP, RefusedLogins
 from diagnosis.series import delta, span, stretch, unmoved_tail, without_consumers
 from diagnosis.view import is_own
@@ -81,8 +82,7 @@ def _left(view: View, queue: Queue, since: Instant) -> bool:
 
 def _is_shut_out(view: View, left: LeftClient, began: tuple[Instant, Instant]) -> bool:
     """Return whether a client left when refusals began, and nobody has logged in as its user since."""
-    # The broker opens connections of its own without a login, for links, with the user "none".
-    if is_own(left.connection) or (left.connection.protocol or "").startswith("Direct"):
+    if is_own(left.connection) or is_internal(left.connection):
         return False
     came = (
         each.user == left.connection.user and (each.connected_at or 0.0) > began[1].wall for each in view.connections

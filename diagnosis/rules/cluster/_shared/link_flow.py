@@ -19,6 +19,7 @@ from diagnosis.contract import ConsumerPath, View
 from diagnosis.memo import per_view
 from diagnosis.purpose import FEDERATION_QUEUES
 from diagnosis.routes import targets
+from diagnosis.rules.clients._shared.connections import is_internal
 from diagnosis.rules.consumers._shared.redelivery_rounds import REFRESH_SECONDS, redelivery_rounds
 from diagnosis.rules.consumers._shared.stalled_consumers import Stall, stalls
 from diagnosis.series import delta, span
@@ -193,8 +194,8 @@ def _inner(path: ConsumerPath, link: Link) -> bool:
     """Return whether a consumer has no network connection and may be that of this shovel."""
     if path.consumer.channel_name is None:
         return path.consumer.tag.startswith(f"{link.name}_")
-    protocol = path.connection.protocol or "" if path.connection else ""
-    return protocol.startswith("Direct") or (path.consumer.connection_name or "").startswith("<")
+    internal = path.connection is not None and is_internal(path.connection)
+    return internal or (path.consumer.connection_name or "").startswith("<")
 
 
 def forwards(view: View, link: Link | None) -> bool:

@@ -18,6 +18,7 @@ from diagnosis.contract import View
 from diagnosis.exchange_publishes import published_to
 from diagnosis.memo import per_view
 from diagnosis.probe_traffic import probe_traffic
+from diagnosis.purpose import POLLED
 from diagnosis.rules.publishers._shared.away_queues import exchanges_aside
 from diagnosis.series import count, delta, restarted, span
 from diagnosis.window import Series
@@ -29,9 +30,6 @@ _BESIDE = 1.0
 """Seconds within which readings of one round are taken."""
 
 _NO_COUNTERS = MessageStats()
-
-POLLED = ("get", "get_no_ack")
-"""Counters of messages that clients fetched with basic.get."""
 
 
 @dataclass(frozen=True, slots=True)

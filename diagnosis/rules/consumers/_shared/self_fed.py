@@ -73,6 +73,7 @@ class _Published:
     """What was published by a reading of channels.
 
     Attributes:
+        at: time of the reading.
         by_connection: virtual host and name of a connection -> messages.
         by_client: virtual host and client -> messages; the client None stands for all.
         clients: virtual host and a number of messages -> the clients that published as many.

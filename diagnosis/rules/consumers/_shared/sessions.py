@@ -29,9 +29,6 @@ SESSIONS = "/api/connections/{name}/sessions"
 SETTLED_BY = source(SESSIONS, "outgoing_unsettled_deliveries", "outgoing_links.delivery_count")
 """The fields that tell how many messages sessions settled."""
 
-_NATIVE_SINCE = (4, 0)
-"""The first version with AMQP 1.0 of its own; before, each session is a channel with counters."""
-
 _MANY = 20
 """Messages held and none ever settled: more than a handler usually takes at once."""
 
@@ -211,7 +208,7 @@ def unreported(view: View, rule: str, judged: Callable[[Queue], bool] | None = N
         rule: its name.
         judged: which queues it judges; all but streams without.
     """
-    if view.version is None or view.version >= _NATIVE_SINCE:
+    if view.has_native_amqp10:
         # Nothing else shows which queues have such consumers.
         yield from unread(rule, view, ("consumers",))
     names = queue_names(queue for queue in per_view(view, _unreported) if judged is None or judged(queue))

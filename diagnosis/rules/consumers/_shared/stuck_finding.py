@@ -53,10 +53,10 @@ def _finding(view: View, rule: str, stall: Stall, other_queues: list[str]) -> Fi
         and {each.queue.key for each in together.stalls} <= {each.queue.key for each in mutual.stalls}
     ):
         together = None
-    # A stream keeps what its reader has not read, and what that does with its last chunk is not known.
     fed = self_fed(view, queue, stall.stuck) if stall.whole_queue and stall.full and queue.messages_ready else None
     # A job that waits for another one of its queue does not end by itself, however long others are.
     endless = fed is not None or not stall.one_at_a_time
+    # A stream keeps what its reader has not read, and what that does with its last chunk is not known.
     stopped = stall.whole_queue and stall.growing and endless and stall.lag is None
     severity = Severity.CRITICAL if stopped else Severity.WARNING
     unacked = stall.held

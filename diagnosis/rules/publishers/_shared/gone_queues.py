@@ -6,7 +6,7 @@ from ackscope.snapshot import Queue
 from diagnosis.contract import View
 from diagnosis.rules.publishers._shared.away_queues import exchanges_to
 from diagnosis.rules.publishers._shared.lossy_exchanges import SAME_RATE, LossyExchange
-from diagnosis.rules.publishers._shared.publishers import ActivePublisher, publish_rate
+from diagnosis.rules.publishers._shared.publishers import ActivePublisher, publish_rates
 from diagnosis.rules.queues._shared.deletions import deletions_of, is_by_expiry
 from diagnosis.rules.queues._shared.queue import is_lasting, is_private
 from diagnosis.series import REFRESH, delta, span
@@ -22,7 +22,7 @@ def fed_until_gone(view: View, lossy: LossyExchange, publishers: Sequence[Active
     On the default exchange, private queues are left out: they are reply queues, which come and go. So are those that
     got more than the publishers of the lost messages publish at all.
     """
-    most = sum(publish_rate(view, each) for each in publishers)
+    most = publish_rates(view, publishers)
     began, exchange = lossy.lossy[0].at, lossy.exchange
     for queue in view.gone_queues():
         if queue.vhost != exchange.vhost or (is_private(queue) and not exchange.name):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from diagnosis.contract import View
 from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.publishers._shared.lossy_exchanges import SAME_RATE, LossyExchange
-from diagnosis.rules.publishers._shared.publishers import ActivePublisher, increase, publish_rate
+from diagnosis.rules.publishers._shared.publishers import ActivePublisher, increase, publish_rates
 from diagnosis.rules.publishers._shared.starved_queues import QuietQueue
 from diagnosis.series import count, span
 
@@ -20,10 +20,7 @@ def lost_seconds(view: View, counter: str, losers: Sequence[ActivePublisher]) ->
     """
     age = max((age_seconds(view, each.connection) for each in losers), default=0.0)
     lost = sum(count(each.channel.stats, counter) for each in losers)
-    published, pace = (
-        sum(count(each.channel.stats, "publish") for each in losers),
-        sum(publish_rate(view, each) for each in losers),
-    )
+    published, pace = sum(count(each.channel.stats, "publish") for each in losers), publish_rates(view, losers)
     return min(age, lost / pace) if pace > 0 and lost >= _MUCH * published else 0.0
 
 

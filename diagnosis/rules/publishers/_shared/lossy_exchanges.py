@@ -27,7 +27,7 @@ from diagnosis.routes import most_targets
 from diagnosis.rules.publishers._shared.counted_losses import CountedLoss, counted_losses
 from diagnosis.rules.publishers._shared.exchange_counts import exchange_histories, messages_in, messages_out, shown_loss
 from diagnosis.rules.publishers._shared.probe_losses import own_losses
-from diagnosis.rules.publishers._shared.publishers import ActivePublisher, by_vhost, increase, lost_rate, publish_rate
+from diagnosis.rules.publishers._shared.publishers import ActivePublisher, by_vhost, increase, lost_rate, publish_rates
 from diagnosis.series import count, delta, last, span, steps, stretch
 from diagnosis.window import Series, Timestamped
 
@@ -429,7 +429,7 @@ def _with_hidden(
     # What the default exchange seems to lose may be answers.
     answers = [each for each in lossy if not each.exchange.name and not _is_same(each.rate, rate)]
     if len(hiding) > 1 or answers:
-        published = sum(publish_rate(view, it) for it in unexplained)
+        published = publish_rates(view, unexplained)
         hiding = [each for each in hiding if _is_same(_received_rate(view, each), published)]
     if len(hiding) != 1 or not hiding[0].name:
         return lossy

@@ -82,6 +82,11 @@ def publish_rate(view: View, publisher: ActivePublisher) -> float:
     return increase(view, publisher.history, "publish") / max(publisher.seconds, 1.0)
 
 
+def publish_rates(view: View, found: Iterable[ActivePublisher]) -> float:
+    """All messages published per second by some publishers, routed or not."""
+    return sum(publish_rate(view, each) for each in found)
+
+
 def lost_rate(
     losing: Mapping[str, Sequence[ActivePublisher]], begin: Instant, end: Instant, names: set[str] | None
 ) -> float:

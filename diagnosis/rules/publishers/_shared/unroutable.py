@@ -60,6 +60,7 @@ from diagnosis.rules.publishers._shared.publishers import (
     increase,
     involved_publishers,
     publish_rate,
+    publish_rates,
     publishers,
     was_routed,
 )
@@ -264,7 +265,7 @@ def _loss(view: View, counter: str, group: UnroutablePublishers, lossy: LossyExc
         expired=any(has_expired(view, each) for each in gone),
         lost_seconds=lost_seconds(view, counter, losers) if len(losers) == len(found) else 0.0,
         client_rate=theirs
-        if found and theirs < (1 - SAME_RATE) * lossy.rate and _published(view, found) < lossy.rate
+        if found and theirs < (1 - SAME_RATE) * lossy.rate and publish_rates(view, found) < lossy.rate
         else None,
         lossy=lossy,
         publishers=found,
@@ -287,10 +288,6 @@ def _loss(view: View, counter: str, group: UnroutablePublishers, lossy: LossyExc
         returned=counter == RETURNED,
         seconds=max(span(lossy.lossy), lasted(view, counter, lossy, found, counted) if known else 0.0),
     )
-
-
-def _published(view: View, publishers: Sequence[ActivePublisher]) -> float:
-    return sum(publish_rate(view, each) for each in publishers)
 
 
 def _also_consume(view: View, loss: Loss) -> bool:

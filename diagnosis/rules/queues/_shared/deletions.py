@@ -7,7 +7,7 @@ from ackscope.clock import Instant
 from ackscope.snapshot import Queue
 from diagnosis.contract import View
 from diagnosis.ledger import levels, settled_after
-from diagnosis.purpose import CONSUMED
+from diagnosis.purpose import CONSUMED, POLLED
 from diagnosis.series import count, delta, restarted, stretch, without_consumers
 from diagnosis.window import Series, Timestamped
 
@@ -138,7 +138,7 @@ def _unread(history: Series[Queue], seconds: float) -> bool:
     if len(history) < 2 or seconds > _PACE_KNOWN:
         return False
     older, newer = history[-2:]
-    return without_consumers(older, newer) and not delta((older, newer), *CONSUMED, "get", "get_no_ack")
+    return without_consumers(older, newer) and not delta((older, newer), *CONSUMED, *POLLED)
 
 
 def node_started(view: View, deletion: Deletion) -> bool:

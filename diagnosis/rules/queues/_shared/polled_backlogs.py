@@ -9,13 +9,12 @@ from itertools import pairwise
 
 from ackscope.snapshot import Channel, Queue
 from diagnosis.contract import View
-from diagnosis.purpose import CONSUMED
+from diagnosis.purpose import CONSUMED, POLLED
 from diagnosis.rules.consumers._shared.pollers import is_polled_in_time, polling_channels
 from diagnosis.rules.queues._shared.message_balance import latest_run
 from diagnosis.series import delta, readings_since, span
 from diagnosis.window import Series, Timestamped
 
-_POLLED = ("get", "get_no_ack")
 _DELIVERED = ("deliver", "deliver_no_ack")
 _LEAST_SECONDS, _LEAST_LOWS = 60.0, 3
 """Seconds and low points for which a queue must grow: a job that begins to poll is behind for a short time."""
@@ -28,7 +27,7 @@ _FEW = 0.1
 def polled_backlog(view: View, queue: Queue) -> Series[Queue]:
     """Return the low points of a queue that is polled and becomes longer all the same; empty if it is not."""
     history = view.history(queue)
-    if view.links(queue) or not any(getattr(queue.stats, each) for each in _POLLED) or not is_polled_in_time(history):
+    if view.links(queue) or not any(getattr(queue.stats, each) for each in POLLED) or not is_polled_in_time(history):
         return ()
     share = view.limits(queue).queues.overload_share
 
@@ -42,21 +41,21 @@ def polled_backlog(view: View, queue: Queue) -> Series[Queue]:
     if len(lows) < _LEAST_LOWS or span(lows) < _LEAST_SECONDS:
         return ()
     run = readings_since(history, lows[0].at.mono)
-    polled = delta(run, *_POLLED)
+    polled = delta(run, *POLLED)
     looked_at = delta(run, "redeliver") > _RETURNED * polled or polled < _FEW * delta(run, "publish")
     return () if looked_at or delta(run, *_DELIVERED) or not delta(run, *CONSUMED) else lows
 
 
 def poller(view: View, queue: Queue) -> tuple[Channel, ...]:
     """Return the channels of the client that polls a queue; empty if it is brief, or several may do so."""
-    return next((found for each in _POLLED if (found := polling_channels(view, queue, each))), ())
+    return next((found for each in POLLED if (found := polling_channels(view, queue, each))), ())
 
 
 def _low_points(history: Series[Queue]) -> Series[Queue]:
     """Return the readings after a poll, since a poll may have emptied the queue."""
     lows: list[Timestamped[Queue]] = []
     for pair in pairwise(history):
-        polled = delta(pair, *_POLLED)
+        polled = delta(pair, *POLLED)
         if delta(pair, "get_empty") or polled >= max(1, _ready(pair[0])):
             lows = []
         elif polled:

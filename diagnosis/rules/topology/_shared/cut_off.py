@@ -26,8 +26,8 @@ _BEFORE, _AFTER = 45.0, 10.0
 """Seconds before and after the first reading without a binding in which the inflow of its queue must have stopped:
 bindings are read every 30 s, and counters are some seconds old.
 """
-_BINDS_WITHIN = 5.0
-"""Seconds within which a client binds the queue that it declares."""
+BINDS_WITHIN = 5.0
+"""Seconds within which a client that has connected, or declared its queue again, binds it."""
 _GOES_ON = 0.5
 """Least share of the former inflow of a queue that an exchange must still receive."""
 
@@ -134,7 +134,7 @@ def _former(view: View, queue: Queue, quiet: Series[Queue]) -> _FormerQueue | No
 def _is_listed_since(view: View, quiet: Series[Queue]) -> bool:
     """Return whether the bindings were read after the client of a new queue had time to bind it."""
     age = view.age("bindings")
-    return age is not None and view.now.since(quiet[0].at) - age >= _BINDS_WITHIN
+    return age is not None and view.now.since(quiet[0].at) - age >= BINDS_WITHIN
 
 
 def _goes_on(view: View, exchange: tuple[str, str], rate: float, quiet: Series[Queue]) -> bool:

@@ -10,7 +10,7 @@ JOB = "10.0.0.4:5000 -> 10.0.0.1:5672"
 
 
 def polled(take, *, rate=2.0, until=300, counter="get", **fields):
-    """Return a film of a queue of which `take(second, ready)` messages are polled each second; -1 polls until empty."""
+    """Return a film of a queue: clients poll `take(second, ready)` messages each second; -1 polls until it is empty."""
     published = got = empty = 0
     left = 0.0
     seconds = []
