@@ -43,10 +43,10 @@ from diagnosis.loop_counts import (
     LoopCounts,
     gained_messages,
     has_no_channels,
-    leaves_no_other,
     may_close_itself,
     may_stay,
     messages_per_cycle,
+    only_broker_ends,
     shorter_cycle,
     staying_channels,
     watched,
@@ -235,7 +235,7 @@ def _closings(view: View) -> tuple[tuple[ChurnLoop, ...], ClusterCycles | None]:
         declares=declared - own.declares * seconds,
         messages={counter: each * turns for counter, each in per_cycle.items()},
     )
-    proven = {each.connection.name: each for each in beside if leaves_no_other(each.turn, each.rate, counts)}
+    proven = {each.connection.name: each for each in beside if only_broker_ends(each.turn, each.rate, counts)}
     found = [*(each for each in found if each.whole or each.connection.name not in proven), *proven.values()]
     alone = len(found) == 1
     others = max(

@@ -70,7 +70,7 @@ def may_close_itself(turn: Cycle, rate: float, counts: LoopCounts) -> bool:
     return fits_own_close(turn, declares=declares, content=max(got, counts.messages["return_unroutable"]) >= few)
 
 
-def leaves_no_other(turn: Cycle, rate: float, counts: LoopCounts) -> bool:
+def only_broker_ends(turn: Cycle, rate: float, counts: LoopCounts) -> bool:
     """Return whether a cycle is one that the broker ends, however few channels the client really closed.
 
     Several cycles look like one of as many times the packets, which the client might end itself.

@@ -37,7 +37,7 @@ from diagnosis.rules.clients._shared.shut_out import shut_out
 from diagnosis.rules.consumers._shared.after_restart import lost_by_restart
 from diagnosis.rules.consumers._shared.arrivals import filled_by_consumers, filling_clients, filling_shovels, passed_on
 from diagnosis.rules.consumers._shared.hash_exchanges import hash_exchange_of
-from diagnosis.rules.consumers._shared.lost_consumers import LostConsumers, lost_consumers, took
+from diagnosis.rules.consumers._shared.lost_consumers import LostConsumers, lost_consumers, took_messages
 from diagnosis.rules.consumers._shared.objects import client_names, queue_subject
 from diagnosis.rules.consumers._shared.pollers import is_polled_in_time
 from diagnosis.rules.consumers._shared.replaced import Replacement, replacement
@@ -187,7 +187,9 @@ def _may_be_needed(view: View, queue: Queue) -> bool:
 
 
 def _unconsumed(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
-    return without_consumers(older, newer) and _ready(older) > 0 and _ready(newer) > 0 and not took(older, newer)
+    return (
+        without_consumers(older, newer) and _ready(older) > 0 and _ready(newer) > 0 and not took_messages(older, newer)
+    )
 
 
 def _ready(seen: Timestamped[Queue]) -> int:

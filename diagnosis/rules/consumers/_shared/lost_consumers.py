@@ -69,7 +69,7 @@ def lost_consumers(view: View, queue: Queue) -> LostConsumers:
     return found[queue.key]
 
 
-def took(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
+def took_messages(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
     """Return whether a client took messages between two readings, or tried to."""
     return any(delta((older, newer), counter) > 0 for counter in TAKE_COUNTERS)
 
@@ -184,7 +184,7 @@ def _may_be_of(view: View, channel: Channel, queue: Queue) -> bool:
     if not was_consumed(queue) and not consumed and not _was_replaced(view, queue):
         return exact and active is not None and _began_at(view, queue, active)
     history, opened = view.history(queue), view.channel_history(channel.name)
-    idle = stretch(history, lambda older, newer: without_consumers(older, newer) and not took(older, newer))
+    idle = stretch(history, lambda older, newer: without_consumers(older, newer) and not took_messages(older, newer))
     since = idle[0].at.wall
     if any(seen.value.consumer_count and seen.at.wall > since + _TOGETHER for seen in opened):
         return False

@@ -24,7 +24,7 @@ def lost_seconds(view: View, counter: str, losers: Sequence[ActivePublisher]) ->
     return min(age, lost / pace) if pace > 0 and lost >= _MUCH * published else 0.0
 
 
-def lasted(
+def seconds_at_this_rate(
     view: View, counter: str, lossy: LossyExchange, publishers: Sequence[ActivePublisher], counted: Sequence[QuietQueue]
 ) -> float:
     """Return for how long the present rate explains what publishers have lost since they opened their channels.

@@ -40,7 +40,7 @@ from diagnosis.rules.publishers._shared.clients_without_queue import (
 )
 from diagnosis.rules.publishers._shared.direct_replies import answers_arrive, may_be_direct_replies
 from diagnosis.rules.publishers._shared.gone_queues import fed_until_gone, has_expired
-from diagnosis.rules.publishers._shared.loss_duration import lasted, lost_seconds
+from diagnosis.rules.publishers._shared.loss_duration import lost_seconds, seconds_at_this_rate
 from diagnosis.rules.publishers._shared.lossy_exchanges import (
     DELAYED,
     DROPPED,
@@ -286,7 +286,7 @@ def _loss(view: View, counter: str, group: UnroutablePublishers, lossy: LossyExc
         clients_without_queue=clients_without_queue(view, exchange, None if bindings is None else len(bindings)),
         moved_aside=moved_aside(view, exchange, names) if exchange.name and not bindings else (),
         returned=counter == RETURNED,
-        seconds=max(span(lossy.lossy), lasted(view, counter, lossy, found, counted) if known else 0.0),
+        seconds=max(span(lossy.lossy), seconds_at_this_rate(view, counter, lossy, found, counted) if known else 0.0),
     )
 
 
