@@ -159,6 +159,7 @@ class Lab:
                 environ=runner.environ(),
                 command=tuple(runner.command()),
                 output=runner.output,
+                listeners=runner.listeners,
             )
             for runner in self._runners
             if runner.process is not None

@@ -38,6 +38,7 @@ class Handle:
         environ: environment of the node and its tools.
         command: the command that starts the node.
         output: the file with its console output.
+        listeners: ports that are open once it is ready, beside that of the management API.
     """
 
     node: LabNode
@@ -45,6 +46,7 @@ class Handle:
     environ: Mapping[str, str]
     command: tuple[str, ...]
     output: Path
+    listeners: tuple[int, ...]
 
 
 class Control:
@@ -115,7 +117,7 @@ class Control:
         self.handles[index] = dataclasses.replace(handle, process=process)
         self.save()
         try:
-            wait_answers(handle.node, lives=process.alive)
+            wait_answers(handle.node, listeners=handle.listeners, lives=process.alive)
         except Unreachable as error:
             raise Unreachable(f"{error}; console output: {handle.output}") from None
 
@@ -161,6 +163,7 @@ class Control:
                     environ=each["environ"],
                     command=tuple(each["command"]),
                     output=Path(each["output"]),
+                    listeners=tuple(each["listeners"]),
                 )
                 for each in document["handles"]
             ]

@@ -2,7 +2,7 @@
 
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -86,7 +86,11 @@ class LabNode:
 
 
 class NodeRunner:
-    """One node of the lab: its files under `<lab>/<short name>/` and its process."""
+    """One node of the lab: its files under `<lab>/<short name>/` and its process.
+
+    Attributes:
+        listeners: ports that are open once it is ready, beside that of the management API.
+    """
 
     def __init__(
         self, broker: Broker, lab: Path, number: int, epmd_port: int, *, tied: bool, extra: Extra = NOTHING
@@ -110,7 +114,8 @@ class NodeRunner:
         folder.mkdir()
         inside = self._broker.inside(self._lab) / self._short
         extra = self._extra.config.replace("{folder}", str(inside))
-        for port in free_ports(extra.count("{port}")):
+        self.listeners = (self.ports.amqp, self.ports.prometheus, *free_ports(extra.count("{port}")))
+        for port in self.listeners[2:]:
             extra = extra.replace("{port}", str(port), 1)
         (folder / "rabbitmq.conf").write_text(_CONFIG.format(**asdict(self.ports)) + extra)
         (folder / "enabled_plugins").write_text(f"[{','.join((*_PLUGINS, *self._extra.plugins))}].\n")
@@ -162,13 +167,13 @@ class NodeRunner:
         )
 
     def wait_ready(self, seconds: float = READY_WITHIN) -> None:
-        """Wait until it accepts AMQP connections and its management API responds.
+        """Wait until it accepts AMQP connections, its management API responds and its listeners are open.
 
         Raises:
             Unreachable: it exited or was not ready in time; the message shows the end of its log.
         """
         try:
-            wait_answers(self.node, seconds, lives=self._lives)
+            wait_answers(self.node, seconds, listeners=self.listeners, lives=self._lives)
         except Unreachable as error:
             what, lines = self._said()
             raise Unreachable(f"{error}; {what}").with_log(lines) from None
@@ -207,14 +212,23 @@ def base_environ(broker: Broker, lab: Path, epmd_port: int) -> dict[str, str]:
     }
 
 
-def wait_answers(node: LabNode, seconds: float = READY_WITHIN, *, lives: Callable[[], bool]) -> None:
-    """Wait until a node accepts AMQP connections and its management API responds.
+def wait_answers(
+    node: LabNode, seconds: float = READY_WITHIN, *, listeners: Sequence[int], lives: Callable[[], bool]
+) -> None:
+    """Wait until a node accepts AMQP connections, its management API responds and its listeners are open.
+
+    Plugins start one after the other: the management API responds some milliseconds before the last listener opens.
 
     Raises:
         Unreachable: it exited (`lives` is false), or was not ready in time.
     """
     deadline = time.monotonic() + seconds
-    while not (amqp_opens(node.amqp) and overview(node.management) and _names_nodes(node.management)):
+    while not (
+        amqp_opens(node.amqp)
+        and overview(node.management)
+        and _answers(node.management, "nodes")
+        and all(_answers(node.management, f"health/checks/port-listener/{port}") for port in listeners)
+    ):
         if not lives():
             raise Unreachable(f"{node.name} exited while starting")
         if time.monotonic() > deadline:
@@ -246,10 +260,10 @@ def overview(management: str) -> dict[str, object] | None:
     return document if isinstance(document, dict) else None
 
 
-def _names_nodes(management: str) -> bool:
-    """Return whether it lists its nodes; 4.3 answers 500 for some milliseconds until everything has started."""
+def _answers(management: str, path: str) -> bool:
+    """Return whether a path of the API succeeds; `nodes` of 4.3 answers 500 for some milliseconds after the start."""
     try:
-        return requests.get(f"{management}/api/nodes", timeout=5).ok
+        return requests.get(f"{management}/api/{path}", timeout=5).ok
     except requests.RequestException:
         return False
 

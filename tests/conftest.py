@@ -4,6 +4,7 @@ import logging
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -20,7 +21,7 @@ SECOND_TRIES = 3
 for name, value in spark_java.environment().items():
     os.environ.setdefault(name, value)
 
-_REAL = ("integration", "spark", "browser")
+_PURE = Path(__file__).parent / "unit"
 
 # A shell that starts something in the background has it ignore Ctrl-C, and so everything that it starts in turn.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -80,7 +81,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """A second try for real parts; and of several workers none is left alone with a slow file at the end."""
     if config.getoption("second_try"):
         for item in items:
-            if any(item.get_closest_marker(name) for name in _REAL):
+            if not item.path.is_relative_to(_PURE):
                 item.add_marker(pytest.mark.flaky(reruns=1))
     if hasattr(config, "workerinput"):
         slow = {item.path for item in items if item.get_closest_marker("slow")}

@@ -13,6 +13,8 @@ from lab.amqp import connect
 from lab.cluster import start_lab
 from lab.native import CLIENTS, MqttClient, StreamConnections, listener
 
+pytestmark = pytest.mark.integration
+
 STREAM, SESSION = "native.stream", "mqtt-subscription-native-deviceqos1"
 FAMILIES = ("overview", "nodes", "queues", "consumers", "connections", "streams")
 _WITHIN = 30.0

@@ -1,5 +1,10 @@
+import pytest
+
+from ackscope.errors import Unreachable
+from lab import node as lab_node
 from lab.brokers import Broker
-from lab.node import Extra, NodeRunner
+from lab.node import Extra, LabNode, NodeRunner, wait_answers
+from tests.unit.exporter.broker.server import json, serve
 
 
 def files_of(folder, extra):
@@ -41,3 +46,20 @@ def test_each_port_that_a_plugin_asks_for_is_another_one(tmp_path):
     ports = [int(line.split()[-1]) for line in conf.splitlines() if line.startswith(("mqtt", "stream"))]
 
     assert 2 == len(set(ports))
+
+
+def started(monkeypatch, listeners, open_listeners):
+    """Wait for a node whose AMQP and management listeners are open."""
+    monkeypatch.setattr(lab_node, "amqp_opens", lambda url: True)
+    routes = {f"/api/health/checks/port-listener/{port}": json({"status": "ok"}) for port in open_listeners}
+    with serve({"/api/overview": json({"node": "lab1@localhost"}), "/api/nodes": json([]), **routes}) as server:
+        node = LabNode(name="lab1@localhost", amqp="amqp://127.0.0.1", management=server.url, prometheus="")
+        wait_answers(node, 0.3, listeners=listeners, lives=lambda: True)
+
+
+def test_a_node_is_ready_once_all_its_listeners_are_open(monkeypatch):
+    """The management API responds before the last plugin listens."""
+    started(monkeypatch, (20001, 20002), (20001, 20002))
+
+    with pytest.raises(Unreachable, match=r"^lab1@localhost was not ready within 0 s$"):
+        started(monkeypatch, (20001, 20002), (20001,))
