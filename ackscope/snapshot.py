@@ -336,6 +336,22 @@ class Consumer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessLists:
+    """Channels and consumers by the Erlang process of the channel, where the broker lists no clients.
+
+    Attributes:
+        channels: named `<0.913.0> rabbit@host`. Their connection, user and client are not known.
+        consumers: of the queues all of whose consumers follow from the channels. Their tags are not known: instead they
+            have their number within the queue.
+        used: channel -> names of the queues and exchanges that it used.
+    """
+
+    channels: tuple[Channel, ...] = ()
+    consumers: tuple[Consumer, ...] = ()
+    used: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
     """One connection (`/api/connections`).
 
@@ -410,6 +426,7 @@ class Snapshot:
     Attributes:
         prometheus: how the Prometheus endpoints of the nodes were read; empty if they are not.
         exchange_publishes: which channel publishes to which exchange, read from them on suspicion only.
+        processes: channels and consumers by Erlang process, read from them where the broker lists no clients.
         hidden_queues: queues that the overview counts and the list omits, for lack of permissions; None if unknown.
     """
 
@@ -435,6 +452,7 @@ class Snapshot:
     memory: Part[tuple[NodeMemory, ...]] = field(default_factory=Part)
     prometheus: Part[MetricsReading] = field(default_factory=Part)
     exchange_publishes: Part[ExchangePublishes] = field(default_factory=Part)
+    processes: Part[ProcessLists] = field(default_factory=Part)
     hidden_queues: int | None = None
 
     @property
@@ -456,7 +474,7 @@ class Snapshot:
         return (int(pieces[0]), int(pieces[1]))
 
 
-_NO_FAMILY = {"cluster", "taken", "prometheus", "exchange_publishes", "hidden_queues"}
+_NO_FAMILY = {"cluster", "taken", "prometheus", "exchange_publishes", "processes", "hidden_queues"}
 
 FAMILIES = tuple(each.name for each in fields(Snapshot) if each.name not in _NO_FAMILY)
 """The parts that are read from the management API, in a fixed order."""

@@ -50,6 +50,8 @@ class Rule:
         impact: the harm while the cause lasts; an info finding counts as a risk, whatever its rule.
         needs: snapshot families that the rule requires; without them the engine reports it as inconclusive.
         compares_counters: True if the rule needs two readings of queues from a broker that keeps counters.
+        by_process: True if it also judges channels that are known by their Erlang process only, where the broker lists
+            no clients (`diagnosis.process_view`).
         stays: True if its findings stay as information for some minutes after their end (`diagnosis.aftermath`).
         evaluate: yields findings (one per subject, in any order), inconclusive results and suppressed results. The
             engine calls it only if all that the rule needs is there and fresh.
@@ -64,3 +66,4 @@ class Rule:
     evaluate: Callable[[View], Iterator[RuleResult]]
     explains: tuple[Explains, ...] = ()
     stays: bool = False
+    by_process: bool = False

@@ -15,6 +15,7 @@ from diagnosis.hysteresis import apply_hysteresis
 from diagnosis.laws import without_explained
 from diagnosis.origins import origins_of, with_origins
 from diagnosis.preconditions import blind_spots, missing, settings_unknown
+from diagnosis.process_view import named_processes, with_processes
 from diagnosis.rules import RULES
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Window
@@ -51,24 +52,28 @@ def diagnose(
         of objects in a snapshot does not matter.
     """
     view = View(window, outcomes, now, thresholds, baselines)
-    origins = origins_of(window.latest)
+    seen = with_processes(window, thresholds.own_prefixes) if view.lists_no_clients else window
+    # A view of its own: without connections and clients, most rules would judge what they cannot know.
+    processes = View(seen, outcomes, now, thresholds, baselines) if seen is not window else view
+    origins = origins_of(seen.latest)
     found: list[Finding] = []
     gaps: list[Inconclusive] = []
     aside: list[Suppressed] = []
     for rule in rules:
-        lacking = list(missing(rule, view))
+        judged_view = processes if rule.by_process else view
+        lacking = list(missing(rule, judged_view))
         if lacking:
             gaps += lacking
             continue
-        gaps += blind_spots(rule, view)
+        gaps += blind_spots(rule, judged_view)
         try:
-            for answer in rule.evaluate(view):
+            for answer in rule.evaluate(judged_view):
                 if isinstance(answer, Inconclusive):
                     gaps.append(answer)
                 elif isinstance(answer, Suppressed):
                     aside.append(answer)
                 else:
-                    found.append(with_origins(answer, origins))
+                    found.append(with_origins(_of_processes(answer, judged_view), origins))
         except SettingsUnknown:
             gap = settings_unknown(rule)
             if gap not in gaps:
@@ -79,7 +84,7 @@ def diagnose(
     lasting += ended_losses(before, lasting, now.iso(), _BY_NAME, judged)
     lasting = without_explained(lasting, {each.key for each in found}, previous.at if previous else None)
     ranked = sorted(lasting, key=lambda each: _rank(view, each))
-    causes = group_by_cause([each for each in ranked if not each.is_over], _BY_NAME, view)
+    causes = group_by_cause([each for each in ranked if not each.is_over], _BY_NAME, processes)
     causes += [each for each in ranked if each.is_over]
     verdict = DiagnosisResult(
         cluster=window.cluster,
@@ -91,7 +96,14 @@ def diagnose(
     )
     # Cached results may refer to the view and so to all readings. Clearing them breaks the reference cycle.
     view.made.clear()
+    processes.made.clear()
     return verdict
+
+
+def _of_processes(finding: Finding, view: View) -> Finding:
+    latest = view.window.latest
+    lists = latest.processes.value if latest is not None and view.lists_no_clients else None
+    return finding if lists is None else named_processes(finding, lists)
 
 
 def _rank(view: View, finding: Finding) -> tuple[int, int, int, tuple[str, ...]]:

@@ -102,6 +102,7 @@ class Page(Shared):
         needs: families of a snapshot without which the rule cannot be judged.
         compares_counters: it compares message counters, so it needs two readings of queues from a broker that keeps
             counters.
+        by_process: it also judges channels of a broker that lists no clients; these are known by their Erlang process.
         stays: what it reports cannot be undone, so for 12 min after its end it stays as information.
         explains: findings of these rules follow from a finding of this one.
         explained_by: the reverse, so that a new rule needs no edit of the pages of its causes.
@@ -114,6 +115,7 @@ class Page(Shared):
     impact: Impact
     needs: tuple[str, ...] = ()
     compares_counters: bool = False
+    by_process: bool = False
     stays: bool = False
     explains: tuple[Explanation, ...] = ()
     explained_by: tuple[Explanation, ...] = ()

@@ -85,6 +85,19 @@ def blind_spots(rule: Rule, view: View) -> Iterator[Inconclusive]:
     silent = per_view(view, _all_silent)
     if silent:
         yield Inconclusive(rule=rule.name, reason="silent_queues", facts={"queues": len(silent), "names": silent})
+    if "consumers" in rule.needs:
+        yield from unlisted_consumers(rule.name, view)
+
+
+def unlisted_consumers(rule: str, view: View) -> Iterator[Inconclusive]:
+    """Yield the queues whose consumers do not follow from what channels count, where the broker lists no clients."""
+    unlisted = per_view(view, _unlisted) if view.lists_no_clients else []
+    if unlisted:
+        yield Inconclusive(rule=rule, reason="unlisted_consumers", facts={"queues": len(unlisted), "names": unlisted})
+
+
+def _unlisted(view: View) -> list[Fact]:
+    return queue_names(queue for queue in view.queues if queue.consumers and not view.links(queue))
 
 
 def _all_silent(view: View) -> list[Fact]:

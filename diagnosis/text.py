@@ -80,6 +80,12 @@ _OVER = "{{ over(since) }}"
 _LOSES = "{{ loses(summary, more) }}"
 """What is added to the summary of a cause by which messages are lost: that of the loss, and how many more there are."""
 
+_PROCESSES = "{{ known_by_process(processes) }}"
+"""What is added to the summary where the broker lists no clients, so that channels are known by their process."""
+
+_FIND_CLIENT = StepTemplate(text="{{ find_client_text(processes) }}", command="{{ find_client_command(processes) }}")
+"""The first step then."""
+
 
 def render(finding: Finding, cluster: Cluster = Cluster()) -> FindingReport:
     """Render a finding and its consequences as text."""
@@ -116,6 +122,8 @@ def render_summary(finding: Finding) -> str:
 
 def _summary(page: Page, finding: Finding, facts: Mapping[str, Any]) -> str:
     text = _first(page.summary, facts)
+    if "processes" in facts:
+        text = f"{text} {_text(_PROCESSES, facts)}"
     return f"{text} {_text(_OVER, {'since': finding.over_since})}" if finding.is_over else text
 
 
@@ -221,7 +229,8 @@ def _evidence(page: Page, item: Evidence, facts: Mapping[str, Any]) -> EvidenceR
 
 
 def _steps(page: Page, facts: Mapping[str, Any], *, management: bool) -> Iterable[Step]:
-    for each in page.steps:
+    steps = (_FIND_CLIENT, *page.steps) if "processes" in facts else page.steps
+    for each in steps:
         step = StepTemplate(text=each) if isinstance(each, str) else each
         if not management and step.command and "management" in step.command:
             continue

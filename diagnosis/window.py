@@ -26,7 +26,7 @@ HORIZON = 600.0
 TRAIL_STEP, TRAIL_HORIZON = 60.0, 7200.0
 """Seconds between snapshots of the trail and its length: a longer history of the cluster and its nodes, for trends."""
 
-_CLIENTS = ("connections", "channels")
+_CLIENTS = ("connections", "channels", "processes")
 _CLIENT_READINGS, _CLIENT_SECONDS = 4, 180.0
 """Readings of connections and channels that are held, and for how many seconds. A busy broker is asked for them seldom,
 and rules compare several readings.
@@ -209,17 +209,17 @@ def _thinned(snapshots: tuple[Snapshot, ...]) -> tuple[Snapshot, ...]:
     first = len(remaining) - RECENT - 1
     for index in range(first, -1, -1):
         clients = {name: _few(remaining[index], remaining[index + 1 :], name, now) for name in _CLIENTS}
-        if index == first or any(remaining[index].parts[name] is not part for name, part in clients.items()):
+        if index == first or any(getattr(remaining[index], name) is not part for name, part in clients.items()):
             remaining[index] = _slim(remaining[index], clients)
     return tuple(remaining)
 
 
 def _few(snapshot: Snapshot, later: Sequence[Snapshot], family: str, now: Instant) -> Part[Any]:
     """Return the part if it is among its latest readings and not too old, else an empty part."""
-    part = snapshot.parts[family]
+    part: Part[Any] = getattr(snapshot, family)
     if part.at is None:
         return part
-    moments = {at.mono for it in later if (at := it.parts[family].at) is not None} - {part.at.mono}
+    moments = {at.mono for it in later if (at := getattr(it, family).at) is not None} - {part.at.mono}
     few = len(moments) < _CLIENT_READINGS and now.since(part.at) <= _CLIENT_SECONDS
     return part if few else _UNREAD
 
@@ -229,6 +229,7 @@ def _slim(snapshot: Snapshot, clients: dict[str, Part[Any]]) -> Snapshot:
     return Snapshot(
         connections=clients["connections"],
         channels=clients["channels"],
+        processes=clients["processes"],
         cluster=snapshot.cluster,
         taken=snapshot.taken,
         overview=snapshot.overview,

@@ -20,6 +20,7 @@ from bench.diagnosis.record import ClientNamed
 from bench.exporting import Exporter, end_process, exporting_cluster, wait_for
 from diagnosis.pages import pages
 from diagnosis.preconditions import CLIENT_LISTS, QUEUE_COUNTERS_SINCE, WHOLE_RULE
+from diagnosis.process_view import PROCESS_LISTS
 from lab.cluster import Lab, start_lab
 from lab.faults.fault import FaultSpec
 from lab.node import NOTHING, Extra
@@ -204,7 +205,8 @@ def never_read(rule: str, version: str, source: Source) -> bool:
         return False
     if page.compares_counters and tuple(map(int, version.split("."))) < QUEUE_COUNTERS_SINCE:
         return True
-    needs = frozenset(page.needs)
+    by_process = page.by_process and tuple(map(int, version.split("."))) >= QUEUE_COUNTERS_SINCE
+    needs = frozenset(page.needs) - (PROCESS_LISTS if by_process else frozenset())
     return bool(needs & CLIENT_LISTS if source == "statistics-off" else needs - _METRICS_FAMILIES)
 
 

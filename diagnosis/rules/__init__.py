@@ -16,6 +16,7 @@ def _rule(name: str, page: Page, explains: tuple[Explains, ...]) -> Rule:
         needs=page.needs,
         compares_counters=page.compares_counters,
         stays=page.stays,
+        by_process=page.by_process,
         evaluate=module.evaluate,
         explains=explains,
     )

@@ -126,6 +126,9 @@ def _snapshot(snapshot: Snapshot, now: Instant, families: Collection[str]) -> Do
     parts = snapshot.parts
     shown = [field.name for field in fields(snapshot) if field.name not in parts or field.name in families]
     document = {name: getattr(snapshot, name) for name in shown}
+    if not {"channels", "consumers"}.intersection(families):
+        # Where the broker lists none of these, they are long.
+        del document["processes"]
     if "bindings" in document:
         document["bindings"] = _bindings(snapshot.bindings)
     return {**document, "ages": {family: part.age(now) for family, part in parts.items() if family in families}}

@@ -15,6 +15,7 @@ from ackscope.snapshot import Part, Snapshot
 from exporter.broker.amqp_sessions import with_sessions
 from exporter.broker.credentials import Credentials
 from exporter.broker.families import FAMILIES, FAST, METRICS, POLLED, PUBLISHES, FamilyReading, T
+from exporter.broker.prometheus.merge import PROCESSES
 from exporter.broker.prometheus.reader import MetricsReader
 from exporter.broker.publish_suspicion import suspicious_channels
 from exporter.broker.reader import BrokerReader
@@ -116,10 +117,23 @@ def assemble(
     """Build a snapshot of these parts, without lists that mislead for lack of permissions or statistics.
 
     Consumers of AMQP 1.0 get what their sessions tell about them, those of the stream protocol what its plugin lists.
+
+    Args:
+        cluster: its name.
+        at: time of the snapshot.
+        parts: family -> part; also `PROCESSES`.
+        prometheus: how the endpoints were read.
+        publishes: which channel publishes to which exchange.
     """
     complete = {family: parts.get(family, Part()) for family in FAMILIES}
     joined = with_streams(with_sessions(without_misleading_lists(complete)))
-    empty = Snapshot(cluster=cluster, taken=at, prometheus=prometheus or Part(), exchange_publishes=publishes or Part())
+    empty = Snapshot(
+        cluster=cluster,
+        taken=at,
+        prometheus=prometheus or Part(),
+        exchange_publishes=publishes or Part(),
+        processes=parts.get(PROCESSES, Part()),
+    )
     snapshot = replace(empty, **dict[str, Any](joined))
     return replace(snapshot, hidden_queues=hidden_queues(snapshot))
 

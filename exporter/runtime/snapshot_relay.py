@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from ackscope.snapshot import Part, Snapshot
+from exporter.broker.prometheus.merge import PROCESSES
 from exporter.broker.snapshot_builder import assemble
 
 
@@ -13,7 +14,7 @@ def fill_missing(first: Snapshot, again: Snapshot) -> Snapshot:
     """Return the second snapshot, with the parts that only the first could read. They keep their true age."""
     parts = {
         name: _older(first.parts[name], part) if part.value is None else part for name, part in again.parts.items()
-    }
+    } | {PROCESSES: again.processes}
     return assemble(again.cluster, again.taken, parts, again.prometheus, again.exchange_publishes)
 
 
@@ -48,7 +49,7 @@ class SnapshotRelay:
             self._closed = True
 
     def _filled(self, snapshot: Snapshot) -> Snapshot:
-        parts = dict(snapshot.parts)
+        parts = {**snapshot.parts, PROCESSES: snapshot.processes}
         for name, old in self._before.items():
             # Keep the identity of the object: consumers detect a new attempt by `is`.
             seen = self._shown.get(name)

@@ -13,10 +13,13 @@ from diagnosis.contract import RuleResult, View
 from diagnosis.rules.consumers._shared.handover import handovers
 from diagnosis.rules.consumers._shared.stalled_consumers import stalls
 from diagnosis.rules.consumers._shared.stuck_finding import stuck_findings
+from diagnosis.rules.consumers._shared.unlisted_consumers import unlisted_stalls
 
 NAME = "sac-stuck"
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Report every queue whose active consumer is stuck while others stand by."""
-    yield from stuck_findings(view, NAME, (*(stall for stall in stalls(view) if stall.standbys), *handovers(view)))
+    hidden = unlisted_stalls(view) if view.lists_no_clients else ()
+    found = (stall for stall in (*stalls(view), *hidden) if stall.standbys)
+    yield from stuck_findings(view, NAME, (*found, *handovers(view)))

@@ -11,7 +11,7 @@ from dataclasses import replace
 from ackscope.findings import Evidence, Finding, Suppressed, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
-from diagnosis.preconditions import unread
+from diagnosis.preconditions import unlisted_consumers, unread
 from diagnosis.rules.consumers._shared.backlog_finding import backlog_finding
 from diagnosis.rules.consumers._shared.by_totals import returns, sole_history
 from diagnosis.rules.consumers._shared.consumer_capacity import (
@@ -37,10 +37,13 @@ NAME = "slow-consumer"
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that grows while its consumers work at capacity."""
     lacking = tuple(unread(NAME, view, CLIENT_FAMILIES))
-    if lacking:
+    if lacking and not view.lists_no_clients:
         yield from lacking
-        if view.lists_no_clients:
-            yield from (_of_saturated(found, round_trip_needed=False) for found in unlisted_saturation(view))
+        return
+    if view.lists_no_clients:
+        yield from lacking or unlisted_consumers(NAME, view)
+        yield from (_of_saturated(found, round_trip_needed=False) for found in unlisted_saturation(view))
+        yield from (_of_saturated(found, round_trip_needed=True) for found in saturated_queues(view))
         return
     yield from unreported(view, NAME, lambda queue: _may_be_slow(view, queue))
     yield from readers_not_listed(view, NAME)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ackscope.findings import Suppressed
 from diagnosis.contract import RuleResult, View
-from diagnosis.preconditions import unread
+from diagnosis.preconditions import unlisted_consumers, unread
 from diagnosis.rules.cluster._shared.link_flow import stalled_links
 from diagnosis.rules.consumers._shared.objects import queue_subject
 from diagnosis.rules.consumers._shared.sessions import unreported
@@ -24,10 +24,13 @@ NAME = "stuck-consumer"
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Report every queue that is stuck as a whole or in part; only as a whole where the broker lists no clients."""
     lacking = tuple(unread(NAME, view, CLIENT_FAMILIES))
-    if lacking:
+    if lacking and not view.lists_no_clients:
         yield from lacking
-        if view.lists_no_clients:
-            yield from stuck_findings(view, NAME, unlisted_stalls(view))
+        return
+    if view.lists_no_clients:
+        yield from lacking or unlisted_consumers(NAME, view)
+        found = (*stalls(view), *unlisted_stalls(view))
+        yield from stuck_findings(view, NAME, (stall for stall in found if not stall.standbys))
         return
     yield from unreported(view, NAME, lambda queue: judgement(view, queue) is None and not settles(view, queue))
     yield from readers_not_listed(view, NAME)

@@ -16,6 +16,13 @@ from ackscope.snapshot import Node
 from ackscope.topology import NodeLink
 from exporter.broker.endpoints.queues import QueueKey
 from exporter.broker.fields import LARGEST
+from exporter.broker.prometheus.clients import (
+    CHANNEL_EXCHANGE_COUNTERS,
+    CHANNEL_GAUGES,
+    CHANNEL_QUEUE_COUNTERS,
+    ROUTED,
+    ChannelFigures,
+)
 from exporter.broker.prometheus.samples import MetricSample, read_samples
 
 AGGREGATED, DETAILED = "/metrics", "/metrics/detailed"
@@ -197,6 +204,7 @@ class NodeFigures:
         stats: counters of AMQP 0-9-1 at this node.
         queues: figures by queue.
         native: counters of AMQP 1.0 at this node.
+        channels: figures by Erlang process of the channel; None where they were not asked for.
     """
 
     node: Node
@@ -208,10 +216,13 @@ class NodeFigures:
     stats: MessageStats = field(default_factory=MessageStats)
     queues: Mapping[QueueKey, QueueFigures] = field(default_factory=dict)
     native: NativeTotals = field(default_factory=NativeTotals)
+    channels: Mapping[str, ChannelFigures] | None = None
 
 
 def _wanted() -> frozenset[str]:
-    detailed = (*QUEUE_GAUGES, *QUEUE_SIZES, *QUEUE_COUNTERS, *NODE_GAUGES, *_SOCKETS, *CHURN, "queue_info", COMMANDS)
+    queues = (*QUEUE_GAUGES, *QUEUE_SIZES, *QUEUE_COUNTERS, "queue_info", COMMANDS)
+    channels = (*CHANNEL_GAUGES, *CHANNEL_QUEUE_COUNTERS, *CHANNEL_EXCHANGE_COUNTERS, ROUTED)
+    detailed = (*queues, *channels, *NODE_GAUGES, *_SOCKETS, *CHURN)
     native = (*NATIVE_COUNTERS, *NATIVE_BY_TYPE, *DELETED_BY_TYPE)
     aggregated = (*OVERVIEW_COUNTERS, *native, *OBJECT_TOTALS, *_ALARMS, "build_info", "identity_info")
     return frozenset(
@@ -227,8 +238,12 @@ WANTED = _wanted()
 """Names of all metrics that are used."""
 
 
-def decode_figures(texts: Iterable[str]) -> NodeFigures | None:
+def decode_figures(texts: Iterable[str], *, channels: bool = False) -> NodeFigures | None:
     """Decode the answers of one node. None if they do not name the node, so that they are not those of a broker.
+
+    Args:
+        texts: the answers.
+        channels: whether the families of channels were asked for.
 
     Raises:
         ValueError: an answer is not in the text format of Prometheus.
@@ -269,6 +284,7 @@ def decode_figures(texts: Iterable[str]) -> NodeFigures | None:
         stats=with_sum_of_deliveries(MessageStats(**_counters_of_amqp(by_name))),
         queues=_queues(by_name),
         native=_native(by_name),
+        channels=_channels(by_name) if channels else None,
     )
 
 
@@ -303,6 +319,38 @@ def _queues(by_name: Mapping[str, list[MetricSample]]) -> dict[QueueKey, QueueFi
             counters=_known(counters.get(key, {})),
         )
     return queues
+
+
+def _channels(by_name: Mapping[str, list[MetricSample]]) -> dict[str, ChannelFigures]:
+    gauges: dict[str, dict[str, int]] = defaultdict(dict)
+    queues: dict[str, dict[QueueKey, dict[str, int | None]]] = defaultdict(lambda: defaultdict(dict))
+    exchanges: dict[str, dict[tuple[str, str], dict[str, int | None]]] = defaultdict(lambda: defaultdict(dict))
+    routed: dict[str, set[QueueKey]] = defaultdict(set)
+    for metric, attribute in CHANNEL_GAUGES.items():
+        for sample in by_name.get(f"{_DETAILED}{metric}", ()):
+            value = _whole(sample.value)
+            if value is not None:
+                gauges[sample.labels.get("channel", "")][attribute] = value
+    for metric, counter in CHANNEL_QUEUE_COUNTERS.items():
+        for sample in by_name.get(f"{_DETAILED}{metric}", ()):
+            _add(queues[sample.labels.get("channel", "")][_key(sample)], counter, sample.value)
+    for metric, counter in CHANNEL_EXCHANGE_COUNTERS.items():
+        for sample in by_name.get(f"{_DETAILED}{metric}", ()):
+            place = (sample.labels.get("vhost", ""), sample.labels.get("exchange", ""))
+            _add(exchanges[sample.labels.get("channel", "")][place], counter, sample.value)
+    for sample in by_name.get(f"{_DETAILED}{ROUTED}", ()):
+        place = (sample.labels.get("queue_vhost", ""), sample.labels.get("queue", ""))
+        routed[sample.labels.get("channel", "")].add(place)
+    return {
+        process: ChannelFigures(
+            gauges=found,
+            queues={key: _known(counters) for key, counters in queues[process].items()},
+            exchanges={key: _known(counters) for key, counters in exchanges[process].items()},
+            routed=frozenset(routed[process]),
+        )
+        for process, found in gauges.items()
+        if process
+    }
 
 
 def _key(sample: MetricSample) -> QueueKey:

@@ -11,8 +11,14 @@ from typing import Any
 
 from ackscope.counters import MessageStats
 from ackscope.second_source import Disagreement, MetricsReading, NativeTotals, QueueTypeTotals
-from ackscope.snapshot import Alarm, HealthCheck, Node, Overview, Part, Queue
+from ackscope.snapshot import Alarm, HealthCheck, Node, Overview, Part, ProcessLists, Queue
 from exporter.broker.endpoints.queues import QueueKey
+from exporter.broker.prometheus.clients import (
+    CHANNEL_EXCHANGE_COUNTERS,
+    CHANNEL_GAUGES,
+    CHANNEL_QUEUE_COUNTERS,
+    process_lists,
+)
 from exporter.broker.prometheus.compare import SourceComparison
 from exporter.broker.prometheus.figures import (
     AGGREGATED,
@@ -28,6 +34,9 @@ from exporter.broker.prometheus.figures import (
     with_sum_of_deliveries,
 )
 from exporter.broker.prometheus.reader import MetricsScrape
+
+PROCESSES = "processes"
+"""Name of the part with channels and consumers by Erlang process."""
 
 _CAPACITY = ("consumer_capacity", "consumer_utilisation")
 _CLASSIC = "classic"
@@ -55,12 +64,13 @@ class FigureMerger:
         self._seen: tuple[Part[Any], Part[Any], bool] | None = None
         self._queues: Part[tuple[Queue, ...]] = Part()
         self._joined: dict[QueueKey, tuple[Queue | None, _QueueTotals, Queue]] = {}
+        self._processes: Part[ProcessLists] = Part()
         self._comparison = SourceComparison()
 
     def merged(
         self, parts: Mapping[str, Part[Any]], scrape: Part[MetricsScrape], *, settings_read: bool
     ) -> tuple[dict[str, Part[Any]], Part[MetricsReading]]:
-        """Return the parts with the figures of the endpoints, and how these were read.
+        """Return the parts with the figures of the endpoints and `PROCESSES`, and how these were read.
 
         Args:
             parts: of the management API; empty parts without one.
@@ -76,6 +86,7 @@ class FigureMerger:
         if self._alone or (overview is not None and overview.statistics is False):
             found["queues"] = self._merged_queues(parts["queues"], scrape, value, settings_read=settings_read)
             queues = found["queues"].value or ()
+            found[PROCESSES] = self._process_lists(scrape, value, queues)
             if overview is not None or self._alone:
                 origins = _overview_origins(value)
                 found["overview"] = self._part(
@@ -95,7 +106,7 @@ class FigureMerger:
         reading = MetricsReading(
             nodes=tuple(each.node.name for each in value.nodes),
             unread=value.unread,
-            families=tuple(found),
+            families=tuple(family for family in found if family != PROCESSES),
             alone=self._alone,
             disagreements=disagreements,
             native=None if value.unread else _native([each.native for each in value.nodes]),
@@ -110,6 +121,23 @@ class FigureMerger:
             return replace(scrape, value=value, origins=origins)
         at, every = (scrape.at, scrape.every) if part.error is None else (part.at, part.every)
         return replace(part, value=value, at=at, every=every, origins=origins)
+
+    def _process_lists(
+        self, scrape: Part[MetricsScrape], value: MetricsScrape, queues: tuple[Queue, ...]
+    ) -> Part[ProcessLists]:
+        if value.channels_at is None:
+            return Part()
+        if self._processes.at != value.channels_at:
+            channels = {each.node.name: each.channels or {} for each in value.nodes}
+            lists = process_lists(channels, queues)
+            self._processes = Part(
+                value=lists,
+                at=value.channels_at,
+                seconds=scrape.seconds,
+                every=scrape.every,
+                origins=_CHANNEL_ORIGINS,
+            )
+        return self._processes
 
     def _merged_queues(
         self, listed: Part[tuple[Queue, ...]], scrape: Part[MetricsScrape], value: MetricsScrape, *, settings_read: bool
@@ -281,6 +309,21 @@ def _alarms(value: MetricsScrape) -> HealthCheck | None:
         Alarm(node=each.node.name, resource=resource) for each in value.nodes for resource in each.alarms or ()
     )
     return HealthCheck(name="alarms", ok=not alarms, alarms=alarms)
+
+
+_CHANNEL_ORIGINS: Mapping[str, tuple[str, str]] = {
+    **{
+        "messages_unacknowledged" if attribute == "messages_unacked" else attribute: (
+            DETAILED,
+            f"rabbitmq_detailed_{metric}",
+        )
+        for metric, attribute in CHANNEL_GAUGES.items()
+    },
+    **{
+        f"message_stats.{counter}": (DETAILED, f"rabbitmq_detailed_{metric}")
+        for metric, counter in (*CHANNEL_QUEUE_COUNTERS.items(), *CHANNEL_EXCHANGE_COUNTERS.items())
+    },
+}
 
 
 def _queue_origins(totals: Mapping[QueueKey, _QueueTotals]) -> dict[str, tuple[str, str]]:

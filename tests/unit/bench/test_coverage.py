@@ -86,7 +86,7 @@ def test_each_word_has_its_meaning():
 
     assert ["named, 12 s, client", "not played"] == cells(text, "stuck-consumer")[3:]
     assert ["named, 12 s", "not played"] == cells(text, "amqp10-slow")[3:]
-    assert ["[inconclusive][outcomes_not_reported]", "not applicable"] == cells(text, "amqp10-rejects")[3:]
+    assert ["[inconclusive][outcomes_not_reported]", "not played"] == cells(text, "amqp10-rejects")[3:]
     assert ["**silent**", "not played"] == cells(text, "no-consumer")[3:]
     assert ["not played", "named, 12 s"] == cells(text, "disk-alarm")[3:]
     assert ["-", "-"] == cells(text, "global-prefetch")[3:]
@@ -254,8 +254,9 @@ def test_a_finding_without_the_client_is_a_result_of_its_own():
 
 
 def test_what_a_source_never_has_is_known_from_the_pages_of_the_rules():
-    """Client lists need statistics; settings and clients need a management API; counters by queue need 4.0."""
-    assert [False, True, True] == [never_read("prefetch-hoarder", "4.3", source) for source in SOURCES]
+    """Client lists need statistics, unless channels do by their process; settings and clients need a management API; counters by queue need 4.0."""
+    assert [False, True, True] == [never_read("competing-applications", "4.3", source) for source in SOURCES]
+    assert [False, False, False] == [never_read("prefetch-hoarder", "4.3", source) for source in SOURCES]
     assert [False, False, False] == [never_read("stuck-consumer", "4.3", source) for source in SOURCES]
     assert [False, False, False] == [never_read("disk-alarm", "4.3", source) for source in SOURCES]
     assert [False, True] == [never_read("maxlen-drop-head", each, "statistics-off") for each in ("4.3", "3.10")]

@@ -47,11 +47,13 @@ _MANY = 20
 
 
 def countable(view: View) -> Iterator[Queue]:
-    """Yield the queues with consumers that hold messages which counters of the queue account for."""
+    """Yield the queues with unlisted consumers that hold messages which counters of the queue account for."""
     if view.alarms:
         # A connection that also publishes is blocked, and cannot acknowledge.
         return
     for queue in view.queues:
+        if view.links(queue):
+            continue
         delivered = count(queue.stats, "deliver", "get") - count(queue.stats, "ack")
         known = queue.type in ("classic", "quorum") and not queue.name.startswith(MQTT_SESSIONS)
         if known and queue.consumers and held(queue) and held(queue) <= delivered + _SLACK:
@@ -132,7 +134,7 @@ def _stall(view: View, queue: Queue) -> Stall | None:
         never_acked=never_acked,
         gathered=full and rose_step_by_step(history, stalled),
         consumers=consumers,
-        standbys=0,
+        standbys=consumers - 1 if queue.settings_known and queue.setting("single-active-consumer") else 0,
         whole_queue=True,
         growing=growing,
         published=published,
