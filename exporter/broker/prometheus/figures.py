@@ -16,6 +16,7 @@ from ackscope.snapshot import Node
 from ackscope.topology import NodeLink
 from exporter.broker.endpoints.queues import QueueKey
 from exporter.broker.fields import LARGEST
+from exporter.broker.prometheus.exchanges import EXCHANGE_COUNTERS, EXCHANGE_FAMILIES, ExchangeCounters
 from exporter.broker.prometheus.samples import MetricSample, read_samples
 
 AGGREGATED, DETAILED = "/metrics", "/metrics/detailed"
@@ -25,8 +26,9 @@ _DETAILED, _PLAIN = "rabbitmq_detailed_", "rabbitmq_"
 COARSE_FAMILIES = (
     *("node_coarse_metrics", "node_metrics", "connection_churn_metrics"),
     *("queue_coarse_metrics", "queue_consumer_count", "queue_delivery_metrics", "queue_exchange_metrics"),
+    *EXCHANGE_FAMILIES,
 )
-"""Families that are read every time: nodes, message counts, consumers and counters of queues."""
+"""Families that are read every time: nodes, message counts, consumers and counters of queues, counters of exchanges."""
 
 SIZE_FAMILIES = ("queue_metrics",)
 """Sizes, memory and capacity of queues: twenty figures a queue, more than all others together."""
@@ -197,6 +199,7 @@ class NodeFigures:
         stats: counters of AMQP 0-9-1 at this node.
         queues: figures by queue.
         native: counters of AMQP 1.0 at this node.
+        exchanges: counters of exchanges; before 4.0 there are none.
     """
 
     node: Node
@@ -208,6 +211,7 @@ class NodeFigures:
     stats: MessageStats = field(default_factory=MessageStats)
     queues: Mapping[QueueKey, QueueFigures] = field(default_factory=dict)
     native: NativeTotals = field(default_factory=NativeTotals)
+    exchanges: ExchangeCounters = field(default_factory=dict)
 
 
 def _wanted() -> frozenset[str]:
@@ -217,6 +221,7 @@ def _wanted() -> frozenset[str]:
     return frozenset(
         {
             *(f"{_DETAILED}{name}" for name in detailed),
+            *(f"{_DETAILED}{name}" for name in EXCHANGE_COUNTERS),
             *(f"{_PLAIN}{name}" for name in aggregated),
             *(_PROCESSORS, _PEERS, *_LINKS),
         }
@@ -269,6 +274,7 @@ def decode_figures(texts: Iterable[str]) -> NodeFigures | None:
         stats=with_sum_of_deliveries(MessageStats(**_counters_of_amqp(by_name))),
         queues=_queues(by_name),
         native=_native(by_name),
+        exchanges=_exchanges(by_name),
     )
 
 
@@ -303,6 +309,14 @@ def _queues(by_name: Mapping[str, list[MetricSample]]) -> dict[QueueKey, QueueFi
             counters=_known(counters.get(key, {})),
         )
     return queues
+
+
+def _exchanges(by_name: Mapping[str, list[MetricSample]]) -> dict[tuple[str, str], dict[str, int]]:
+    found: dict[tuple[str, str], dict[str, int | None]] = defaultdict(dict)
+    for metric, counter in EXCHANGE_COUNTERS.items():
+        for sample in by_name.get(f"{_DETAILED}{metric}", ()):
+            _add(found[(sample.labels.get("vhost", ""), sample.labels.get("exchange", ""))], counter, sample.value)
+    return {key: _known(counters) for key, counters in found.items()}
 
 
 def _key(sample: MetricSample) -> QueueKey:

@@ -14,6 +14,7 @@ from ackscope.second_source import Disagreement, MetricsReading, NativeTotals, Q
 from ackscope.snapshot import Alarm, HealthCheck, Node, Overview, Part, Queue
 from exporter.broker.endpoints.queues import QueueKey
 from exporter.broker.prometheus.compare import SourceComparison
+from exporter.broker.prometheus.exchanges import EXCHANGE_COUNTERS, ExchangeCounts
 from exporter.broker.prometheus.figures import (
     AGGREGATED,
     CHURN,
@@ -28,6 +29,12 @@ from exporter.broker.prometheus.figures import (
     with_sum_of_deliveries,
 )
 from exporter.broker.prometheus.reader import MetricsScrape
+
+_EXCHANGE_ORIGINS = {
+    f"message_stats.{counter}": (DETAILED, f"rabbitmq_detailed_{metric}")
+    for metric, counter in (*EXCHANGE_COUNTERS.items(), ("exchange_messages_published_total", "publish_out"))
+}
+"""What is routed is what was published, less what no queue took."""
 
 _CAPACITY = ("consumer_capacity", "consumer_utilisation")
 _CLASSIC = "classic"
@@ -56,6 +63,8 @@ class FigureMerger:
         self._queues: Part[tuple[Queue, ...]] = Part()
         self._joined: dict[QueueKey, tuple[Queue | None, _QueueTotals, Queue]] = {}
         self._comparison = SourceComparison()
+        self._exchange_counts = ExchangeCounts()
+        self._exchanges: Part[Any] | None = None
 
     def merged(
         self, parts: Mapping[str, Part[Any]], scrape: Part[MetricsScrape], *, settings_read: bool
@@ -84,6 +93,9 @@ class FigureMerger:
             if self._alone or parts["nodes"].value is not None:
                 nodes = _nodes(parts["nodes"].value, value)
                 found["nodes"] = self._part(parts["nodes"], scrape, nodes, _node_origins(value))
+            exchanges = None if self._alone else self._merged_exchanges(parts["exchanges"], scrape, value)
+            if exchanges is not None:
+                found["exchanges"] = exchanges
             alarms = _alarms(value) if self._alone else None
             if alarms is not None:
                 origins = {"alarms": (AGGREGATED, "rabbitmq_alarms_memory_used_watermark")}
@@ -110,6 +122,20 @@ class FigureMerger:
             return replace(scrape, value=value, origins=origins)
         at, every = (scrape.at, scrape.every) if part.error is None else (part.at, part.every)
         return replace(part, value=value, at=at, every=every, origins=origins)
+
+    def _merged_exchanges(
+        self, listed: Part[Any], scrape: Part[MetricsScrape], value: MetricsScrape
+    ) -> Part[Any] | None:
+        """Return the exchanges with their counters; None if nothing counts them.
+
+        While a node is unread, the latest ones stay: counters that go and come again would look like new messages.
+        """
+        if listed.value is None or value.unread:
+            return self._exchanges
+        counted = self._exchange_counts.counted(listed.value, [each.exchanges for each in value.nodes])
+        if counted is not None:
+            self._exchanges = self._part(listed, scrape, counted, _EXCHANGE_ORIGINS)
+        return self._exchanges
 
     def _merged_queues(
         self, listed: Part[tuple[Queue, ...]], scrape: Part[MetricsScrape], value: MetricsScrape, *, settings_read: bool
