@@ -34,13 +34,18 @@ class ProbeTraffic:
 def probe_traffic(view: View) -> ProbeTraffic:
     """Return the recent traffic of the probes; all rates are 0 without recent outcomes."""
     reported = [each for each in view.outcomes if view.now.wall - each.at <= view.thresholds.data_age]
-    running = [each for each in reported if each.state is ProbeState.RUNNING]
     return ProbeTraffic(
         declares=sum(_steps(each, "declare") for each in reported),
         closes=sum(_steps(each, "channel-close") for each in reported),
         connects=sum(_steps(each, "channel") for each in reported),
-        unroutable=sum(each.rate for each in running if each.queue_type == "none"),
+        unroutable=sum(each.rate for each in unroutable_streams(view)),
     )
+
+
+def unroutable_streams(view: View) -> tuple[ProbeOutcome, ...]:
+    """Return the running streams whose messages no queue takes, by design; all go to the default exchange."""
+    recent = (each for each in view.outcomes if view.now.wall - each.at <= view.thresholds.data_age)
+    return tuple(each for each in recent if each.state is ProbeState.RUNNING and each.queue_type == "none")
 
 
 def _steps(outcome: ProbeOutcome, name: str) -> float:

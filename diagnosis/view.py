@@ -147,6 +147,12 @@ class View(LatestReadings):
             return False
         return self.metrics.alone or (self.overview is not None and self.overview.statistics is False)
 
+    @property
+    def counts_losses(self) -> bool:
+        """Whether the Prometheus endpoints of a broker that lists no clients count what each exchange loses."""
+        counted = self.metrics is not None and "exchanges" in self.metrics.families and self.fresh("exchanges")
+        return counted and self.lists_no_clients
+
     def history(self, queue: Queue) -> Series[Queue]:
         """Return a queue at each distinct reading since it (or its counters) last restarted, oldest first."""
         known = self._histories.get(queue.key)

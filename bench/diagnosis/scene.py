@@ -74,9 +74,12 @@ class Held:
         )
 
     def is_named_by(self, finding: FindingDocument) -> bool:
-        """Return whether a finding names this fault, with the right rule, subject and client."""
+        """Return whether a finding names this fault, with the right rule, subject and client.
+
+        Where the broker lists no clients, a finding that says so names it without one.
+        """
         known = not self.spec.client or self.spec.client in finding["involved"]["clients"]
-        return known and self.is_reported_by(finding)
+        return (known or finding.get("facts", {}).get("clients_unknown") is True) and self.is_reported_by(finding)
 
     def is_left_open_by(self, unsure: FindingDocument) -> bool:
         """Return whether the rule of this fault says that it cannot tell, and names its subject or its client.

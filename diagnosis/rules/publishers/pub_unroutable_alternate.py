@@ -41,8 +41,7 @@ _CONSUMPTION = ("deliver", "deliver_no_ack", "get", "get_no_ack")
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that only alternate exchanges feed."""
-    if view.overview is not None and view.overview.statistics is False:
-        # The Prometheus endpoints have the counters of queues, and none of exchanges.
+    if view.overview is not None and view.overview.statistics is False and not view.counts_losses:
         yield Inconclusive(rule=NAME, reason="no_counters")
         return
     for place, (alternate, exchanges) in alternate_places(view).items():

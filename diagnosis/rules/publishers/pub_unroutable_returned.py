@@ -22,6 +22,7 @@ from ackscope.findings import (
 )
 from ackscope.topology import Exchange
 from diagnosis.contract import RuleResult, View
+from diagnosis.preconditions import unread
 from diagnosis.rules.publishers._shared.lossy_exchanges import RETURNED, Routing, by_design
 from diagnosis.rules.publishers._shared.native_publishers import (
     SESSIONS,
@@ -52,6 +53,10 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     """Yield one finding for each exchange whose messages are returned, or released with AMQP 1.0."""
     yield from without_links(view, NAME)
     yield from _by_total(view)
+    lacking = () if view.counts_losses else tuple(unread(NAME, view, ("channels",)))
+    if lacking:
+        yield from lacking
+        return
     found = tuple(evaluate_unroutable(view, NAME, RETURNED, worst=Severity.WARNING))
     yield from found
     known = {(each.subject.vhost, each.subject.name) for each in found if isinstance(each, Finding)}

@@ -72,7 +72,12 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if not bindings or exchange.key in absent:
             continue
         since = max(each.at.mono for each in bindings)
-        history = [(seen.at, each) for seen in readings for each in seen.value if each.key == exchange.key]
+        history = [
+            (seen.at, each)
+            for seen in readings
+            for each in seen.value
+            if each.key == exchange.key and _counted(each) == _counted(exchange)
+        ]
         after = [pair for pair in history if pair[0].mono >= since] or history[-1:]
         before = [pair for pair in history if pair[0].mono < since]
         since_then = [*before[-1:], *after]
@@ -219,6 +224,11 @@ def _removed(view: View) -> dict[tuple[str, str], list[Timestamped[Binding]]]:
             known.add(binding)
             found.setdefault((binding.vhost, binding.source), []).append(Timestamped(listed[place + 1][0], binding))
     return found
+
+
+def _counted(exchange: Exchange) -> bool:
+    """Return whether the Prometheus endpoints count what it loses: before they are read, it has no counters."""
+    return exchange.stats.drop_unroutable is not None
 
 
 def _gained(span: list[tuple[Instant, Exchange]], counter: str) -> int:

@@ -23,6 +23,7 @@ from exporter.broker.prometheus.clients import (
     ROUTED,
     ChannelFigures,
 )
+from exporter.broker.prometheus.exchanges import EXCHANGE_COUNTERS, EXCHANGE_FAMILIES, ExchangeCounters
 from exporter.broker.prometheus.samples import MetricSample, read_samples
 
 AGGREGATED, DETAILED = "/metrics", "/metrics/detailed"
@@ -32,8 +33,9 @@ _DETAILED, _PLAIN = "rabbitmq_detailed_", "rabbitmq_"
 COARSE_FAMILIES = (
     *("node_coarse_metrics", "node_metrics", "connection_churn_metrics"),
     *("queue_coarse_metrics", "queue_consumer_count", "queue_delivery_metrics", "queue_exchange_metrics"),
+    *EXCHANGE_FAMILIES,
 )
-"""Families that are read every time: nodes, message counts, consumers and counters of queues."""
+"""Families that are read every time: nodes, message counts, consumers and counters of queues, counters of exchanges."""
 
 SIZE_FAMILIES = ("queue_metrics",)
 """Sizes, memory and capacity of queues: twenty figures a queue, more than all others together."""
@@ -205,6 +207,7 @@ class NodeFigures:
         queues: figures by queue.
         native: counters of AMQP 1.0 at this node.
         channels: figures by Erlang process of the channel; None where they were not asked for.
+        exchanges: counters of exchanges; before 4.0 there are none.
     """
 
     node: Node
@@ -217,6 +220,7 @@ class NodeFigures:
     queues: Mapping[QueueKey, QueueFigures] = field(default_factory=dict)
     native: NativeTotals = field(default_factory=NativeTotals)
     channels: Mapping[str, ChannelFigures] | None = None
+    exchanges: ExchangeCounters = field(default_factory=dict)
 
 
 def _wanted() -> frozenset[str]:
@@ -228,6 +232,7 @@ def _wanted() -> frozenset[str]:
     return frozenset(
         {
             *(f"{_DETAILED}{name}" for name in detailed),
+            *(f"{_DETAILED}{name}" for name in EXCHANGE_COUNTERS),
             *(f"{_PLAIN}{name}" for name in aggregated),
             *(_PROCESSORS, _PEERS, *_LINKS),
         }
@@ -285,6 +290,7 @@ def decode_figures(texts: Iterable[str], *, channels: bool = False) -> NodeFigur
         queues=_queues(by_name),
         native=_native(by_name),
         channels=_channels(by_name) if channels else None,
+        exchanges=_exchanges(by_name),
     )
 
 
@@ -351,6 +357,14 @@ def _channels(by_name: Mapping[str, list[MetricSample]]) -> dict[str, ChannelFig
         for process, found in gauges.items()
         if process
     }
+
+
+def _exchanges(by_name: Mapping[str, list[MetricSample]]) -> dict[tuple[str, str], dict[str, int]]:
+    found: dict[tuple[str, str], dict[str, int | None]] = defaultdict(dict)
+    for metric, counter in EXCHANGE_COUNTERS.items():
+        for sample in by_name.get(f"{_DETAILED}{metric}", ()):
+            _add(found[(sample.labels.get("vhost", ""), sample.labels.get("exchange", ""))], counter, sample.value)
+    return {key: _known(counters) for key, counters in found.items()}
 
 
 def _key(sample: MetricSample) -> QueueKey:

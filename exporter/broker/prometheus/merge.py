@@ -20,6 +20,7 @@ from exporter.broker.prometheus.clients import (
     process_lists,
 )
 from exporter.broker.prometheus.compare import SourceComparison
+from exporter.broker.prometheus.exchanges import EXCHANGE_COUNTERS, ExchangeCounts
 from exporter.broker.prometheus.figures import (
     AGGREGATED,
     CHURN,
@@ -37,6 +38,12 @@ from exporter.broker.prometheus.reader import MetricsScrape
 
 PROCESSES = "processes"
 """Name of the part with channels and consumers by Erlang process."""
+
+_EXCHANGE_ORIGINS = {
+    f"message_stats.{counter}": (DETAILED, f"rabbitmq_detailed_{metric}")
+    for metric, counter in (*EXCHANGE_COUNTERS.items(), ("exchange_messages_published_total", "publish_out"))
+}
+"""What is routed is what was published, less what no queue took."""
 
 _CAPACITY = ("consumer_capacity", "consumer_utilisation")
 _CLASSIC = "classic"
@@ -66,6 +73,8 @@ class FigureMerger:
         self._joined: dict[QueueKey, tuple[Queue | None, _QueueTotals, Queue]] = {}
         self._processes: Part[ProcessLists] = Part()
         self._comparison = SourceComparison()
+        self._exchange_counts = ExchangeCounts()
+        self._exchanges: Part[Any] | None = None
 
     def merged(
         self, parts: Mapping[str, Part[Any]], scrape: Part[MetricsScrape], *, settings_read: bool
@@ -95,6 +104,9 @@ class FigureMerger:
             if self._alone or parts["nodes"].value is not None:
                 nodes = _nodes(parts["nodes"].value, value)
                 found["nodes"] = self._part(parts["nodes"], scrape, nodes, _node_origins(value))
+            exchanges = None if self._alone else self._merged_exchanges(parts["exchanges"], scrape, value)
+            if exchanges is not None:
+                found["exchanges"] = exchanges
             alarms = _alarms(value) if self._alone else None
             if alarms is not None:
                 origins = {"alarms": (AGGREGATED, "rabbitmq_alarms_memory_used_watermark")}
@@ -138,6 +150,20 @@ class FigureMerger:
                 origins=_CHANNEL_ORIGINS,
             )
         return self._processes
+
+    def _merged_exchanges(
+        self, listed: Part[Any], scrape: Part[MetricsScrape], value: MetricsScrape
+    ) -> Part[Any] | None:
+        """Return the exchanges with their counters; None if nothing counts them.
+
+        While a node is unread, the latest ones stay: counters that go and come again would look like new messages.
+        """
+        if listed.value is None or value.unread:
+            return self._exchanges
+        counted = self._exchange_counts.counted(listed.value, [each.exchanges for each in value.nodes])
+        if counted is not None:
+            self._exchanges = self._part(listed, scrape, counted, _EXCHANGE_ORIGINS)
+        return self._exchanges
 
     def _merged_queues(
         self, listed: Part[tuple[Queue, ...]], scrape: Part[MetricsScrape], value: MetricsScrape, *, settings_read: bool

@@ -254,7 +254,7 @@ def test_a_finding_without_the_client_is_a_result_of_its_own():
 
 
 def test_what_a_source_never_has_is_known_from_the_pages_of_the_rules():
-    """Client lists need statistics, unless channels do by their process; settings and clients need a management API; counters by queue need 4.0."""
+    """Clients need statistics, channels need 4.0; settings need a management API; counters by queue need 4.0."""
     assert [False, True, True] == [never_read("competing-applications", "4.3", source) for source in SOURCES]
     assert [False, False, False] == [never_read("prefetch-hoarder", "4.3", source) for source in SOURCES]
     assert [False, False, False] == [never_read("stuck-consumer", "4.3", source) for source in SOURCES]

@@ -96,6 +96,19 @@ def test_a_fault_is_named_by_the_right_rule_about_the_right_thing(finding, named
     assert named == held.is_named_by(finding)
 
 
+@pytest.mark.parametrize(
+    ("clients", "unknown", "named"),
+    [([], True, True), ([], False, False), (["fault-queue-away-publisher"], False, True), (["shop"], False, False)],
+)
+def test_a_client_is_needed_unless_the_broker_lists_none(clients, unknown, named):
+    """A finding that says that clients are unknown names the fault by its subject."""
+    held = Held(FAULTS["queue-away"], {"kind": "exchange", "vhost": "/", "name": "in"}, 0.0)
+    rule, facts = "pub-unroutable-dropped", {"clients_unknown": unknown}
+    finding = reported(rule, "exchange", "in", involved={"clients": clients}, facts=facts)
+
+    assert named == held.is_named_by(finding)
+
+
 def test_consequences_are_findings_with_their_cause():
     """This includes consequences of consequences."""
     deep = reported("c", consequences=[])

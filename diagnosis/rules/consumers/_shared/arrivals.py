@@ -222,7 +222,8 @@ def _may_copy(view: View, queue: Queue, other: Queue) -> bool:
         stats = exchange.stats
         if exchange.vhost != queue.vhost or not exchange.name or not stats.publish_in:
             continue
-        if count(stats, "publish_out") > stats.publish_in:
+        # The endpoints, which also count what is dropped, count a message once, however many queues it reaches.
+        if count(stats, "publish_out") > stats.publish_in or stats.drop_unroutable is not None:
             reached = targets(view, exchange.vhost, exchange.name, None)
             if reached is None or {queue.key, other.key} <= reached:
                 return True

@@ -43,6 +43,7 @@ def away_finding(view: View, rule: str, counter: str, loss: AwayLoss) -> Finding
         facts={
             **NOT_EXAMINED,
             **publisher_facts(loss.publishers),
+            "clients_unknown": view.counts_losses,
             "vhost": exchange.vhost,
             "exchange": exchange.name,
             "exchange_type": exchange.type,

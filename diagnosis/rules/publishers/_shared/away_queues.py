@@ -8,7 +8,7 @@ Source: https://www.rabbitmq.com/docs/queues#temporary-queues
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -18,10 +18,16 @@ from ackscope.snapshot import Queue
 from ackscope.topology import Exchange
 from diagnosis.contract import View
 from diagnosis.memo import per_view
-from diagnosis.rules.publishers._shared.exchange_counts import exchange_histories, messages_in, messages_out
+from diagnosis.rules.publishers._shared.exchange_counts import (
+    exchange_histories,
+    messages_in,
+    messages_lost,
+    messages_out,
+)
 from diagnosis.rules.publishers._shared.lossy_exchanges import DROPPED, RETURNED, SAME_RATE, alternate_of
 from diagnosis.rules.publishers._shared.probe_losses import own_losses
 from diagnosis.rules.publishers._shared.publishers import ActivePublisher, by_vhost, increase, was_routed
+from diagnosis.rules.publishers._shared.unlisted_losses import losing_exchanges, may_be_answers
 from diagnosis.rules.queues._shared.deletions import Deletion, node_started
 from diagnosis.rules.queues._shared.queue import is_lasting, is_private
 from diagnosis.series import count, delta, last, readings_since, restarted, span
@@ -101,7 +107,7 @@ class AwayLoss:
 
 def away_losses(view: View, counter: str) -> tuple[AwayLoss, ...]:
     """Return what exchanges lost while a queue was away, one for each exchange; `counter` is one of channels."""
-    losing = by_vhost(
+    losing: Mapping[str, list[ActivePublisher]] = by_vhost(
         ActivePublisher(
             channel=each,
             connection=view.connection(each.connection_name),
@@ -111,6 +117,9 @@ def away_losses(view: View, counter: str) -> tuple[AwayLoss, ...]:
         for each in view.channels
         if getattr(each.stats, counter)
     )
+    if view.counts_losses:
+        # Who loses messages is not known, only where.
+        losing = {each.vhost: [] for each in losing_exchanges(view, counter) if not may_be_answers(view, each)}
     if not losing:
         return ()
     away, exchanges = per_view(view, _away), {each.key: each for each in view.exchanges}
@@ -120,9 +129,9 @@ def away_losses(view: View, counter: str) -> tuple[AwayLoss, ...]:
         if exchange is None or vhost not in losing or alternate_of(view, exchange) is not None:
             continue
         # One queue that explains all is the reason; else several together may be.
-        single = [each for each in queues if _explains(view, exchange, away[each][1])]
+        single = [each for each in queues if _explains(view, exchange, counter, away[each][1])]
         together = tuple(each for queue in queues for each in away[queue][1])
-        fitting = single or (queues if _explains(view, exchange, together) else [])
+        fitting = single or (queues if _explains(view, exchange, counter, together) else [])
         if fitting:
             times = away[fitting[0]][1] if single else together
             behind = tuple(away[each][0] for each in fitting)
@@ -213,19 +222,19 @@ def queues_away(view: View, exchange: Exchange) -> list[str]:
     return sorted(name for _, name in per_view(view, _queues_behind).get(exchange.key, ()) if exchange.name)
 
 
-def _losing_steps(view: View, exchange: Exchange) -> Iterator[tuple[Series[Exchange], int]]:
+def _losing_steps(view: View, exchange: Exchange, counter: str) -> Iterator[tuple[Series[Exchange], int]]:
     """Yield the pairs of readings between which an exchange lost messages, and how many."""
     own = 0.0 if exchange.name else own_losses(view, exchange.vhost)
     for pair in pairwise(exchange_histories(view).get(exchange.key, ())):
         received = messages_in(pair)
-        lost = received - messages_out(pair) - round(own * span(pair))
+        lost = messages_lost(pair, counter) - round(own * span(pair))
         if lost > (0 if exchange.name else max(view.thresholds.queues.loss_least, _NOISE * received)):
             yield pair, lost
 
 
-def _explains(view: View, exchange: Exchange, absences: Sequence[Absence]) -> bool:
+def _explains(view: View, exchange: Exchange, counter: str, absences: Sequence[Absence]) -> bool:
     """Return whether an exchange lost messages in these absences, and at no other time."""
-    steps = [pair for pair, _ in _losing_steps(view, exchange)]
+    steps = [pair for pair, _ in _losing_steps(view, exchange, counter)]
     return bool(steps) and all(_within(pair, absences) for pair in steps)
 
 
@@ -243,7 +252,7 @@ def _loss(
 ) -> AwayLoss | None:
     """Return what an exchange loses in absences, or None if it is over, another fault, or not of these publishers."""
     known = sorted((each for each in absences if each.proven), key=lambda each: each.began.mono)
-    steps = [(pair, number) for pair, number in _losing_steps(view, exchange) if _within(pair, known)]
+    steps = [(pair, number) for pair, number in _losing_steps(view, exchange, counter) if _within(pair, known)]
     fitting = [each for each in known if any(each.overlaps(pair[0].at, pair[1].at) for pair, _ in steps)]
     if not fitting:
         return None
@@ -264,7 +273,8 @@ def _loss(
     strangers = [each for each in losing if each.published and each not in publishers]
     others = sum(each.rate for each in strangers if not _loses_elsewhere(view, each, exchange)) * seconds
     counted = sum(count(each.channel.stats, counter) for each in publishers)
-    if counted < _SIMILAR * lost or others > SAME_RATE * lost:
+    # The counters of the exchange itself include all that it lost.
+    if not view.counts_losses and (counted < _SIMILAR * lost or others > SAME_RATE * lost):
         return None
     publishers = [each for each in publishers if each.published] or publishers
     # Of several that lost messages at some time, the one whose number fits.

@@ -24,13 +24,18 @@ _ANSWERED = 0.5
 """Least share of the answers that must be seen as packets: clients that came just now were read once."""
 
 
+def counts_direct_replies(view: View) -> bool:
+    """Return whether the broker may count answers to direct reply-to as dropped that it delivered."""
+    return view.version is not None and view.version < _COUNTS_DIRECT_REPLIES
+
+
 def may_be_direct_replies(view: View, lossy: LossyExchange, losers: Sequence[ActivePublisher]) -> bool:
     """Return whether the broker may count answers as dropped that it delivered: direct reply-to has no other counter.
 
     All whose messages it may be consume on the same connection, so they may be servers. And clients that consume from
     no queue are sent as many packets: those of their answers, or confirms.
     """
-    if view.version is None or view.version >= _COUNTS_DIRECT_REPLIES:
+    if not counts_direct_replies(view):
         return False
     serving = {view.connection_of(each.channel_name or "") for each in view.every_consumer}
     if not losers or not all(each.channel.connection_name in serving for each in losers):

@@ -66,6 +66,7 @@ from diagnosis.rules.publishers._shared.publishers import (
 )
 from diagnosis.rules.publishers._shared.similar_exchanges import similar_exchange, similar_facts
 from diagnosis.rules.publishers._shared.starved_queues import QuietQueue, fed_by, fed_until, never_fed
+from diagnosis.rules.publishers._shared.unlisted_losses import unlisted_losses
 from diagnosis.rules.publishers._shared.unroutable_facts import (
     NOT_EXAMINED,
     SUBSCRIPTION_TYPES,
@@ -203,7 +204,7 @@ def evaluate_unroutable(view: View, rule: str, counter: str, worst: Severity) ->
         else:
             yield away_finding(view, rule, counter, each)
     explained = {publisher.channel.name for each in away.values() for publisher in each.publishers}
-    for group in unroutable_publishers(view, counter):
+    for group in (unlisted_losses if view.counts_losses else unroutable_publishers)(view, counter):
         others = [each for each in group.exchanges if each.exchange.key not in away]
         if group.pending or (not others and explained >= {each.channel.name for each in group.publishers}):
             continue
@@ -377,6 +378,7 @@ def _finding(view: View, rule: str, counter: str, worst: Severity, loss: Loss) -
         facts={
             **NOT_EXAMINED,
             **publisher_facts(loss.publishers),
+            "clients_unknown": view.counts_losses,
             "vhost": exchange.vhost,
             "exchange": exchange.name,
             "exchange_type": exchange.type,

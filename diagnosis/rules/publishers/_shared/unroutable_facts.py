@@ -51,6 +51,7 @@ NOT_EXAMINED: Facts = {
     "similar_differs": [],
     "clients_without_queue": [],
     "restarted_seconds": None,
+    "clients_unknown": False,
 }
 """Facts of the page that come from the counters and bindings of an exchange, where these are not known."""
 
@@ -105,13 +106,14 @@ def publisher_evidence(counter: str, publishers: Sequence[ActivePublisher]) -> I
 
 
 def counted_evidence(counter: str, lossy: LossyExchange) -> Iterator[Evidence]:
-    """Yield what the exchange lost by the counters of each channel and exchange, if these were read."""
+    """Yield what the exchange lost by its own counters, or those of each channel and exchange, if these were read."""
     if lossy.counted is not None:
+        own = lossy.exchange.stats.drop_unroutable is not None
         yield Evidence(
             key="exchange_lost",
             value=lossy.counted.lost,
             unit=Unit.MESSAGES,
-            source=source(ENDPOINT, METRICS[counter]),
+            source=source("/api/exchanges", f"message_stats.{counter}") if own else source(ENDPOINT, METRICS[counter]),
             facts={"counted_seconds": lossy.counted.seconds, "counted_whole": lossy.counted.whole},
         )
 

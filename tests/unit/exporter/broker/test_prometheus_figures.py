@@ -168,3 +168,22 @@ rabbitmq_global_messages_dead_lettered_delivery_limit_total{{{_QUORUM},dead_lett
 rabbitmq_detailed_raft_log_commit_index{{vhost="/",queue="q"}} 567
 rabbitmq_detailed_raft_log_commit_index{{raft_cluster="rabbitmq_metadata"}} 4
 """
+
+
+def test_exchanges_are_counted():
+    """Each has a row for what it received, dropped and returned; a number that no broker can have is absent."""
+    row = 'rabbitmq_detailed_exchange_messages_{}_total{{vhost="e\\"u",exchange="{}"}} {}\n'
+    numbers = [
+        ("published", "", 13),
+        ("unroutable_dropped", "", 7),
+        ("unroutable_returned", "", 2),
+        ("published", "x", -1),
+    ]
+    text = 'rabbitmq_identity_info{rabbitmq_node="r@a",rabbitmq_cluster="c"} 1\n' + "".join(
+        row.format(*each) for each in numbers
+    )
+
+    found = decode_figures([text]).exchanges
+
+    expected = {"publish_in": 13, "drop_unroutable": 7, "return_unroutable": 2}
+    assert {('e"u', ""): expected, ('e"u', "x"): {}} == found

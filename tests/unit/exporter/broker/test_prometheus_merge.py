@@ -6,6 +6,7 @@ from ackscope.clock import Instant, SystemClock
 from ackscope.counters import MessageStats
 from ackscope.second_source import NativeTotals, QueueTypeTotals
 from ackscope.snapshot import FAMILIES, Node, Overview, Part, Queue
+from ackscope.topology import Exchange
 from exporter.broker.prometheus.figures import NodeFigures, QueueFigures
 from exporter.broker.prometheus.merge import FigureMerger
 from exporter.broker.prometheus.reader import MetricsReader, MetricsScrape
@@ -44,9 +45,9 @@ def scrape(*nodes, unread=(), seconds=10):
     return Part(value=value, at=at(seconds), seconds=0.1)
 
 
-def parts(overview=OFF, queues=None, nodes=None):
+def parts(overview=OFF, queues=None, nodes=None, exchanges=None):
     """What the management API said, at second 9."""
-    known = {"overview": overview, "queues": queues, "nodes": nodes}
+    known = {"overview": overview, "queues": queues, "nodes": nodes, "exchanges": exchanges}
     read = {name: Part(value=value, at=at(9)) for name, value in known.items() if value is not None}
     return {name: read.get(name, Part()) for name in FAMILIES}
 
@@ -225,3 +226,62 @@ def test_the_endpoints_are_read_for_what_the_management_api_lacks(choice, urls, 
     reader = MetricsReader(PrometheusSettings(urls=urls), SourceChoice(choice), "a", SystemClock())
 
     assert expected == reader.wanted(replace(OFF, statistics=statistics), native=native)
+
+
+IN, IDLE = Exchange(vhost="eu", name="in", type="topic"), Exchange(vhost="eu", name="idle", type="fanout")
+
+
+def counted(published, dropped=0, returned=0, name="in"):
+    """What a node counted of an exchange."""
+    return {("eu", name): {"publish_in": published, "drop_unroutable": dropped, "return_unroutable": returned}}
+
+
+def test_exchanges_get_the_sums_of_all_nodes():
+    """What is lost on one node or the other was not routed. An exchange without a row got nothing."""
+    read = scrape(node(A, exchanges=counted(50, 7)), node(B, exchanges=counted(30, 1, 2) | counted(9, name="gone")))
+
+    joined, reading = merge(parts(exchanges=(IN, IDLE)), read)
+    first, second = joined["exchanges"].value
+
+    assert MessageStats(publish_in=80, publish_out=70, drop_unroutable=8, return_unroutable=2) == first.stats
+    assert MessageStats(publish_in=0, publish_out=0, drop_unroutable=0, return_unroutable=0) == second.stats
+    assert ("topic", at(10)) == (first.type, joined["exchanges"].at)
+    origin = joined["exchanges"].origins["message_stats.drop_unroutable"]
+    assert ("/metrics/detailed", "rabbitmq_detailed_exchange_messages_unroutable_dropped_total") == origin
+    assert "exchanges" in reading.value.families
+
+
+def test_an_unchanged_exchange_stays_the_same_object():
+    """So that nothing behind the snapshot looks at it again."""
+    merger, known = FigureMerger(alone=False), parts(exchanges=(IN, IDLE))
+    numbers = (50, 50, 51)
+    found = [
+        merger.merged(known, scrape(node(A, exchanges=counted(number)), seconds=10 + number), settings_read=True)
+        for number in numbers
+    ]
+    before, same, later = (joined["exchanges"].value for joined, _ in found)
+
+    assert [True, True] == [one is other for one, other in zip(before, same, strict=True)]
+    assert [False, True] == [one is other for one, other in zip(before, later, strict=True)]
+
+
+def test_counters_of_exchanges_stay_while_a_node_is_unread():
+    """A sum without one node would look as if the counters began again."""
+    merger, known = FigureMerger(alone=False), parts(exchanges=(IN,))
+    whole, _ = merger.merged(known, scrape(node(A, exchanges=counted(5)), node(B)), settings_read=True)
+    partial, _ = merger.merged(known, scrape(node(B), unread=("a",), seconds=15), settings_read=True)
+
+    assert whole["exchanges"] == partial["exchanges"]
+    assert at(10) == partial["exchanges"].at
+
+
+@pytest.mark.parametrize(
+    ("overview", "rows"),
+    [(OFF, {}), (OFF, {("eu", "in"): {"publish_in": 5}}), (replace(OFF, statistics=True), counted(5, 1))],
+    ids=["before 4.0", "damaged", "statistics on"],
+)
+def test_exchanges_without_known_counters_are_left_alone(overview, rows):
+    """Absent is not zero."""
+    joined, _ = merge(parts(overview, exchanges=(IN,)), scrape(node(A, exchanges=rows)))
+
+    assert (IN,) == joined["exchanges"].value
