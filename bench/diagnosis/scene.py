@@ -55,16 +55,20 @@ class Held:
         subject: expected subject of the finding: kind, vhost, name; the name "" matches any.
         since: when it took effect, monotonic clock.
         peers: addresses of the AMQP 1.0 clients that cause it, `host:port`.
+        clients_listed: whether the source lists clients. Where it does not, a finding about one names the cluster.
     """
 
     spec: FaultSpec
     subject: dict[str, str | None]
     since: float
     peers: tuple[str, ...] = ()
+    clients_listed: bool = True
 
     def is_reported_by(self, finding: FindingDocument) -> bool:
         """Return whether a finding is about this fault, with the right rule and subject."""
         subject = finding["subject"]
+        if not self.clients_listed and (self.subject["kind"], subject["kind"]) == ("connection", "cluster"):
+            return bool(finding["rule"] == self.spec.rule)
         return (
             finding["rule"] == self.spec.rule
             and subject["kind"] == self.subject["kind"]
@@ -189,7 +193,8 @@ class Scene:
         )
         try:
             said = _announced(process, spec.name)
-            yield Held(spec, said["subject"], time.monotonic(), tuple(said.get("peers", ())))
+            listed = self.source == "all"
+            yield Held(spec, said["subject"], time.monotonic(), tuple(said.get("peers", ())), listed)
         finally:
             end_process(process, _UNDONE)
             for pipe in (process.stdin, process.stdout, process.stderr):

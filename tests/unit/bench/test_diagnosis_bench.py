@@ -96,6 +96,20 @@ def test_a_fault_is_named_by_the_right_rule_about_the_right_thing(finding, named
     assert named == held.is_named_by(finding)
 
 
+@pytest.mark.parametrize(("listed", "kind"), [(True, "connection"), (False, "cluster")])
+def test_a_fault_of_a_client_is_named_by_the_cluster_where_no_clients_are_listed(listed, kind):
+    """Only there, and only by its own rule."""
+    held = Held(FAULTS["channel-leak"], {"kind": "connection", "vhost": "/", "name": ""}, 0.0, clients_listed=listed)
+    rules = ("channel-leak", "connection-leak")
+    named = [
+        (it, rule) for it in ("connection", "cluster") for rule in rules if held.is_named_by(reported(rule, kind=it))
+    ]
+
+    assert (kind, "channel-leak") in named
+    assert ("cluster", "channel-leak") in named or listed
+    assert ("cluster", "connection-leak") not in named
+
+
 def test_consequences_are_findings_with_their_cause():
     """This includes consequences of consequences."""
     deep = reported("c", consequences=[])
