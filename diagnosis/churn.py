@@ -64,15 +64,19 @@ def channel_churn_beside_connections(view: View) -> ChurnRate | None:
         return None
     first, latest = ends
     seconds, own = latest.at.since(first.at), probe_traffic(view)
-    opened, closed, connected, ended = (
+    opened, closed, ended = (
         churn_increase(first.value, latest.value, name) / seconds
-        for name in ("channel_created", "channel_closed", "connection_created", "connection_closed")
+        for name in ("channel_created", "channel_closed", "connection_closed")
     )
     channels = min(opened, closed) - _OWN_MARGIN * (own.closes + own.connects)
-    connections = max(0.0, max(connected, ended) - own.connects)
+    connections = max(0.0, ended - own.connects)
     if channels <= _CHANNELS_EACH * connections or _at_once(overviews, ends, "channel"):
         return None
     spell = churn_streak(view, overviews, "channel_closed", channels)
+    if span(spell):
+        # The pace of a loop that has just begun is higher than over all of these readings.
+        faster = churn_increase(spell[0].value, spell[-1].value, "channel_closed") / span(spell)
+        spell = churn_streak(view, overviews, "channel_closed", max(channels, faster))
     return ChurnRate(channels - connections, spell[-1].at.since(spell[0].at), spell[0].at)
 
 

@@ -83,7 +83,8 @@ _MIN_SECONDS = 20.0
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge queues whose consumers changed, then those with too short-lived ones; by figures alone without lists."""
     if lacking := tuple(unread(NAME, view, ("consumers", "connections", "channels"))):
-        yield from (*lacking, *unlisted_comings(view, NAME))
+        yield from lacking
+        yield from unlisted_comings(view, NAME)
         return
     readings: Series[tuple[Consumer, ...]] = view.window.readings("consumers")
     if len(readings) < 2:
@@ -332,8 +333,7 @@ def _reads_over(view: View, seen: ConsumerTurnover, over: ReadAgain) -> Finding:
 
 def _latest_clients(view: View, seen: ConsumerTurnover) -> list[str]:
     loops = (each for each in churn_loops(view) if each.whole and each.alone)
-    loop = next((each for each in loops if each.connection.vhost == seen.queue.vhost), None)
-    loop = loop or returning_loop(view, seen.queue)
+    loop = next((each for each in loops if each.connection.vhost == seen.queue.vhost), returning_loop(view, seen.queue))
     return _names(view, seen) or ([loop.client] if loop is not None else [])
 
 

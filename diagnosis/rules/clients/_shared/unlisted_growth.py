@@ -14,13 +14,15 @@ from ackscope.clock import Instant
 from ackscope.snapshot import Overview
 from diagnosis.contract import View
 from diagnosis.rules.clients._shared.logins import AMQP, accepted_logins
-from diagnosis.series import count, grows_at_once, readings_since, readings_until, rising, span
+from diagnosis.series import count, grows_at_once, readings_since, readings_until, rising, span, steps
 from diagnosis.window import Series
 
 Opened = Literal["connections", "channels"]
 
 _STEPS = (15.0, 60.0)
 """Seconds within which the number must have risen: a fast leak, a slow one. Busy nodes are read every 15 s."""
+_SLOWEST = 0.25
+"""Share of the mean pace that each step must have."""
 _LEAST_SECONDS = 50.0
 """Seconds of growth below which pools fill and clients start."""
 _OWN_SECONDS = 120.0
@@ -70,11 +72,27 @@ def total_growth(view: View, what: Opened, least: int) -> TotalGrowth | None:
     seen = {each.at: each for each in (*view.trend("overview"), *view.window.readings("overview"))}
     readings: Series[Overview] = tuple(seen[at] for at in sorted(seen, key=lambda each: each.mono))
     for step in _STEPS:
-        growing = rising(readings, step, lambda overview: getattr(overview, what))
+        growing = _rises_evenly(readings, step, what)
         found = _growth(view, readings, growing, what, least) if growing else None
         if found is not None:
             return found
     return None
+
+
+def _rises_evenly(readings: Series[Overview], step: float, what: Opened) -> Series[Overview]:
+    """Return the longest tail in which a number rises with each step, never much slower than on the whole; () without.
+
+    A wave of clients that follows a slow rise is no leak that began with it.
+    """
+    growing = rising(readings, step, lambda overview: getattr(overview, what))
+    pairs = steps(growing, step)
+    while pairs:
+        paces = [(getattr(new.value, what) - getattr(old.value, what)) / span((old, new)) for old, new in pairs]
+        whole = getattr(pairs[-1][1].value, what) - getattr(pairs[0][0].value, what)
+        if min(paces) >= _SLOWEST * whole / span((pairs[0][0], pairs[-1][1])):
+            return readings_since(growing, pairs[0][0].at.mono)
+        pairs = pairs[1:]
+    return ()
 
 
 def _growth(

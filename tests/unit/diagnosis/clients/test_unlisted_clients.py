@@ -107,6 +107,13 @@ def test_channels_that_come_and_go_without_their_connections(rate, connected, ev
     assert not any("None" in f"{step.text} {step.command or ''}" for step in report.steps)
 
 
+def test_a_loop_of_channels_beside_connections_that_are_opened():
+    """Those that stay close no channel."""
+    film = lambda t: totals(t, connections=30 + 2 * t, connected=2 * t, ended=0, opened=20 * t)  # noqa: E731
+
+    assert ["channel-churn", "connection-leak"] == named(seen(film))
+
+
 @pytest.mark.parametrize(("connections", "severity"), [(30, "warning"), (300, "info")])
 def test_a_loop_of_channels_is_a_warning_after_five_minutes(connections, severity):
     """Many slow clients look like a fast one, so the rate grows with the connections."""
@@ -152,6 +159,11 @@ def brief_with_channels(t):
     return totals(t, connected=0.5 * t, opened=2.0 * t)
 
 
+def wave(t):
+    """A deployment of 6 s, in which clients declare what they need on channels of their own."""
+    return totals(t, opened=25 * min(6, max(0, t - 60)))
+
+
 def many_slow(t):
     """2,000 connections open a channel each once in three minutes."""
     return totals(t, connections=2000, channels=2100, opened=11.0 * t)
@@ -162,7 +174,7 @@ def restarted(t):
     return totals(t, connected=900 if t < 60 else 3, opened=1900 if t < 60 else 9)
 
 
-@pytest.mark.parametrize("film", [totals, deployment, dropped, brief_with_channels, many_slow, restarted])
+@pytest.mark.parametrize("film", [totals, deployment, wave, dropped, brief_with_channels, many_slow, restarted])
 @pytest.mark.parametrize("every", [5, 15])
 def test_what_looks_like_churn_is_not_reported(film, every):
     """Whatever the moment."""
@@ -255,6 +267,12 @@ def at_once(t):
     return totals(t, connections=30 + 100 * (t >= 60) + 0.1 * ramp(t), channels=30 + 100 * (t >= 60) + 0.1 * ramp(t))
 
 
+def wave_after_two(t):
+    """Two clients start, and a minute later a deployment opens 50 connections within 25 s."""
+    here = 30 + 2 * (t >= 50) + 2 * ramp(t, 110, 25)
+    return totals(t, connections=here, channels=here)
+
+
 def rush_hour(t):
     """Clients and their messages become more."""
     busier = 2 * ramp(t)
@@ -290,7 +308,9 @@ def slow_rise(t):
     return totals(t, connections=900 + 0.3 * t, channels=900 + 0.3 * t)
 
 
-@pytest.mark.parametrize("film", [pool, at_once, rush_hour, workers, listeners, back_again, come_and_go, slow_rise])
+@pytest.mark.parametrize(
+    "film", [pool, at_once, wave_after_two, rush_hour, workers, listeners, back_again, come_and_go, slow_rise]
+)
 @pytest.mark.parametrize("every", [5, 15])
 def test_what_looks_like_a_leak_is_not_reported(film, every):
     """Whatever the moment."""
