@@ -8,12 +8,21 @@ from typing import Any
 from ackscope.clock import Instant
 from ackscope.snapshot import Overview, Snapshot
 from diagnosis.contract import View
-from diagnosis.series import nearest, span, steps
+from diagnosis.probe_traffic import probe_traffic
+from diagnosis.series import grows_at_once, last, nearest, span, steps
 from diagnosis.view import is_own
 from diagnosis.window import Series, Timestamped
 
 _OWN, _NONE = (2, 1), (0, 0)
 """Channels and connections that our own probes may close between two readings of the overview."""
+_LATEST_SECONDS = 30.0
+"""Seconds over which readings of the overview are compared, at least, where the broker lists no connections."""
+_LATEST_READINGS = 3
+"""Least number of these readings: two do not show whether all came or went at once."""
+_OWN_MARGIN = 1.25
+"""Factor for what our own probes open and close, because their pace is a mean."""
+_CHANNELS_EACH = 10
+"""Channels that a connection which comes and goes may open; no client library opens as many by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,24 +43,59 @@ def churn_rate(view: View, what: str) -> ChurnRate | None:
     first, latest = ends
     both = (churn_increase(first.value, latest.value, f"{what}_{name}") for name in ("created", "closed"))
     rate = min(both) / latest.at.since(first.at)
+    if what == "connection" and view.lists_no_clients:
+        # What was opened and is closed at once, as at a restart, was no loop; no list shows it.
+        rate = 0.0 if _at_once(overviews, ends, what) else rate - _OWN_MARGIN * probe_traffic(view).connects
     if rate <= 0:
         return None
     spell = loop_streak(view, overviews, what, rate)
     return ChurnRate(rate, spell[-1].at.since(spell[0].at), spell[0].at)
 
 
+def channel_churn_beside_connections(view: View) -> ChurnRate | None:
+    """Return the channels that open and close beside those of connections that come and go; None if there may be none.
+
+    The counters do not tell to which connections channels belong. So there are some only if each connection that comes
+    and goes would have to open more than any does. Those of our own probes are left out.
+    """
+    overviews: Series[Overview] = view.window.readings("overview")
+    ends = churn_window(view, overviews)
+    if ends is None:
+        return None
+    first, latest = ends
+    seconds, own = latest.at.since(first.at), probe_traffic(view)
+    opened, closed, ended = (
+        churn_increase(first.value, latest.value, name) / seconds
+        for name in ("channel_created", "channel_closed", "connection_closed")
+    )
+    channels = min(opened, closed) - _OWN_MARGIN * (own.closes + own.connects)
+    connections = max(0.0, ended - own.connects)
+    if channels <= _CHANNELS_EACH * connections or _at_once(overviews, ends, "channel"):
+        return None
+    spell = churn_streak(view, overviews, "channel_closed", channels)
+    if span(spell):
+        # The pace of a loop that has just begun is higher than over all of these readings.
+        faster = churn_increase(spell[0].value, spell[-1].value, "channel_closed") / span(spell)
+        spell = churn_streak(view, overviews, "channel_closed", max(channels, faster))
+    return ChurnRate(channels - connections, spell[-1].at.since(spell[0].at), spell[0].at)
+
+
 def churn_window(view: View, overviews: Series[Overview]) -> tuple[Timestamped[Overview], Timestamped[Overview]] | None:
     """Return the first and the last overview of the period for which the window holds connections.
 
-    Returns None if there are fewer than two readings, or if they span less than one interval.
+    Of a broker that lists no clients, the latest ones. Returns None if there are fewer than two readings, or if they
+    span less than one interval.
     """
     readings = view.window.readings("connections")
-    if len(readings) < 2 or len(overviews) < 2:
+    if len(overviews) < 2 or (len(readings) < 2 and not view.lists_no_clients):
         return None
-    begin = readings[0].at.mono - 1.0
-    held = [seen for seen in overviews if seen.at.mono >= begin]
+    if view.lists_no_clients:
+        held = list(overviews[-max(_LATEST_READINGS, len(last(overviews, _LATEST_SECONDS))) :])
+    else:
+        held = [seen for seen in overviews if seen.at.mono >= readings[0].at.mono - 1.0]
     # A churn that began just now must not be averaged over the quiet time before it.
-    slack = _OWN if any(is_own(connection) for connection in view.every_connection) else _NONE
+    own = view.outcomes if view.lists_no_clients else [each for each in view.every_connection if is_own(each)]
+    slack = _OWN if own else _NONE
     while len(held) > 2 and _quiet(held[0].value, held[1].value, *slack):
         del held[0]
     if len(held) < 2 or held[-1].at.since(held[0].at) < view.thresholds.interval:
@@ -95,6 +139,18 @@ def churn_increase(older: Overview, newer: Overview, name: str) -> int:
     """Return the increase of a churn counter; 0 if it is absent or was reset."""
     before, after = older.churn.get(name), newer.churn.get(name)
     return max(0, after - before) if before is not None and after is not None else 0
+
+
+def _at_once(overviews: Series[Overview], ends: tuple[Timestamped[Overview], Timestamped[Overview]], what: str) -> bool:
+    """Return whether most connections or channels were opened, or closed, between the same two readings.
+
+    One look has no others.
+    """
+    if len(overviews) < _LATEST_READINGS:
+        return False
+    begin = ends[0].at.mono
+    held = [seen.value.churn for seen in overviews if seen.at.mono >= begin]
+    return any(grows_at_once([each.get(f"{what}_{word}", 0) for each in held]) for word in ("created", "closed"))
 
 
 def churn_streak(view: View, overviews: Series[Overview], name: str, rate: float) -> Series[Overview]:

@@ -318,6 +318,8 @@ def _connections(view: View, overviews: Series[Overview], turnover: _Turnover) -
                 continue
             groups.setdefault(identity(connection), {})[connection.name] = connection
     readings = view.window.readings("connections")
+    if not readings:
+        return []
     latest_names = {connection.name for connection in readings[-1].value}
     fewest = min(_WENT, len(readings) - 1)
     came = {

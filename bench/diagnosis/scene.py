@@ -56,16 +56,20 @@ class Held:
         subject: expected subject of the finding: kind, vhost, name; the name "" matches any.
         since: when it took effect, monotonic clock.
         peers: addresses of the AMQP 1.0 clients that cause it, `host:port`.
+        clients_listed: whether the source lists clients. Where it does not, a finding about one names the cluster.
     """
 
     spec: FaultSpec
     subject: dict[str, str | None]
     since: float
     peers: tuple[str, ...] = ()
+    clients_listed: bool = True
 
     def is_reported_by(self, finding: FindingDocument) -> bool:
         """Return whether a finding is about this fault, with the right rule and subject."""
         subject = finding["subject"]
+        if not self.clients_listed and (self.subject["kind"], subject["kind"]) == ("connection", "cluster"):
+            return bool(finding["rule"] == self.spec.rule)
         return (
             finding["rule"] == self.spec.rule
             and subject["kind"] == self.subject["kind"]
@@ -76,10 +80,12 @@ class Held:
     def is_named_by(self, finding: FindingDocument) -> bool:
         """Return whether a finding names this fault, with the right rule, subject and client.
 
-        Where the broker lists no clients, a finding that says so names it without one.
+        Where the broker lists no clients, a finding that says so names it without one, or by the process of its channel.
         """
+        facts = finding.get("facts", {})
         known = not self.spec.client or self.spec.client in finding["involved"]["clients"]
-        return (known or finding.get("facts", {}).get("clients_unknown") is True) and self.is_reported_by(finding)
+        unknown = facts.get("clients_unknown") is True or "processes" in facts
+        return (known or unknown) and self.is_reported_by(finding)
 
     def is_left_open_by(self, unsure: FindingDocument) -> bool:
         """Return whether the rule of this fault says that it cannot tell, and names its subject or its client.
@@ -193,7 +199,8 @@ class Scene:
         )
         try:
             said = _announced(process, spec.name)
-            yield Held(spec, said["subject"], time.monotonic(), tuple(said.get("peers", ())))
+            listed = self.source == "all"
+            yield Held(spec, said["subject"], time.monotonic(), tuple(said.get("peers", ())), listed)
         finally:
             end_process(process, _UNDONE)
             for pipe in (process.stdin, process.stdout, process.stderr):

@@ -2,6 +2,9 @@
 
 At `channel_max` (2047 by default) the broker closes the whole connection: 530 "number of channels opened (N) has
 reached the negotiated channel_max (N)".
+
+Where the broker lists no clients, the total of the cluster decides (`_shared/unlisted_growth.py`). How many channels a
+connection has is then unknown, so it is never critical.
 Source: https://www.rabbitmq.com/docs/channels#channel-leaks
 """
 
@@ -11,8 +14,15 @@ from ackscope.findings import Certainty, Evidence, Finding, Severity, Subject, s
 from ackscope.snapshot import Connection
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import client_name
+from diagnosis.preconditions import unread
 from diagnosis.relations import both
 from diagnosis.rules.clients._shared.connections import involved_connections
+from diagnosis.rules.clients._shared.unlisted_growth import (
+    WARNS_AFTER,
+    WARNS_ALWAYS_AFTER,
+    TotalGrowth,
+    total_growth,
+)
 from diagnosis.rules.publishers._shared.native_publishers import without_links
 from diagnosis.series import span, stretch
 from diagnosis.window import Series, Timestamped
@@ -24,9 +34,16 @@ CRITICAL_SHARE = 0.9
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Judge every connection with many channels, or with more of them at each reading."""
-    yield from without_links(view, NAME)
+    """Judge every connection with many channels, or with more of them at each reading; else all together."""
     limits = view.thresholds.clients
+    lacking = tuple(unread(NAME, view, ("connections",)))
+    if lacking:
+        yield from lacking
+        total = total_growth(view, "channels", limits.channels_growth) if view.lists_no_clients else None
+        if total is not None:
+            yield _total_finding(view, total)
+        return
+    yield from without_links(view, NAME)
     for connection in view.connections:
         channels = connection.channels or 0
         if channels <= min(limits.channels_growth, limits.channels_many):
@@ -75,6 +92,8 @@ def _finding(view: View, connection: Connection, growing: Series[Connection], gr
             "growth_seconds": seconds,
             "until_limit_seconds": until_limit,
             "warning_above_channels": limits.channels_many,
+            "warning_after_seconds": None,
+            "warning_always_seconds": None,
         },
         evidence=(
             Evidence(key="open", value=channels, source=source("/api/connections", "channels", "channel_max")),
@@ -83,6 +102,38 @@ def _finding(view: View, connection: Connection, growing: Series[Connection], gr
         involved=involved_connections([connection]),
         certainty=Certainty.EARLY if severity is Severity.INFO else Certainty.LIKELY,
         seen_seconds=seconds,
+    )
+
+
+def _total_finding(view: View, found: TotalGrowth) -> Finding:
+    many = view.thresholds.clients.channels_many
+    warns = found.warns(many)
+    counted = source("/metrics", "rabbitmq_channels")
+    return Finding(
+        rule=NAME,
+        severity=Severity.WARNING if warns else Severity.INFO,
+        subject=Subject(kind="cluster", name=view.window.cluster),
+        since=found.since.iso(),
+        facts={
+            "client": None,
+            "connection": None,
+            "vhost": None,
+            "channels": found.total,
+            "channel_max": None,
+            "limit_reached": False,
+            "growth": found.growth,
+            "growth_seconds": found.seconds,
+            "until_limit_seconds": None,
+            "warning_above_channels": many,
+            "warning_after_seconds": WARNS_AFTER,
+            "warning_always_seconds": WARNS_ALWAYS_AFTER,
+        },
+        evidence=(
+            Evidence(key="total", value=found.total, source=counted),
+            Evidence(key="gained", value=found.growth, source=counted),
+        ),
+        certainty=Certainty.LIKELY if warns else Certainty.EARLY,
+        seen_seconds=found.seconds,
     )
 
 

@@ -8,6 +8,8 @@ virtual host grows without a consumer: the application probably gets an error ea
 deployment does not come so many times in a row. Clients of MQTT consume from no such queue, and no counter has what
 they move. The logins show the protocol of a loop whose connections are never listed.
 
+A broker without statistics lists none, so the loop is always judged like one whose connections are too brief.
+
 Two devices with one client id of MQTT look like this: each connection ends the other one. The API lists the id with the
 connection only, or in the name of its queue where it subscribes (consumer-flapping). The log names it.
 Source: https://www.rabbitmq.com/docs/connections#high-connection-churn
@@ -22,6 +24,7 @@ from ackscope.snapshot import Connection, Queue
 from diagnosis.churn import ChurnRate, churn_rate
 from diagnosis.churn_loops import ChurnLoop, churn_loops, cluster_cycles, identity
 from diagnosis.contract import RuleResult, View
+from diagnosis.preconditions import unread
 from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.clients._shared.locked import locked_facts, locked_names
 from diagnosis.rules.clients._shared.loop_logins import MQTT, LoopLogins, loop_logins, shares_queues
@@ -51,6 +54,10 @@ _SETTLED = 8.0
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every application whose connections come and go; the cluster where none of them is ever listed."""
+    lacking = tuple(unread(NAME, view, ("connections", "channels")))
+    yield from lacking
+    if lacking and not view.lists_no_clients:
+        return
     limits = view.thresholds.clients
     known = [closing for closing in churn_loops(view) if closing.whole]
     cycles = cluster_cycles(view)
@@ -152,6 +159,7 @@ def _client_finding(view: View, closing: ChurnLoop, starved: tuple[Queue, ...]) 
             "mqtt": closing.connection.client_id is not None,
             "protocol": None,
             "seen_ids": [],
+            "no_lists": False,
             "left_open": len(_left_open(view, closing)),
             "stay_open": len(_stay_open(view, closing)),
             **_limit_facts(view, closing.rate, closing.lasts, starved),
@@ -205,6 +213,7 @@ def _cluster_finding(
             "protocol": logins.protocol,
             "seen_ids": list[Fact](_gone_ids(view)[:MAX_NAMED]) if mqtt else [],
             "user": None,
+            "no_lists": view.lists_no_clients,
             "left_open": 0,
             "stay_open": 0,
             **_limit_facts(view, rate, total.lasts, starved),

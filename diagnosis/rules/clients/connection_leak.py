@@ -5,6 +5,8 @@ grows within half a minute of readings, or if it has many while the number of co
 A slow leak shows in the times at which its open connections were opened: one after another until now, while the cluster
 has as many more. One look has too few readings for that; there none of the connections may have been closed between
 them, while others were opened.
+
+Where the broker lists no clients, the total of the cluster decides (`_shared/unlisted_growth.py`).
 Source: https://www.rabbitmq.com/docs/connections#monitoring
 """
 
@@ -20,7 +22,14 @@ from ackscope.snapshot import Connection, Overview
 from diagnosis.churn_loops import Identity, churn_loops, identity
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import client_name
+from diagnosis.preconditions import unread
 from diagnosis.rules.clients._shared.connections import involved_connections
+from diagnosis.rules.clients._shared.unlisted_growth import (
+    WARNS_AFTER,
+    WARNS_ALWAYS_AFTER,
+    TotalGrowth,
+    total_growth,
+)
 from diagnosis.series import span, stretch
 from diagnosis.window import Series, Timestamped
 
@@ -61,8 +70,15 @@ class Growth:
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Count the connections of each application, at each reading."""
+    """Count the connections of each application, at each reading; only all of them where the broker lists none."""
     limits = view.thresholds.clients
+    lacking = tuple(unread(NAME, view, ("connections",)))
+    if lacking:
+        yield from lacking
+        total = total_growth(view, "connections", limits.connections_growth) if view.lists_no_clients else None
+        if total is not None:
+            yield _total_finding(view, total)
+        return
     fewest = min(limits.connections_growth, limits.connections_many)
     owned: dict[Identity, list[Connection]] = defaultdict(list)
     for connection in view.connections:
@@ -180,6 +196,7 @@ def _finding(view: View, found: Growth) -> Finding:
             "growth_seconds": seconds,
             "warning_from_connections": view.thresholds.clients.connections_many,
             "warning_after_seconds": _GROWING_SECONDS,
+            "warning_always_seconds": None,
         },
         evidence=(
             Evidence(
@@ -196,4 +213,34 @@ def _finding(view: View, found: Growth) -> Finding:
         involved=involved_connections(found.own),
         certainty=Certainty.LIKELY if found.many else Certainty.EARLY,
         seen_seconds=seconds,
+    )
+
+
+def _total_finding(view: View, found: TotalGrowth) -> Finding:
+    many = view.thresholds.clients.connections_many
+    warns = found.warns(many)
+    counted = source("/metrics", "rabbitmq_connections")
+    return Finding(
+        rule=NAME,
+        severity=Severity.WARNING if warns else Severity.INFO,
+        subject=Subject(kind="cluster", name=view.window.cluster),
+        since=found.since.iso(),
+        facts={
+            "client": None,
+            "host": None,
+            "user": None,
+            "connections": found.total,
+            "growth": found.growth,
+            "closes_some": bool(found.closed),
+            "growth_seconds": found.seconds,
+            "warning_from_connections": many,
+            "warning_after_seconds": WARNS_AFTER,
+            "warning_always_seconds": WARNS_ALWAYS_AFTER,
+        },
+        evidence=(
+            Evidence(key="of_cluster", value=found.total, source=counted),
+            Evidence(key="gained", value=found.growth, source=counted),
+        ),
+        certainty=Certainty.LIKELY if warns else Certainty.EARLY,
+        seen_seconds=found.seconds,
     )

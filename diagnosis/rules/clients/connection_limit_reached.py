@@ -1,6 +1,9 @@
 """connection-limit-reached (X05): a limit of connections or channels is used up, or nearly.
 
 Further connections are refused: 530 "connection limit (N) is reached" for a virtual host or a user.
+
+Where the broker lists no clients, the totals of the cluster decide: no virtual host or user has more than all have, and
+the only virtual host has all connections.
 Source: https://www.rabbitmq.com/docs/vhosts#limits, https://www.rabbitmq.com/docs/user-limits
 """
 
@@ -27,6 +30,7 @@ from diagnosis.churn_loops import ChurnLoop, churn_loops, cluster_cycles
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import client_name
 from diagnosis.memo import per_view
+from diagnosis.preconditions import unread
 from diagnosis.relations import ANYWHERE
 from diagnosis.rules.clients._shared.connections import has_channels, involved_connections
 from diagnosis.rules.clients._shared.limits import raised_limits
@@ -70,6 +74,11 @@ class LimitUse:
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Compare every limit with its use; nodes have a health check for theirs (since 4.1)."""
+    lacking = tuple(unread(NAME, view, ("connections",)))
+    if lacking and not (view.lists_no_clients and all(_is_far(view, limit) for limit in _limits(view))):
+        yield from lacking
+    if lacking and not view.lists_no_clients:
+        return
     for use in per_view(view, _uses):
         limit = use.limit
         refused = refused_connections(view) if limit.name == CONNECTIONS else None
@@ -86,14 +95,43 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         yield _node_finding(view, check.reason or "")
 
 
+def _limits(view: View) -> list[Limit]:
+    return [each for each in view.limits_set if each.name in {CONNECTIONS, CHANNELS} and each.value >= 0]
+
+
+def _total(view: View, limit: Limit) -> int | None:
+    """Return how many connections or channels the whole cluster has; None if unknown."""
+    overview = view.overview
+    if overview is None:
+        return None
+    return overview.channels if limit.name == CHANNELS else overview.connections
+
+
+def _is_far(view: View, limit: Limit) -> bool:
+    """Return whether all clients together have too few connections or channels for a limit, or all count against it."""
+    total = _total(view, limit)
+    return total is not None and (total < view.thresholds.clients.limit_share * limit.value or _has_all(view, limit))
+
+
+def _has_all(view: View, limit: Limit) -> bool:
+    """Return whether a limit is that of the only virtual host, as far as its queues tell."""
+    only = limit.scope == "vhost" and {each.name for each in view.vhosts} == {limit.subject}
+    latest = view.window.latest
+    return only and latest is not None and latest.hidden_queues == 0 and _total(view, limit) is not None
+
+
 def _uses(view: View) -> tuple[LimitUse, ...]:
-    limits = [each for each in view.limits_set if each.name in {CONNECTIONS, CHANNELS} and each.value >= 0]
+    limits = _limits(view)
+    if view.lists_no_clients:
+        limits = [each for each in limits if _has_all(view, each)]
     uses = [_use(view, limit) for limit in limits]
     full = [use.limit for use in uses if use.limit.name == CHANNELS and use.full]
     return tuple(_with_clients(view, use, only=len(full) == 1) if use.limit in full else use for use in uses)
 
 
 def _use(view: View, limit: Limit) -> LimitUse:
+    if view.lists_no_clients:
+        return LimitUse(limit=limit, used=_total(view, limit) or 0, partial=False)
     partial = limit.name == CHANNELS and any(each.channels is None for each in _counted(view, limit))
     return LimitUse(limit=limit, used=sum(_holders(view, limit).values()), partial=partial)
 
@@ -184,7 +222,8 @@ def _evidence(view: View, use: LimitUse, *, has_holders: bool) -> Iterator[Evide
     yield Evidence(
         key="used",
         value=use.used,
-        source=source(f"/api/{use.limit.scope}-limits", "value") + source("/api/connections"),
+        source=source(f"/api/{use.limit.scope}-limits", "value")
+        + (source("/metrics", "rabbitmq_connections") if view.lists_no_clients else source("/api/connections")),
     )
     if has_holders:
         yield Evidence(key="holders", source=source("/api/connections", "client_properties.connection_name"))

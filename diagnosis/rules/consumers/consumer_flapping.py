@@ -28,11 +28,13 @@ from diagnosis.churn_loops import FEWEST, ChurnLoop, churn_loops
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import client_name, queue_facts, queue_ref
 from diagnosis.memo import per_view
+from diagnosis.preconditions import unread
 from diagnosis.rules.cluster._shared.link_flow import circulations
 from diagnosis.rules.consumers._shared.channel_loops import MIN_PER_CYCLE, loop_evidence
 from diagnosis.rules.consumers._shared.comings import (
     LASTING,
     comings_without_acks,
+    fruitless_comings,
     recent_clients,
     returning_facts,
     returning_loop,
@@ -65,8 +67,9 @@ from diagnosis.rules.consumers._shared.turnover import (
     consumers_by_reading,
     identity,
 )
+from diagnosis.rules.consumers._shared.unlisted_comings import unlisted_comings
 from diagnosis.rules.consumers.bad_ack_loop import bad_ack_connections
-from diagnosis.series import delta, span, stretch
+from diagnosis.series import delta, span
 from diagnosis.window import Series
 
 NAME = "consumer-flapping"
@@ -78,7 +81,11 @@ _MIN_SECONDS = 20.0
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Judge every queue whose consumers changed, then those whose consumers are too short-lived to be seen."""
+    """Judge queues whose consumers changed, then those with too short-lived ones; by figures alone without lists."""
+    if lacking := tuple(unread(NAME, view, ("consumers", "connections", "channels"))):
+        yield from lacking
+        yield from unlisted_comings(view, NAME)
+        return
     readings: Series[tuple[Consumer, ...]] = view.window.readings("consumers")
     if len(readings) < 2:
         return
@@ -136,15 +143,9 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 
 def _fruitless(view: View, queue: Queue) -> Series[Queue]:
-    """Return the readings in which consumers came back at least twice, to the same messages, and acknowledged none."""
-    if not queue.stats.redeliver or not (queue.messages_ready or queue.messages_unacked):
-        return ()
-    if view.moved(queue, "ack") or queue.vhost in per_view(view, _polled):
-        return ()
-    tail = stretch(view.history(queue), lambda older, newer: delta((older, newer), "ack") == 0)
-    delivered, limits = delta(tail, "deliver"), view.limits(queue)
-    same = delivered > 0 and delta(tail, "redeliver") > limits.consumers.requeue_share * delivered
-    if not same or span(tail) < limits.early or comings_without_acks(tail) < LASTING - 1:
+    """Return the readings in which consumers came back at least twice, to the same messages, and none of them stays."""
+    tail = fruitless_comings(view, queue)
+    if not tail or queue.vhost in per_view(view, _polled):
         return ()
     first = next(seen for seen in tail if delta((tail[0], seen), "redeliver"))
     return () if _may_last(view, queue, first.at) else tail
@@ -332,8 +333,7 @@ def _reads_over(view: View, seen: ConsumerTurnover, over: ReadAgain) -> Finding:
 
 def _latest_clients(view: View, seen: ConsumerTurnover) -> list[str]:
     loops = (each for each in churn_loops(view) if each.whole and each.alone)
-    loop = next((each for each in loops if each.connection.vhost == seen.queue.vhost), None)
-    loop = loop or returning_loop(view, seen.queue)
+    loop = next((each for each in loops if each.connection.vhost == seen.queue.vhost), returning_loop(view, seen.queue))
     return _names(view, seen) or ([loop.client] if loop is not None else [])
 
 
@@ -377,6 +377,8 @@ def _facts(view: View, seen: ConsumerTurnover, clients: list[str]) -> dict[str, 
         "redelivered": delta(view.history(queue), "redeliver"),
         "delivered": None,
         "clean": False,
+        "ended": None,
+        "unlisted": False,
         "skipped": None,
         "warning_after_seconds": view.limits(queue).consumers.flapping_for,
     }

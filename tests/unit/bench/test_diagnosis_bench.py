@@ -101,12 +101,26 @@ def test_a_fault_is_named_by_the_right_rule_about_the_right_thing(finding, named
     [([], True, True), ([], False, False), (["fault-queue-away-publisher"], False, True), (["shop"], False, False)],
 )
 def test_a_client_is_needed_unless_the_broker_lists_none(clients, unknown, named):
-    """A finding that says that clients are unknown names the fault by its subject."""
+    """A finding that says that clients are unknown names the fault by its subject, or by the process of a channel."""
     held = Held(FAULTS["queue-away"], {"kind": "exchange", "vhost": "/", "name": "in"}, 0.0)
     rule, facts = "pub-unroutable-dropped", {"clients_unknown": unknown}
     finding = reported(rule, "exchange", "in", involved={"clients": clients}, facts=facts)
 
     assert named == held.is_named_by(finding)
+
+
+@pytest.mark.parametrize(("listed", "kind"), [(True, "connection"), (False, "cluster")])
+def test_a_fault_of_a_client_is_named_by_the_cluster_where_no_clients_are_listed(listed, kind):
+    """Only there, and only by its own rule."""
+    held = Held(FAULTS["channel-leak"], {"kind": "connection", "vhost": "/", "name": ""}, 0.0, clients_listed=listed)
+    rules = ("channel-leak", "connection-leak")
+    named = [
+        (it, rule) for it in ("connection", "cluster") for rule in rules if held.is_named_by(reported(rule, kind=it))
+    ]
+
+    assert (kind, "channel-leak") in named
+    assert ("cluster", "channel-leak") in named or listed
+    assert ("cluster", "connection-leak") not in named
 
 
 def test_consequences_are_findings_with_their_cause():

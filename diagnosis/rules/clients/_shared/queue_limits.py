@@ -111,7 +111,7 @@ def _is_visible(view: View, count: Counter[str], vhost: str) -> bool:
 
 def _with_clients(view: View, use: QueueLimitUse, *, only: bool) -> QueueLimitUse:
     cycles = cluster_cycles(view)
-    if cycles is None:
+    if cycles is None or view.lists_no_clients:
         return use
     early = view.thresholds.early
     loops = churn_loops(view)

@@ -9,7 +9,7 @@ from diagnosis.contract import View
 from diagnosis.facts import client_name
 from diagnosis.memo import per_view
 from diagnosis.rules.consumers._shared.channel_loops import MIN_PER_CYCLE
-from diagnosis.series import count, delta
+from diagnosis.series import count, delta, span, stretch
 from diagnosis.window import Series
 
 LASTING = 3
@@ -45,6 +45,19 @@ def comings_without_acks(history: Series[Queue]) -> int:
             found += 1
             absent = False
     return found
+
+
+def fruitless_comings(view: View, queue: Queue) -> Series[Queue]:
+    """Return the readings in which consumers came back at least twice, to the same messages, and acknowledged none.
+
+    A consumer that stays and requeues them has to be excluded otherwise where readings do not tell the consumers.
+    """
+    if not queue.stats.redeliver or not (queue.messages_ready or queue.messages_unacked) or view.moved(queue, "ack"):
+        return ()
+    tail = stretch(view.history(queue), lambda older, newer: delta((older, newer), "ack") == 0)
+    delivered, limits = delta(tail, "deliver"), view.limits(queue)
+    same = delivered > 0 and delta(tail, "redeliver") > limits.consumers.requeue_share * delivered
+    return tail if same and span(tail) >= limits.early and comings_without_acks(tail) >= LASTING - 1 else ()
 
 
 def was_cancelled(channel: Channel) -> bool:
