@@ -5,7 +5,7 @@ import time
 from contextlib import ExitStack
 
 from bench.bench import Bench, Document, progress
-from bench.diagnosis.scene import Scene, flat, scene
+from bench.diagnosis.scene import SOURCES, Scene, flat, scene
 from bench.exporter.goals import Goal
 from bench.tables import table
 from lab.brokers import SUITES
@@ -20,6 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--broker", nargs="+", default=["3.10", "4.3"], help=f"of {', '.join(SUITES)} (3.10 4.3)")
     parser.add_argument("--nodes", type=int, default=1, help="nodes of the broker (1)")
     parser.add_argument("--minutes", type=float, default=4.0, help="how long all decoys are held at once (4)")
+    parser.add_argument(
+        "--source", choices=SOURCES, default="all", help="what the exporter has, as for the faults (all)"
+    )
     parser.add_argument("--healthy", type=float, default=2.0, help="minutes of the shop alone, before (2)")
 
 
@@ -30,7 +33,8 @@ def measure(args: argparse.Namespace) -> Document:
         fitting = [spec for spec in DECOYS.values() if broker in spec.brokers and spec.nodes <= args.nodes]
         plugins = tuple(sorted({plugin for spec in fitting for plugin in spec.extra.plugins}))
         config = "".join(dict.fromkeys(spec.extra.config for spec in fitting))
-        with scene(broker, args.nodes, Extra(plugins=plugins, config=config)) as stage, ExitStack() as stack:
+        extra = Extra(plugins=plugins, config=config)
+        with scene(broker, args.nodes, extra, source=args.source) as stage, ExitStack() as stack:
             progress(f"{stage.lab.broker}, {args.nodes} nodes: the shop alone for {args.healthy:g} minutes")
             results.append(_watched(stage, args, "healthy shop", args.healthy))
             progress(f"{stage.lab.broker}: {len(fitting)} decoys for {args.minutes:g} minutes")

@@ -19,13 +19,13 @@ def _works(_message: Any) -> bool:
 def inject(fault: Fault) -> None:
     """Read a stream at its end, take 20 MQTT messages a second, and publish to a topic that nobody wants."""
     fault.make_queue(_STREAM, {"x-queue-type": "stream", "x-max-length-bytes": 100_000_000})
-    clients = StreamConnections(fault.address, listener(fault.ask, "stream"))
+    clients = StreamConnections(fault.address, listener(fault.ask, "stream", fault.control))
     fault.later(clients.close)
     clients.write(clients.connect("decoy-stream-publisher"), _STREAM, _RATE)
     clients.read(clients.connect("decoy-stream-reader"), _STREAM)
     # Asks for one chunk at a time, and is about as fast as the publisher.
     clients.read(clients.connect("decoy-stream-archive"), _STREAM, credit=1, rate=2 * _RATE)
-    port = listener(fault.ask, "mqtt")
+    port = listener(fault.ask, "mqtt", fault.control)
     names = ("decoy-mqtt-device", "decoy-mqtt-publisher")
     device, publisher = (MqttClient(fault.address, port, name, handle=_works) for name in names)
     for client in (device, publisher):
