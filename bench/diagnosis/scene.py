@@ -80,7 +80,7 @@ class Held:
     def is_named_by(self, finding: FindingDocument) -> bool:
         """Return whether a finding names this fault, with the right rule, subject and client.
 
-        Where the broker lists no clients, a finding that says so names it without one, or by the process of its channel.
+        Where the broker lists no clients, a finding that says so names it without one, or by a process.
         """
         facts = finding.get("facts", {})
         known = not self.spec.client or self.spec.client in finding["involved"]["clients"]
