@@ -20,9 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--broker", nargs="+", default=["3.10", "4.3"], help=f"of {', '.join(SUITES)} (3.10 4.3)")
     parser.add_argument("--nodes", type=int, default=1, help="nodes of the broker (1)")
     parser.add_argument("--minutes", type=float, default=4.0, help="how long all decoys are held at once (4)")
-    parser.add_argument(
-        "--source", choices=SOURCES, default="all", help="what the exporter has, see faults (all)"
-    )
+    parser.add_argument("--source", choices=SOURCES, default="all", help="what the exporter has, see faults (all)")
     parser.add_argument("--healthy", type=float, default=2.0, help="minutes of the shop alone, before (2)")
 
 
