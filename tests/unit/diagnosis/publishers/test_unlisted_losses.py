@@ -225,6 +225,26 @@ def test_our_probes_may_catch_up(own):
     assert [[], []] == [of(watch(film, until=until, outcomes=(probe(own),)), DROPPED) for until in (186, 191)]
 
 
+def test_probes_of_another_ackscope_lose_as_many_as_their_queues_get():
+    """`ackscope diagnose` beside an exporter, or two exporters: no outcome tells of them, and no client is listed."""
+
+    def probed(*names, rate=3, runs=1):
+        return lambda t: tuple(
+            queue(name, vhost="eu", consumers=1, stats=stats(publish=int(runs * rate * t))) for name in names
+        )
+
+    one = probed("ackscope.probe.confirm.classic", "ackscope.probe.confirm.quorum", "ackscope.probe.rtt.classic")
+    two = probed("ackscope.probe.confirm.classic", runs=2)
+    apart = probed("ackscope.probe.confirm.classic", "ackscope.probe.once.a1b2.confirm.quorum")
+    lost = lambda rate: lambda t: exchange("", 40 * t, dropped=rate * t)  # noqa: E731
+
+    assert [[], [], []] == [of(watch(lost(n), queues=own), DROPPED) for n, own in ((3, one), (6, two), (6, apart))]
+    assert pytest.approx(9, rel=0.1) == facts(watch(lost(12), queues=one), DROPPED)["lost_rate"]
+    assert [("info", "exchange", "")] == [
+        each[:3] for each in of(watch(lost(3), queues=probed("orders.confirm.x")), DROPPED)
+    ]
+
+
 def test_exchanges_of_our_probes_are_left_out():
     """They are no application's."""
     assert [] == of(watch(loses("ackscope.probe.x", 5)), DROPPED)
