@@ -69,7 +69,8 @@ def diagnose(
         try:
             for answer in rule.evaluate(judged_view):
                 if isinstance(answer, Inconclusive):
-                    gaps.append(answer)
+                    # A check of several rules may say what blind spots said.
+                    gaps += [answer] if answer not in gaps else []
                 elif isinstance(answer, Suppressed):
                     aside.append(answer)
                 else:

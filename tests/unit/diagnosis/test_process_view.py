@@ -116,6 +116,16 @@ def test_queues_whose_consumers_are_not_known_are_inconclusive():
     ]
 
 
+@pytest.mark.parametrize("rule", ["requeue-loop", "poison-drop", "reject-loss", "stuck-consumer", "slow-consumer"])
+def test_consumers_of_other_protocols_are_counted_by_their_queue_only(rule):
+    """What they return, reject and hold shows in no counter, so each rule says once that it cannot tell."""
+    found = seen(lambda t: ((queue("invoices.v1", type="quorum", messages_unacked=30, consumers=1),), (), ()))
+
+    assert [("unlisted_consumers", 1)] == [
+        (gap.reason, gap.facts["queues"]) for gap in found.inconclusive if gap.rule == rule
+    ]
+
+
 def test_a_stuck_consumer_among_working_ones_is_named():
     """By totals alone, the queue works."""
 

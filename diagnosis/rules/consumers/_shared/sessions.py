@@ -16,7 +16,7 @@ from ackscope.snapshot import Channel, Queue
 from diagnosis.contract import ConsumerPath, View
 from diagnosis.facts import consumer_facts, queue_names
 from diagnosis.memo import per_view
-from diagnosis.preconditions import unread
+from diagnosis.preconditions import unlisted_consumers, unread
 from diagnosis.rules.clients._shared.connections import age_seconds
 from diagnosis.rules.consumers._shared.standstill import handling_time, held, longer_than_jobs, most_held, unsettled
 from diagnosis.series import delta, life, span, stretch
@@ -210,7 +210,7 @@ def unreported(view: View, rule: str, judged: Callable[[Queue], bool] | None = N
     """
     if view.has_native_amqp10:
         # Nothing else shows which queues have such consumers.
-        yield from unread(rule, view, ("consumers",))
+        yield from tuple(unread(rule, view, ("consumers",))) or unlisted_consumers(rule, view)
     names = queue_names(queue for queue in per_view(view, _unreported) if judged is None or judged(queue))
     if names:
         version = view.version
