@@ -14,6 +14,7 @@ from ackscope.findings import (
     ExchangeRef,
     Fact,
     Finding,
+    Inconclusive,
     Involved,
     Severity,
     Subject,
@@ -36,6 +37,7 @@ from diagnosis.rules.publishers._shared.unroutable_facts import NOT_EXAMINED, SU
 from diagnosis.series import delta, last, span
 from diagnosis.unattributed import (
     TOTALS,
+    counted,
     gained,
     names,
     own_probes_connected,
@@ -57,6 +59,9 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     if lacking:
         yield from lacking
         return
+    if view.counts_losses and gained(counted(view), lambda each: each.unroutable):
+        # Exchanges do not count what AMQP 1.0 clients publish.
+        yield Inconclusive(rule=NAME, reason="no_client_lists")
     found = tuple(evaluate_unroutable(view, NAME, RETURNED, worst=Severity.WARNING))
     yield from found
     known = {(each.subject.vhost, each.subject.name) for each in found if isinstance(each, Finding)}

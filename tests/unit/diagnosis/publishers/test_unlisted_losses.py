@@ -6,7 +6,7 @@ import pytest
 
 from ackscope.findings import Certainty, FieldRef
 from ackscope.records import ProbeOutcome, ProbeState
-from ackscope.second_source import MetricsReading
+from ackscope.second_source import MetricsReading, NativeTotals
 from ackscope.snapshot import Node, Overview, Part
 from ackscope.topology import Binding, Bindings, Exchange
 from diagnosis.preconditions import CLIENT_LISTS
@@ -43,7 +43,9 @@ def bound(source, destination="work", kind="queue", key="new"):
     return Binding(vhost="eu", source=source, destination=destination, destination_type=kind, routing_key=key)
 
 
-def watch(*films, until=200, queues=lambda _: (), bindings=(), version="4.3.6", outcomes=(), every=5, **more):
+def watch(
+    *films, until=200, queues=lambda _: (), bindings=(), version="4.3.6", outcomes=(), every=5, native=None, **more
+):
     """Return the diagnosis of a film of exchanges of a broker without statistics."""
     window = Window.empty("shop")
     for seconds in range(0, until, every):
@@ -60,7 +62,8 @@ def watch(*films, until=200, queues=lambda _: (), bindings=(), version="4.3.6", 
             queues=queues(seconds),
             bindings=Bindings(listed=tuple(bindings(seconds) if callable(bindings) else bindings)),
         )
-        known = Part(value=JOINED, at=moment(seconds))
+        totals = NativeTotals(unroutable=None if native is None else native(seconds))
+        known = Part(value=replace(JOINED, native=totals), at=moment(seconds))
         window = window.add(replace(taken, prometheus=known, **dict.fromkeys(CLIENT_LISTS, Part())))
     return look(window, outcomes=outcomes, **more)
 
@@ -243,6 +246,12 @@ def test_probes_of_another_ackscope_lose_as_many_as_their_queues_get():
     assert [("info", "exchange", "")] == [
         each[:3] for each in of(watch(lost(3), queues=probed("orders.confirm.x")), DROPPED)
     ]
+
+
+@pytest.mark.parametrize(("native", "reasons"), [(lambda t: 3 * t, ["no_client_lists"]), (lambda _: 40, [])])
+def test_what_clients_of_amqp10_get_back_counts_at_no_exchange(native, reasons):
+    """Their total alone names neither exchange nor client."""
+    assert reasons == gaps(watch(lambda t: exchange("", 40 * t), native=native), RETURNED)
 
 
 def test_exchanges_of_our_probes_are_left_out():
