@@ -74,7 +74,8 @@ def diagnose(
                 elif isinstance(answer, Suppressed):
                     aside.append(answer)
                 else:
-                    found.append(with_origins(_of_processes(answer, judged_view), origins))
+                    named = answer if judged_view is view else named_processes(answer)
+                    found.append(with_origins(named, origins))
         except SettingsUnknown:
             gap = settings_unknown(rule)
             if gap not in gaps:
@@ -99,12 +100,6 @@ def diagnose(
     view.made.clear()
     processes.made.clear()
     return verdict
-
-
-def _of_processes(finding: Finding, view: View) -> Finding:
-    latest = view.window.latest
-    lists = latest.processes.value if latest is not None and view.lists_no_clients else None
-    return finding if lists is None else named_processes(finding, lists)
 
 
 def _rank(view: View, finding: Finding) -> tuple[int, int, int, tuple[str, ...]]:

@@ -33,7 +33,7 @@ class ProbeTraffic:
 
 def probe_traffic(view: View) -> ProbeTraffic:
     """Return the recent traffic of the probes; all rates are 0 without recent outcomes."""
-    reported = [each for each in view.outcomes if view.now.wall - each.at <= view.thresholds.data_age]
+    reported = _recent(view)
     return ProbeTraffic(
         declares=sum(_steps(each, "declare") for each in reported),
         closes=sum(_steps(each, "channel-close") for each in reported),
@@ -44,8 +44,11 @@ def probe_traffic(view: View) -> ProbeTraffic:
 
 def unroutable_streams(view: View) -> tuple[ProbeOutcome, ...]:
     """Return the running streams whose messages no queue takes, by design; all go to the default exchange."""
-    recent = (each for each in view.outcomes if view.now.wall - each.at <= view.thresholds.data_age)
-    return tuple(each for each in recent if each.state is ProbeState.RUNNING and each.queue_type == "none")
+    return tuple(each for each in _recent(view) if each.state is ProbeState.RUNNING and each.queue_type == "none")
+
+
+def _recent(view: View) -> list[ProbeOutcome]:
+    return [each for each in view.outcomes if view.now.wall - each.at <= view.thresholds.data_age]
 
 
 def _steps(outcome: ProbeOutcome, name: str) -> float:

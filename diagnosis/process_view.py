@@ -6,7 +6,7 @@ Such a channel has no connection, user or client. So only rules that say so in t
 from dataclasses import replace
 
 from ackscope.findings import Fact, Finding
-from ackscope.snapshot import Part, ProcessLists, Snapshot
+from ackscope.snapshot import Part, Snapshot
 from diagnosis.window import Window
 
 PROCESS_LISTS = frozenset({"channels", "consumers"})
@@ -38,9 +38,8 @@ def _with_processes(snapshot: Snapshot, own_prefixes: tuple[str, ...]) -> Snapsh
     )
 
 
-def named_processes(finding: Finding, lists: ProcessLists) -> Finding:
-    """Return the finding with the fact `processes`: its channels, each with its node and its Erlang process."""
-    places = {each.name: each for each in lists.channels}
-    found = [places[name] for name in finding.involved.channels if name in places]
-    processes: list[Fact] = [{"node": it.node, "process": it.name.split()[0]} for it in found]
-    return replace(finding, facts={**finding.facts, "processes": processes}) if found else finding
+def named_processes(finding: Finding) -> Finding:
+    """Return a finding from such a view with the fact `processes`: its channels by their node and Erlang process."""
+    places = (name.split() for name in finding.involved.channels)
+    processes: list[Fact] = [{"node": node, "process": process} for process, node in places]
+    return replace(finding, facts={**finding.facts, "processes": processes}) if processes else finding

@@ -213,10 +213,10 @@ def never_read(rule: str, version: str, source: Source) -> bool:
     page = pages()[rule]
     if source == "all":
         return False
-    if page.compares_counters and tuple(map(int, version.split("."))) < QUEUE_COUNTERS_SINCE:
+    counts_queues = tuple(map(int, version.split("."))) >= QUEUE_COUNTERS_SINCE
+    if page.compares_counters and not counts_queues:
         return True
-    by_process = page.by_process and tuple(map(int, version.split("."))) >= QUEUE_COUNTERS_SINCE
-    needs = frozenset(page.needs) - (PROCESS_LISTS if by_process else frozenset())
+    needs = frozenset(page.needs) - (PROCESS_LISTS if page.by_process and counts_queues else frozenset())
     return bool(needs & CLIENT_LISTS if source == "statistics-off" else needs - _METRICS_FAMILIES)
 
 

@@ -10,19 +10,14 @@ Source: https://www.rabbitmq.com/docs/channels#channel-leaks
 
 from collections.abc import Hashable, Iterable, Iterator
 
-from ackscope.findings import Certainty, Evidence, Finding, Severity, Subject, source
+from ackscope.findings import Certainty, Evidence, Facts, Finding, Severity, Subject, source
 from ackscope.snapshot import Connection
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import client_name
 from diagnosis.preconditions import unread
 from diagnosis.relations import both
 from diagnosis.rules.clients._shared.connections import involved_connections
-from diagnosis.rules.clients._shared.unlisted_growth import (
-    WARNS_AFTER,
-    WARNS_ALWAYS_AFTER,
-    TotalGrowth,
-    total_growth,
-)
+from diagnosis.rules.clients._shared.unlisted_growth import TotalGrowth, total_growth, total_growth_finding
 from diagnosis.rules.publishers._shared.native_publishers import without_links
 from diagnosis.series import span, stretch
 from diagnosis.window import Series, Timestamped
@@ -107,34 +102,15 @@ def _finding(view: View, connection: Connection, growing: Series[Connection], gr
 
 def _total_finding(view: View, found: TotalGrowth) -> Finding:
     many = view.thresholds.clients.channels_many
-    warns = found.warns(many)
-    counted = source("/metrics", "rabbitmq_channels")
-    return Finding(
-        rule=NAME,
-        severity=Severity.WARNING if warns else Severity.INFO,
-        subject=Subject(kind="cluster", name=view.window.cluster),
-        since=found.since.iso(),
-        facts={
-            "client": None,
-            "connection": None,
-            "vhost": None,
-            "channels": found.total,
-            "channel_max": None,
-            "limit_reached": False,
-            "growth": found.growth,
-            "growth_seconds": found.seconds,
-            "until_limit_seconds": None,
-            "warning_above_channels": many,
-            "warning_after_seconds": WARNS_AFTER,
-            "warning_always_seconds": WARNS_ALWAYS_AFTER,
-        },
-        evidence=(
-            Evidence(key="total", value=found.total, source=counted),
-            Evidence(key="gained", value=found.growth, source=counted),
-        ),
-        certainty=Certainty.LIKELY if warns else Certainty.EARLY,
-        seen_seconds=found.seconds,
-    )
+    facts: Facts = {
+        "connection": None,
+        "vhost": None,
+        "channel_max": None,
+        "limit_reached": False,
+        "until_limit_seconds": None,
+        "warning_above_channels": many,
+    }
+    return total_growth_finding(view, NAME, found, what="channels", many=many, key="total", facts=facts)
 
 
 def _client(_view: View, finding: Finding) -> Iterable[Hashable]:

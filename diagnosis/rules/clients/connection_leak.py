@@ -17,19 +17,14 @@ from functools import partial
 from itertools import pairwise
 
 from ackscope.clock import Instant
-from ackscope.findings import Certainty, Evidence, Finding, Severity, Subject, source
+from ackscope.findings import Certainty, Evidence, Facts, Finding, Severity, Subject, source
 from ackscope.snapshot import Connection, Overview
 from diagnosis.churn_loops import Identity, churn_loops, identity
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import client_name
 from diagnosis.preconditions import unread
 from diagnosis.rules.clients._shared.connections import involved_connections
-from diagnosis.rules.clients._shared.unlisted_growth import (
-    WARNS_AFTER,
-    WARNS_ALWAYS_AFTER,
-    TotalGrowth,
-    total_growth,
-)
+from diagnosis.rules.clients._shared.unlisted_growth import TotalGrowth, total_growth, total_growth_finding
 from diagnosis.series import span, stretch
 from diagnosis.window import Series, Timestamped
 
@@ -218,29 +213,10 @@ def _finding(view: View, found: Growth) -> Finding:
 
 def _total_finding(view: View, found: TotalGrowth) -> Finding:
     many = view.thresholds.clients.connections_many
-    warns = found.warns(many)
-    counted = source("/metrics", "rabbitmq_connections")
-    return Finding(
-        rule=NAME,
-        severity=Severity.WARNING if warns else Severity.INFO,
-        subject=Subject(kind="cluster", name=view.window.cluster),
-        since=found.since.iso(),
-        facts={
-            "client": None,
-            "host": None,
-            "user": None,
-            "connections": found.total,
-            "growth": found.growth,
-            "closes_some": bool(found.closed),
-            "growth_seconds": found.seconds,
-            "warning_from_connections": many,
-            "warning_after_seconds": WARNS_AFTER,
-            "warning_always_seconds": WARNS_ALWAYS_AFTER,
-        },
-        evidence=(
-            Evidence(key="of_cluster", value=found.total, source=counted),
-            Evidence(key="gained", value=found.growth, source=counted),
-        ),
-        certainty=Certainty.LIKELY if warns else Certainty.EARLY,
-        seen_seconds=found.seconds,
-    )
+    facts: Facts = {
+        "host": None,
+        "user": None,
+        "closes_some": bool(found.closed),
+        "warning_from_connections": many,
+    }
+    return total_growth_finding(view, NAME, found, what="connections", many=many, key="of_cluster", facts=facts)

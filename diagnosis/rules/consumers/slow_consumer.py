@@ -37,13 +37,13 @@ NAME = "slow-consumer"
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that grows while its consumers work at capacity."""
     lacking = tuple(unread(NAME, view, CLIENT_FAMILIES))
-    if lacking and not view.lists_no_clients:
-        yield from lacking
-        return
     if view.lists_no_clients:
         yield from lacking or unlisted_consumers(NAME, view)
         yield from (_of_saturated(found, round_trip_needed=False) for found in unlisted_saturation(view))
         yield from (_of_saturated(found, round_trip_needed=True) for found in saturated_queues(view))
+        return
+    if lacking:
+        yield from lacking
         return
     yield from unreported(view, NAME, lambda queue: _may_be_slow(view, queue))
     yield from readers_not_listed(view, NAME)

@@ -24,13 +24,13 @@ NAME = "stuck-consumer"
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Report every queue that is stuck as a whole or in part; only as a whole where the broker lists no clients."""
     lacking = tuple(unread(NAME, view, CLIENT_FAMILIES))
-    if lacking and not view.lists_no_clients:
-        yield from lacking
-        return
     if view.lists_no_clients:
         yield from lacking or unlisted_consumers(NAME, view)
         found = (*stalls(view), *unlisted_stalls(view))
         yield from stuck_findings(view, NAME, (stall for stall in found if not stall.standbys))
+        return
+    if lacking:
+        yield from lacking
         return
     yield from unreported(view, NAME, lambda queue: judgement(view, queue) is None and not settles(view, queue))
     yield from readers_not_listed(view, NAME)

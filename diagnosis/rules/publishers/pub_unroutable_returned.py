@@ -55,13 +55,13 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     """Yield one finding for each exchange whose messages are returned, or released with AMQP 1.0."""
     yield from without_links(view, NAME)
     yield from _by_total(view)
-    lacking = () if view.counts_losses else tuple(unread(NAME, view, ("channels",)))
-    if lacking:
+    if view.counts_losses:
+        # Exchanges do not count what AMQP 1.0 clients publish.
+        if gained(counted(view), lambda each: each.unroutable):
+            yield Inconclusive(rule=NAME, reason="no_client_lists")
+    elif lacking := tuple(unread(NAME, view, ("channels",))):
         yield from lacking
         return
-    if view.counts_losses and gained(counted(view), lambda each: each.unroutable):
-        # Exchanges do not count what AMQP 1.0 clients publish.
-        yield Inconclusive(rule=NAME, reason="no_client_lists")
     found = tuple(evaluate_unroutable(view, NAME, RETURNED, worst=Severity.WARNING))
     yield from found
     known = {(each.subject.vhost, each.subject.name) for each in found if isinstance(each, Finding)}

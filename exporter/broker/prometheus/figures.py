@@ -6,9 +6,9 @@ figure, so that what comes from either source has one meaning. Metrics that a ve
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from ackscope.counters import MessageStats
 from ackscope.second_source import NativeTotals, QueueTypeTotals
@@ -25,6 +25,8 @@ from exporter.broker.prometheus.clients import (
 )
 from exporter.broker.prometheus.exchanges import EXCHANGE_COUNTERS, EXCHANGE_FAMILIES, ExchangeCounters
 from exporter.broker.prometheus.samples import MetricSample, read_samples
+
+K = TypeVar("K", bound=Hashable)
 
 AGGREGATED, DETAILED = "/metrics", "/metrics/detailed"
 
@@ -308,11 +310,8 @@ def _queues(by_name: Mapping[str, list[MetricSample]]) -> dict[QueueKey, QueueFi
             value = sample.value if attribute in _FRACTIONS else _whole(sample.value)
             if value is not None and not math.isnan(value):
                 gauges[_key(sample)][attribute] = value
-    counters: dict[QueueKey, dict[str, int | None]] = defaultdict(dict)
-    for metric, counter in QUEUE_COUNTERS.items():
-        for sample in by_name.get(f"{_DETAILED}{metric}", ()):
-            # A queue has one such row for each exchange that routed to it.
-            _add(counters[_key(sample)], counter, sample.value)
+    # A queue has one row for each exchange that routed to it.
+    counters = _sums(by_name, QUEUE_COUNTERS, _key)
     described = {_key(sample): sample.labels for sample in by_name.get(f"{_DETAILED}queue_info", ())}
     queues = {}
     for key in dict.fromkeys([*described, *gauges, *counters]):
@@ -329,29 +328,27 @@ def _queues(by_name: Mapping[str, list[MetricSample]]) -> dict[QueueKey, QueueFi
 
 def _channels(by_name: Mapping[str, list[MetricSample]]) -> dict[str, ChannelFigures]:
     gauges: dict[str, dict[str, int]] = defaultdict(dict)
-    queues: dict[str, dict[QueueKey, dict[str, int | None]]] = defaultdict(lambda: defaultdict(dict))
-    exchanges: dict[str, dict[tuple[str, str], dict[str, int | None]]] = defaultdict(lambda: defaultdict(dict))
+    queues: dict[str, dict[QueueKey, dict[str, int]]] = defaultdict(dict)
+    exchanges: dict[str, dict[tuple[str, str], dict[str, int]]] = defaultdict(dict)
     routed: dict[str, set[QueueKey]] = defaultdict(set)
     for metric, attribute in CHANNEL_GAUGES.items():
         for sample in by_name.get(f"{_DETAILED}{metric}", ()):
             value = _whole(sample.value)
             if value is not None:
-                gauges[sample.labels.get("channel", "")][attribute] = value
-    for metric, counter in CHANNEL_QUEUE_COUNTERS.items():
-        for sample in by_name.get(f"{_DETAILED}{metric}", ()):
-            _add(queues[sample.labels.get("channel", "")][_key(sample)], counter, sample.value)
-    for metric, counter in CHANNEL_EXCHANGE_COUNTERS.items():
-        for sample in by_name.get(f"{_DETAILED}{metric}", ()):
-            place = (sample.labels.get("vhost", ""), sample.labels.get("exchange", ""))
-            _add(exchanges[sample.labels.get("channel", "")][place], counter, sample.value)
+                gauges[_process(sample)][attribute] = value
+    of_queues = _sums(by_name, CHANNEL_QUEUE_COUNTERS, lambda it: (_process(it), _key(it)))
+    of_exchanges = _sums(by_name, CHANNEL_EXCHANGE_COUNTERS, lambda it: (_process(it), _exchange_key(it)))
+    for (process, key), counters in of_queues.items():
+        queues[process][key] = _known(counters)
+    for (process, place), counters in of_exchanges.items():
+        exchanges[process][place] = _known(counters)
     for sample in by_name.get(f"{_DETAILED}{ROUTED}", ()):
-        place = (sample.labels.get("queue_vhost", ""), sample.labels.get("queue", ""))
-        routed[sample.labels.get("channel", "")].add(place)
+        routed[_process(sample)].add((sample.labels.get("queue_vhost", ""), sample.labels.get("queue", "")))
     return {
         process: ChannelFigures(
             gauges=found,
-            queues={key: _known(counters) for key, counters in queues[process].items()},
-            exchanges={key: _known(counters) for key, counters in exchanges[process].items()},
+            queues=queues[process],
+            exchanges=exchanges[process],
             routed=frozenset(routed[process]),
         )
         for process, found in gauges.items()
@@ -360,11 +357,27 @@ def _channels(by_name: Mapping[str, list[MetricSample]]) -> dict[str, ChannelFig
 
 
 def _exchanges(by_name: Mapping[str, list[MetricSample]]) -> dict[tuple[str, str], dict[str, int]]:
-    found: dict[tuple[str, str], dict[str, int | None]] = defaultdict(dict)
-    for metric, counter in EXCHANGE_COUNTERS.items():
-        for sample in by_name.get(f"{_DETAILED}{metric}", ()):
-            _add(found[(sample.labels.get("vhost", ""), sample.labels.get("exchange", ""))], counter, sample.value)
+    found = _sums(by_name, EXCHANGE_COUNTERS, _exchange_key)
     return {key: _known(counters) for key, counters in found.items()}
+
+
+def _sums(
+    by_name: Mapping[str, list[MetricSample]], table: Mapping[str, str], key: Callable[[MetricSample], K]
+) -> dict[K, dict[str, int | None]]:
+    """Return what the detailed metrics of a table (metric -> counter) count for each key."""
+    found: dict[K, dict[str, int | None]] = defaultdict(dict)
+    for metric, counter in table.items():
+        for sample in by_name.get(f"{_DETAILED}{metric}", ()):
+            _add(found[key(sample)], counter, sample.value)
+    return found
+
+
+def _process(sample: MetricSample) -> str:
+    return sample.labels.get("channel", "")
+
+
+def _exchange_key(sample: MetricSample) -> tuple[str, str]:
+    return (sample.labels.get("vhost", ""), sample.labels.get("exchange", ""))
 
 
 def _key(sample: MetricSample) -> QueueKey:

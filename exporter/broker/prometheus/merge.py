@@ -92,10 +92,11 @@ class FigureMerger:
         overview: Overview | None = parts["overview"].value
         disagreements: tuple[Disagreement, ...] = ()
         found: dict[str, Part[Any]] = {}
+        processes: dict[str, Part[Any]] = {}
         if self._alone or (overview is not None and overview.statistics is False):
             found["queues"] = self._merged_queues(parts["queues"], scrape, value, settings_read=settings_read)
             queues = found["queues"].value or ()
-            found[PROCESSES] = self._process_lists(scrape, value, queues)
+            processes[PROCESSES] = self._process_lists(scrape, value, queues)
             if overview is not None or self._alone:
                 origins = _overview_origins(value)
                 found["overview"] = self._part(
@@ -118,12 +119,12 @@ class FigureMerger:
         reading = MetricsReading(
             nodes=tuple(each.node.name for each in value.nodes),
             unread=value.unread,
-            families=tuple(family for family in found if family != PROCESSES),
+            families=tuple(found),
             alone=self._alone,
             disagreements=disagreements,
             native=None if value.unread else _native([each.native for each in value.nodes]),
         )
-        return {**parts, **found}, _read(scrape, reading)
+        return {**parts, **found, **processes}, _read(scrape, reading)
 
     def _part(
         self, part: Part[Any], scrape: Part[MetricsScrape], value: Any, origins: Mapping[str, tuple[str, str]]

@@ -11,6 +11,7 @@ from statistics import fmean
 from typing import Literal
 
 from ackscope.clock import Instant
+from ackscope.findings import Certainty, Evidence, Facts, Finding, Severity, Subject, source
 from ackscope.snapshot import Overview
 from diagnosis.contract import View
 from diagnosis.rules.clients._shared.logins import AMQP, accepted_logins
@@ -36,7 +37,7 @@ _CHANNELS_EACH = 2
 _OF_AMQP = 0.8
 """Logins over AMQP for each new connection, below which other clients opened them."""
 
-WARNS_AFTER, WARNS_ALWAYS_AFTER = 300.0, 1800.0
+_WARNS_AFTER, _WARNS_ALWAYS_AFTER = 300.0, 1800.0
 """Seconds of growth after which many are a warning, and after which any number is."""
 
 
@@ -58,7 +59,7 @@ class TotalGrowth:
 
     def warns(self, many: int) -> bool:
         """Return whether it has lasted too long for anything that ends by itself."""
-        return self.seconds >= WARNS_ALWAYS_AFTER or (self.seconds >= WARNS_AFTER and self.growth >= many)
+        return self.seconds >= _WARNS_ALWAYS_AFTER or (self.seconds >= _WARNS_AFTER and self.growth >= many)
 
 
 def total_growth(view: View, what: Opened, least: int) -> TotalGrowth | None:
@@ -77,6 +78,44 @@ def total_growth(view: View, what: Opened, least: int) -> TotalGrowth | None:
         if found is not None:
             return found
     return None
+
+
+def total_growth_finding(
+    view: View, rule: str, found: TotalGrowth, *, what: Opened, many: int, key: str, facts: Facts
+) -> Finding:
+    """Return the finding about a growth: information until it has lasted too long.
+
+    Args:
+        view: the view that is being judged.
+        rule: its name.
+        found: the growth.
+        what: which of both.
+        many: how many more are a warning earlier.
+        key: of the evidence with the total.
+        facts: of the rule, beside those about the growth.
+    """
+    warns, counted = found.warns(many), source("/metrics", f"rabbitmq_{what}")
+    return Finding(
+        rule=rule,
+        severity=Severity.WARNING if warns else Severity.INFO,
+        subject=Subject(kind="cluster", name=view.window.cluster),
+        since=found.since.iso(),
+        facts={
+            **facts,
+            "client": None,
+            what: found.total,
+            "growth": found.growth,
+            "growth_seconds": found.seconds,
+            "warning_after_seconds": _WARNS_AFTER,
+            "warning_always_seconds": _WARNS_ALWAYS_AFTER,
+        },
+        evidence=(
+            Evidence(key=key, value=found.total, source=counted),
+            Evidence(key="gained", value=found.growth, source=counted),
+        ),
+        certainty=Certainty.LIKELY if warns else Certainty.EARLY,
+        seen_seconds=found.seconds,
+    )
 
 
 def _rises_evenly(readings: Series[Overview], step: float, what: Opened) -> Series[Overview]:

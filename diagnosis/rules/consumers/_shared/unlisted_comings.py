@@ -40,7 +40,7 @@ _HELD = 2.5
 _RISES = 2
 """Times that the number of consumers must have risen again."""
 _QUIET_SECONDS, _QUIET_SHARE = 60.0, 0.3
-"""Seconds before a loop of which the counters are compared, and the share of its pace that is quiet."""
+"""Seconds before a loop whose counters are compared with it, and the share of its pace that is quiet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
