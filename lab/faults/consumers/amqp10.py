@@ -77,8 +77,8 @@ def _first(settled: int) -> Callable[[int], int]:
 
 
 def _ready(fault: Fault, queue: str) -> int:
-    found = fault.ask("GET", "/api/queues")
-    return next((each.get("messages_ready", 0) for each in found if each["name"] == queue), 0)
+    with fault.briefly(f"{queue}.look") as channel:
+        return int(channel.queue_declare(queue, passive=True).method.message_count)
 
 
 def _spec(name: str, rule: str, summary: str, inject: Callable[[Fault], None], **more: Any) -> FaultSpec:

@@ -11,13 +11,14 @@ from ackscope.findings import Subject
 from lab.amqp import publish
 from lab.faults.consumers.messages import publisher
 from lab.faults.fault import Fault, FaultSpec
+from lab.faults.listed import connections_named
 
 QUEUE = "fault.consumer-tcp-backpressure"
 _NAME = "fault-consumer-tcp-backpressure"
 _BODY = b"x" * 100_000
 _MESSAGES = 300
 _LISTED_WITHIN = 12
-"""Maximum number of seconds until the management API lists a new connection."""
+"""Maximum number of seconds until the broker lists a new connection."""
 
 
 def inject(fault: Fault) -> None:
@@ -44,8 +45,7 @@ def _freeze(fault: Fault, publishing: BlockingChannel) -> None:
 
 
 def _pending(fault: Fault) -> int | None:
-    connections = fault.ask("GET", "/api/connections?columns=client_properties.connection_name,send_pend")
-    mine = [each for each in connections if (each.get("client_properties") or {}).get("connection_name") == _NAME]
+    mine = connections_named(fault, _NAME)
     return sum(each.get("send_pend") or 0 for each in mine) if mine else None
 
 

@@ -11,6 +11,7 @@ from ackscope.findings import Subject
 from lab.amqp import publish
 from lab.faults.consumers.messages import publisher
 from lab.faults.fault import Fault, FaultSpec
+from lab.faults.listed import consumers_of
 
 QUEUE = "fault.sac-none-active"
 _TIMEOUT = 10_000
@@ -44,7 +45,7 @@ def inject(fault: Fault) -> None:
 
 
 def _none_active(fault: Fault) -> bool:
-    consumers = [each for each in fault.ask("GET", "/api/consumers") if each["queue"]["name"] == QUEUE]
+    consumers = consumers_of(fault, QUEUE)
     return len(consumers) > 1 and not any(each["active"] for each in consumers)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from ackscope.errors import BrokerError
 from ackscope.findings import Subject
 from lab.faults.fault import Fault
+from lab.faults.listed import node_figures
 
 NODE = Subject(kind="node", name="lab1@localhost", node="lab1@localhost")
 """The first node of every lab."""
@@ -29,9 +30,8 @@ def until(fault: Fault, holds: Callable[[], object], what: str) -> None:
 
 
 def node(fault: Fault) -> Mapping[str, Any]:
-    """Return the first node from `/api/nodes`."""
-    found: Mapping[str, Any] = next(each for each in fault.ask("GET", "/api/nodes") if each["name"] == NODE.name)
-    return found
+    """Return the figures of the first node."""
+    return node_figures(fault, NODE.name)
 
 
 def fails(fault: Fault, check: str) -> bool:

@@ -8,6 +8,7 @@ from pika.adapters.blocking_connection import BlockingChannel
 from lab.amqp import PERSISTENT
 from lab.control import ALARM_WATERMARK
 from lab.faults.fault import Fault
+from lab.faults.listed import connections_named
 
 _LOOK = 2.0
 _MESSAGES = 200
@@ -38,8 +39,4 @@ def raise_memory_alarm(fault: Fault) -> None:
 
 def blocked(fault: Fault, name: str) -> bool:
     """Return whether the broker lists the connection with this name as blocked."""
-    found = fault.ask("GET", "/api/connections")
-    return any(
-        each.get("state") == "blocked" and each.get("client_properties", {}).get("connection_name") == name
-        for each in found
-    )
+    return any(each.get("state") == "blocked" for each in connections_named(fault, name))
