@@ -77,7 +77,7 @@ def diagnose(
                     named = answer if judged_view is view else named_processes(answer)
                     found.append(with_origins(named, origins))
         except SettingsUnknown:
-            gap = settings_unknown(rule)
+            gap = settings_unknown(rule.name)
             if gap not in gaps:
                 gaps.append(gap)
     before = previous.findings if previous else ()

@@ -1,14 +1,18 @@
 """Checks what a rule lacks: families never read or too old, disabled counters, queues that the API does not show."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 from ackscope.findings import Fact, Inconclusive
+from ackscope.second_source import SettingsUnknown
 from ackscope.snapshot import Queue
 from diagnosis.churn import hidden_queues
-from diagnosis.contract import Rule, View
+from diagnosis.contract import Rule, RuleResult, View
 from diagnosis.facts import queue_names
 from diagnosis.memo import per_view
 from diagnosis.series import span
+
+T = TypeVar("T")
 
 QUEUE_COUNTERS_SINCE = (4, 0)
 """The first version whose Prometheus endpoint counts messages by queue, and not only by channel."""
@@ -115,9 +119,31 @@ def _silent(view: View, queue: Queue) -> bool:
     return queue.state is not None and view.listed_since(queue) == view.window.readings("queues")[0].at
 
 
-def settings_unknown(rule: Rule) -> Inconclusive:
+def settings_unknown(rule: str) -> Inconclusive:
     """Return the reason of a rule that asked for a setting of a queue whose figures alone are known."""
-    return _only_metrics(rule.name)
+    return _only_metrics(rule)
+
+
+def each_known(
+    rule: str, queues: Iterable[Queue], judge: Callable[[Queue], Iterable[RuleResult]]
+) -> Iterator[RuleResult]:
+    """Judge each queue by itself; the rule cannot tell about those that need a setting which is unknown."""
+    unknown = False
+    for queue in queues:
+        try:
+            yield from judge(queue)
+        except SettingsUnknown:
+            unknown = True
+    if unknown:
+        yield settings_unknown(rule)
+
+
+def if_known(value: Callable[[], T], otherwise: T) -> T:
+    """Return a value, or another one where the value depends on a setting that is unknown."""
+    try:
+        return value()
+    except SettingsUnknown:
+        return otherwise
 
 
 def _has_only_metrics(view: View, unread: list[str]) -> bool:

@@ -11,6 +11,7 @@ from functools import cached_property
 from ackscope.snapshot import Queue
 from ackscope.topology import Binding, Exchange
 from diagnosis.memo import per_view
+from diagnosis.preconditions import if_known
 from diagnosis.purpose import dead_letters_received, had_consumer, left_unconsumed, was_consumed
 from diagnosis.view import View
 
@@ -53,6 +54,11 @@ def dead_letter_targets(view: View) -> frozenset[Place]:
     Targets of delay queues only are left out: messages that leave a delay queue are regular work.
     """
     return per_view(view, _Routes).dead_letter_targets
+
+
+def may_get_dead_letters(view: View, queue: Queue) -> bool:
+    """Return whether other queues dead-letter into a queue, or may do so because their settings are unknown."""
+    return if_known(lambda: queue.key in dead_letter_targets(view), otherwise=True)
 
 
 def dead_letters_to(view: View, queue: Queue) -> frozenset[Place] | None:
@@ -161,14 +167,19 @@ class _Routes:
         self._delays: dict[Place, bool] = {}
 
     def is_delay(self, queue: Queue) -> bool:
-        if queue.setting("dead-letter-exchange") is None or queue.consumers != 0 or queue.type == "stream":
+        if queue.consumers != 0 or queue.type == "stream":
             return False
         if queue.key not in self._delays:
             self._delays[queue.key] = self._only_delays(queue)
         return self._delays[queue.key]
 
     def _only_delays(self, queue: Queue) -> bool:
-        if was_consumed(queue) or (queue.messages and had_consumer(self._view.history(queue))):
+        # What clients did comes first: it shows enough of a queue whose settings are unknown.
+        if was_consumed(queue) or (queue.settings_known and queue.setting("dead-letter-exchange") is None):
+            return False
+        if (queue.messages and had_consumer(self._view.history(queue))) or queue.setting(
+            "dead-letter-exchange"
+        ) is None:
             return False
         if queue.setting("message-ttl") is not None:
             return True

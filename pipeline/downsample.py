@@ -10,13 +10,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from ackscope.errors import DataError
 from ackscope.manifest import Manifest
 from ackscope.tables import DAYS, HOURS, MINUTES, Table
 from ackscope.tables.arrow import arrow_schema
 from pipeline.executor_writes import is_collected, write_files
 from pipeline.frames import read_rollups
-from pipeline.session import SPARK_ERRORS, cause
+from pipeline.session import SPARK_ERRORS, job_failure
 from pipeline.storage.data_file_writer import FilePlan, WrittenFile, hour_ranges
 from pipeline.storage.rollups import Rollups
 from pipeline.storage.transaction import Transaction
@@ -112,9 +111,8 @@ def refresh(spark: SparkSession, rollups: Rollups, cluster: str, go_on: Callable
             except SPARK_ERRORS as error:
                 if not go_on():
                     return
-                raise DataError(
-                    f"{step.target.name} of cluster {cluster} could not be downsampled: {cause(error)}"
-                ) from None
+                what = f"{step.target.name} of cluster {cluster} could not be downsampled"
+                raise job_failure(error, what, str(rollups.root)) from None
         if batch:
             _commit(rollups, cluster, batch)
 

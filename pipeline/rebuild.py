@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ackscope.errors import DataError
 from ackscope.manifest import Manifest
-from ackscope.object_path import ObjectStorageError, Place
+from ackscope.object_path import Place
 from ackscope.tables import Table
 from ackscope.tables.arrow import arrow_schema
 from pipeline.executor_writes import is_collected, write_files
@@ -23,7 +23,7 @@ from pipeline.hours import runs
 from pipeline.ingest_log import IngestLog
 from pipeline.listing import Files, LandingListing
 from pipeline.progress import NoProgress, Progress
-from pipeline.session import SPARK_ERRORS, cause
+from pipeline.session import SPARK_ERRORS, job_failure
 from pipeline.side_by_side import side_by_side
 from pipeline.stop import StoppedError
 from pipeline.storage.file_stats import FileStats
@@ -327,14 +327,9 @@ class _Rebuild:
                 raise StoppedError from None
             if sum(self.landing.quarantine_damaged(table, paths[table]) for table in transform.sources):
                 raise _LandingChangedError from None
-            _, is_away, reason = cause(error).partition(f"{ObjectStorageError.__name__}: ")
-            if is_away:
-                # An executor could not read an object, and the storage is back by now.
-                raise ObjectStorageError(str(self.landing.root / transform.source.name), reason) from None
-            raise DataError(
-                f"{transform.rollup.name} of cluster {self.cluster} could not be computed from "
-                f"{self.landing.root / transform.source.name}: {cause(error)}"
-            ) from None
+            folder = str(self.landing.root / transform.source.name)
+            what = f"{transform.rollup.name} of cluster {self.cluster} could not be computed from {folder}"
+            raise job_failure(error, what, folder) from None
 
 
 def _work_of(listing: LandingListing, files: Files) -> Work:

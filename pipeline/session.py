@@ -22,8 +22,9 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from ackscope import __version__
-from ackscope.errors import MissingPart
+from ackscope.errors import DataError, MissingPart
 from ackscope.log import get_logger
+from ackscope.object_path import ObjectStorageError
 from pipeline.java import require_java
 from pipeline.spark_settings import (
     DEFAULT_MASTER,
@@ -38,6 +39,11 @@ from pipeline.spark_settings import (
 )
 
 log = get_logger(__name__)
+
+
+class JobError(DataError):
+    """A Spark job failed although no file is damaged, for example because Java or a worker lacks memory."""
+
 
 OLDEST_SPARK = (4, 3)
 """Oldest version of Spark that the jobs run with."""
@@ -118,13 +124,39 @@ def cause(error: BaseException) -> str:
     """The line of a Spark error that says what happened."""
     if isinstance(error, Py4JError | ConnectionError) and not isinstance(error, Py4JJavaError):
         return "its Java process is gone; check the kernel log for an out-of-memory kill"
-    text = str(getattr(error, "java_exception", None) or error)
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip() for line in _with_causes(error).splitlines() if line.strip()]
     chosen = next((line for line in reversed(lines) if line.startswith("Caused by:")), lines[0] if lines else "")
     if chosen.endswith("Python worker:"):
         # What the function in the worker raised, in the last line of its traceback.
         chosen = next((line for line in reversed(lines) if _RAISED.match(line)), chosen)
     return chosen.removeprefix("Caused by:").strip() or type(error).__name__
+
+
+def _with_causes(error: BaseException) -> str:
+    """The text of a Spark error, and those of its causes: `Exception thrown in awaitResult` alone says nothing."""
+    found: list[str] = []
+    with suppress(*SPARK_ERRORS):
+        java = getattr(error, "java_exception", None)
+        while java is not None:
+            found.append(str(java))
+            java = java.getCause()
+    return "\nCaused by: ".join(found) or str(error)
+
+
+def job_failure(error: BaseException, what: str, storage: str) -> ObjectStorageError | JobError:
+    """The error to raise for a Spark job that failed although no file is damaged.
+
+    Args:
+        error: what Spark raised.
+        what: such as "latency_1m of cluster shop could not be computed".
+        storage: where it read.
+
+    Returns:
+        `ObjectStorageError` if an executor could not use the storage; it may be back by now.
+    """
+    said = cause(error)
+    _, is_away, reason = said.partition(f"{ObjectStorageError.__name__}: ")
+    return ObjectStorageError(storage, reason) if is_away else JobError(f"{what}: {said}")
 
 
 def _not_py4j(record: logging.LogRecord) -> bool:

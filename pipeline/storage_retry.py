@@ -8,6 +8,7 @@ from typing import TypeVar
 from ackscope.clock import Clock
 from ackscope.log import get_logger
 from ackscope.object_path import ObjectStorageError
+from pipeline.session import JobError
 from pipeline.stop import Stop, StoppedError
 from pipeline.storage.lease import RENEW_SECONDS
 from pipeline.storage.store import LostCommitError
@@ -18,6 +19,7 @@ T = TypeVar("T")
 
 # Pause after a failure, doubled each time. The storage client itself has tried for 20 s by then.
 _FIRST_SECONDS, _LONGEST_SECONDS = 1.0, 10.0
+_REPEATED_JOBS = 3
 # Interval at which a stop request is noticed.
 _POLL_SECONDS = 0.2
 
@@ -41,16 +43,22 @@ class StorageRetry:
     def repeat(self, work: Callable[[], T]) -> T:
         """The result of `work`, however often it has to be tried; it must be complete or without effect.
 
+        A Spark job that fails is repeated a few times, because one task that is lost fails a job.
+
         Raises:
+            JobError: a Spark job fails again and again.
             StoppedError: a stop was requested while it failed, or another process does the work now.
         """
-        pause = _FIRST_SECONDS
+        pause, jobs_failed = _FIRST_SECONDS, 0
         while True:
             start = self._clock.now()
             try:
                 done = work()
-            except (ObjectStorageError, LostCommitError) as error:
+            except (ObjectStorageError, LostCommitError, JobError) as error:
                 self._check()
+                jobs_failed += isinstance(error, JobError)
+                if jobs_failed > _REPEATED_JOBS:
+                    raise
                 if isinstance(error, LostCommitError):
                     # The other writer may have taken the lease, too, which its next renewal shows.
                     self.wait(RENEW_SECONDS)

@@ -4,10 +4,9 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
 
-from ackscope.errors import DataError
 from ackscope.tables import EPISODES, FINDING_EVENTS, POLLS_1M
 from pipeline.frames import read_files, read_rollups
-from pipeline.session import SPARK_ERRORS, cause
+from pipeline.session import SPARK_ERRORS, job_failure
 from pipeline.storage.file_stats import MAX_AHEAD_SECONDS
 from pipeline.storage.landing import Landing
 from pipeline.storage.rollups import Rollups
@@ -40,10 +39,9 @@ def episodes_of(spark: SparkSession, landing: Landing, rollups: Rollups, cluster
             return episodes(_dated(events, now), polls, known).toArrow()
         except SPARK_ERRORS as error:
             if not landing.quarantine_damaged(FINDING_EVENTS, paths):
-                raise DataError(
-                    f"{EPISODES.name} of cluster {cluster} could not be computed from "
-                    f"{landing.root / FINDING_EVENTS.name}: {cause(error)}"
-                ) from None
+                folder = str(landing.root / FINDING_EVENTS.name)
+                what = f"{EPISODES.name} of cluster {cluster} could not be computed from {folder}"
+                raise job_failure(error, what, folder) from None
 
 
 def _dated(events: DataFrame, now: float) -> DataFrame:

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from ackscope.errors import DataError
 from ackscope.log import get_logger
 from ackscope.manifest import Manifest
 from ackscope.tables import BASELINES, CHANGES, EPISODES, Table
@@ -21,7 +20,7 @@ from pipeline.analysis.report_filter import select_reportable
 from pipeline.answers import answers_file
 from pipeline.executor_writes import is_collected, write_files
 from pipeline.hours import HOUR
-from pipeline.session import SPARK_ERRORS, cause
+from pipeline.session import SPARK_ERRORS, job_failure
 from pipeline.storage.data_file_writer import hour_ranges
 from pipeline.storage.landing import Landing
 from pipeline.storage.rollups import Rollups
@@ -87,7 +86,7 @@ def refresh(
             answers_file.write(spark, rollups.root, cluster, now)
     except SPARK_ERRORS as error:
         if go_on():
-            raise DataError(f"the analyses of cluster {cluster} failed: {cause(error)}") from None
+            raise job_failure(error, f"the analyses of cluster {cluster} failed", str(rollups.root)) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Subject, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import ConsumerPath, RuleResult, View
+from diagnosis.preconditions import settings_unknown
 from diagnosis.purpose import MQTT_SESSIONS
 from diagnosis.rules.consumers._shared.comings import LASTING, comings, recent_clients
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
@@ -39,16 +40,19 @@ _REPORTED_FOR = 300.0
 def evaluate(view: View) -> Iterator[RuleResult]:
     """List the consumers of durable queues that acknowledge automatically."""
     found: dict[str, list[tuple[Queue, ConsumerPath]]] = defaultdict(list)
+    unknown = False
     for queue in view.queues:
         if not (queue.stats.deliver_no_ack or view.has_uncounted(queue)):
             continue
         native = [link for link in view.links(queue) if link.is_uncounted and link.consumer.ack_required is False]
-        if not queue.durable or queue.exclusive or queue.auto_delete or queue.type == "stream":
+        outlives = queue.durable and not queue.exclusive and not queue.auto_delete
+        if queue.type == "stream" or (queue.settings_known and not outlives):
             continue
         if native and not queue.stats.deliver_no_ack and not queue.name.startswith(MQTT_SESSIONS):
             found[queue.vhost] += [(queue, link) for link in native]
         if not queue.stats.deliver_no_ack:
             continue
+        # A queue that is still there after the end of a consumer is not deleted with it, whatever its settings.
         ends = comings(view.history(queue))
         if ends >= LASTING:
             yield _losing(view, queue, ends)
@@ -56,9 +60,14 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         last_end = _last_end(view, queue)
         if last_end is not None:
             yield _ended(view, queue, last_end)
+        if not queue.settings_known:
+            unknown = True
+            continue
         links = [link for link in view.links(queue) if link.consumer.ack_required is False]
         found[queue.vhost] += [(queue, link) for link in links]
     yield from (_finding(view, vhost, each) for vhost, each in sorted(found.items()) if each)
+    if unknown:
+        yield settings_unknown(NAME)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import client_name, queue_facts
 from diagnosis.memo import per_view
 from diagnosis.names import unseen_differences
+from diagnosis.preconditions import each_known, if_known
 from diagnosis.purpose import (
     POLLED,
     dead_letters_received,
@@ -30,7 +31,7 @@ from diagnosis.purpose import (
 )
 from diagnosis.queue_families import name_pattern
 from diagnosis.relations import SAME_CONNECTION
-from diagnosis.routes import bound_exchanges, dead_letter_targets, dead_letters_from, is_delay
+from diagnosis.routes import bound_exchanges, dead_letter_targets, dead_letters_from, is_delay, may_get_dead_letters
 from diagnosis.rules.clients._shared.connections import has_channels
 from diagnosis.rules.clients._shared.logins import refused_logins
 from diagnosis.rules.clients._shared.shut_out import shut_out
@@ -72,13 +73,12 @@ class _Unread:
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that has messages ready and no consumer."""
     sessions: dict[str, list[_Unread]] = defaultdict(list)
-    for queue in view.queues:
-        if queue.consumers != 0 or not queue.messages_ready:
-            continue
+
+    def judge(queue: Queue) -> Iterator[RuleResult]:
         unconsumed = stretch(view.history(queue), _unconsumed)
         severity = _severity(view, queue, unconsumed)
         if severity is None or is_polled_in_time(view.history(queue)):
-            continue
+            return
         intended = _intended(view, queue)
         if intended is not None and not _gets_all(view, queue, intended[0]):
             reason, facts = intended
@@ -90,6 +90,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
             # What the broker deletes by itself needs nobody.
             harmless = replaced is not None and replaced.expires_seconds is not None
             yield _finding(view, _Unread(queue, unconsumed, Severity.INFO if harmless else severity, replaced))
+
+    yield from each_known(NAME, (each for each in view.queues if each.consumers == 0 and each.messages_ready), judge)
     for unread in sessions.values():
         # The one that is away for longest, so that the subject stays the same.
         first, *others = sorted(
@@ -180,7 +182,7 @@ def _rises(series: Series[Queue]) -> bool:
 
 def _may_be_needed(view: View, queue: Queue) -> bool:
     """Return whether its messages may be all that is left: dead letters, or others left although nobody took any."""
-    if dead_letters_received(queue) or left_unconsumed(view, queue) or queue.key in dead_letter_targets(view):
+    if dead_letters_received(queue) or left_unconsumed(view, queue) or may_get_dead_letters(view, queue):
         return True
     unconsumed = stretch(view.history(queue), _unconsumed)
     return any(_ready(newer) < _ready(older) for older, newer in pairwise(unconsumed))
@@ -202,7 +204,8 @@ def _intended(view: View, queue: Queue) -> tuple[str, Facts] | None:
         expired = left_unconsumed(view, queue)
         by_setting = not expired and queue.setting("message-ttl") is not None
         return "delay_queue", {"expired": expired, "by_setting": by_setting}
-    if queue.key in dead_letter_targets(view) and not _is_work_queue(view, queue):
+    # What clients did comes first: it shows enough of a queue whose settings are unknown.
+    if not _is_work_queue(view, queue) and queue.key in dead_letter_targets(view):
         return "dead_letter_queue", {}
     if _expires_unread(queue) and left_unconsumed(view, queue):
         return "expires_unread", {"expires_after_seconds": queue.setting("message-ttl") / 1000}
@@ -231,7 +234,7 @@ def _is_work_queue(view: View, queue: Queue) -> bool:
 
 def _expires_unread(queue: Queue) -> bool:
     """Return whether nobody ever consumed from a queue whose messages expire, so that it may need no consumer."""
-    return isinstance(queue.setting("message-ttl"), int) and not was_consumed(queue)
+    return not was_consumed(queue) and isinstance(queue.setting("message-ttl"), int)
 
 
 def _idle_connections(view: View, queue: Queue, since: float) -> list[Connection]:
@@ -275,9 +278,8 @@ def _dead_letter_sources(view: View, queue: Queue, unconsumed: Series[Queue]) ->
     unsure = limits.loss_least + limits.loss_skew * published / max(1.0, span(unconsumed))
     if _ready(unconsumed[-1]) - _ready(unconsumed[0]) - published < unsure:
         return []
-    return [
-        each.name for each in dead_letters_from(view, queue) if _lost(view, each, span(unconsumed)) >= limits.loss_least
-    ]
+    origins = if_known(lambda: dead_letters_from(view, queue), tuple[Queue, ...]())
+    return [each.name for each in origins if _lost(view, each, span(unconsumed)) >= limits.loss_least]
 
 
 def _lost(view: View, queue: Queue, seconds: float) -> int:
@@ -370,7 +372,6 @@ def _finding(view: View, unread: _Unread, others: Sequence[_Unread] = ()) -> Fin
     lost = lost_by_restart(view, queue) if lacks_application else None
     early = severity is Severity.INFO and grows and seconds < warning_after
     piled_up = _piled_up(view, unconsumed)
-    ttl = queue.setting("message-ttl")
     return Finding(
         rule=NAME,
         severity=severity,
@@ -386,8 +387,8 @@ def _finding(view: View, unread: _Unread, others: Sequence[_Unread] = ()) -> Fin
             "idle_elsewhere": [
                 {"queue": each.name, "clients": client_names(view.links(each))} for each in idle_elsewhere
             ],
-            "expires_after_seconds": ttl / 1000 if _expires_unread(queue) else None,
-            "may_be_delay": queue.setting("dead-letter-exchange") is not None and not was_consumed(queue),
+            "expires_after_seconds": queue.setting("message-ttl") / 1000 if _expires_unread(queue) else None,
+            "may_be_delay": not was_consumed(queue) and queue.setting("dead-letter-exchange") is not None,
             "had_consumer": had_consumer(listings),
             "watched_seconds": span(listings),
             "was_consumed": was_consumed(queue),

@@ -7,14 +7,14 @@ Source: https://www.rabbitmq.com/docs/consumers#single-active-consumer
 
 from collections.abc import Iterator
 
-from ackscope.findings import Certainty, Evidence, Finding, Severity, Unit, source
+from ackscope.findings import Certainty, Evidence, Finding, Inconclusive, Severity, Unit, source
 from ackscope.snapshot import Consumer, Queue
 from diagnosis.contract import ConsumerPath, RuleResult, View
-from diagnosis.facts import consumer_facts, queue_facts
+from diagnosis.facts import consumer_facts, queue_facts, queue_names
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, process_facts, queue_subject
 from diagnosis.rules.consumers._shared.standstill import held
 from diagnosis.series import delta, span, stretch
-from diagnosis.window import Series
+from diagnosis.window import Series, Timestamped
 
 NAME = "sac-none-active"
 
@@ -23,6 +23,9 @@ _WAITING = "waiting"
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue whose consumers all wait."""
+    unclear = [queue for queue in view.queues if view.lists_no_clients and _delivers_nothing(view, queue)]
+    if unclear:
+        yield Inconclusive(rule=NAME, reason="active_unknown", facts={"queues": queue_names(unclear)})
     for queue in view.queues:
         links = view.links(queue)
         if not links or queue.type == "stream" or not all(_waits(link.consumer, queue) for link in links):
@@ -42,6 +45,17 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 def _waits(consumer: Consumer, queue: Queue) -> bool:
     single = bool(queue.arguments.get("x-single-active-consumer")) or consumer.activity_status == _WAITING
     return consumer.active is False and single
+
+
+def _delivers_nothing(view: View, queue: Queue) -> bool:
+    """Return whether messages are ready, the consumers hold none, and none is delivered, for long enough."""
+
+    def _stands(older: Timestamped[Queue], newer: Timestamped[Queue]) -> bool:
+        pair = (older, newer)
+        waits = all(seen.value.messages_ready and seen.value.consumers and not held(seen.value) for seen in pair)
+        return bool(waits) and delta(pair, "deliver", "deliver_no_ack", "ack") == 0
+
+    return queue.type != "stream" and span(stretch(view.history(queue), _stands)) >= view.limits(queue).early
 
 
 def _waiting(view: View, queue: Queue) -> Series[tuple[Consumer, ...]]:

@@ -9,6 +9,7 @@ from ackscope.clock import SystemClock
 from ackscope.errors import DataError
 from ackscope.object_path import ObjectStorageError
 from pipeline import storage_retry
+from pipeline.session import JobError
 from pipeline.stop import Stop, StoppedError
 from pipeline.storage.store import LostCommitError
 from pipeline.storage_retry import StorageRetry
@@ -88,3 +89,16 @@ def test_a_stop_ends_it_and_other_errors_do_too():
         StorageRetry(stop, SystemClock()).repeat(work)
     with pytest.raises(DataError, match="damaged"):
         StorageRetry(Stop(), SystemClock()).repeat(Mock(side_effect=DataError("damaged")))
+
+
+def test_a_spark_job_that_fails_is_repeated_a_few_times(caplog):
+    """One lost task does not end the stream; a job that never works does, with its own line."""
+    caplog.set_level("INFO")
+    error = JobError("latency_1m of cluster shop could not be computed from s3://b: a worker exited")
+    once, always = Mock(side_effect=[error, 7]), Mock(side_effect=error)
+
+    assert 7 == StorageRetry(Stop(), SystemClock()).repeat(once)
+    assert ["stream waits, and tries again", "stream continues"] == [it.msg["event"] for it in caplog.records]
+    with pytest.raises(JobError, match="a worker exited"):
+        StorageRetry(Stop(), SystemClock()).repeat(always)
+    assert 4 == always.call_count

@@ -7,7 +7,7 @@ from ackscope.snapshot import Queue
 from diagnosis.contract import View
 from diagnosis.names import look_alike
 from diagnosis.purpose import had_consumer, was_consumed
-from diagnosis.routes import dead_letter_targets, is_delay
+from diagnosis.routes import is_delay, may_get_dead_letters
 from diagnosis.rules.consumers._shared.similar_queues import similar_queue
 from diagnosis.rules.publishers.pub_unroutable_alternate import alternate_places
 
@@ -38,11 +38,11 @@ def starved_queues(view: View, vhost: str | None, since: Instant) -> tuple[Queue
         and queue.messages_ready
         # A stream keeps its messages, and what expires unread need not be consumed.
         and queue.type != "stream"
-        and (queue.setting("message-ttl") is None or was_consumed(queue))
+        and (was_consumed(queue) or queue.setting("message-ttl") is None)
         and not queue.exclusive
         and view.moved(queue, "publish")
         and not is_delay(view, queue)
-        and queue.key not in dead_letter_targets(view)
+        and not may_get_dead_letters(view, queue)
         and queue.key not in alternate_places(view)
         and not had_consumer(view.history(queue)[-3:])
         and not had_consumer(tuple(seen for seen in view.history(queue) if seen.at.since(since) > _LEAVES))

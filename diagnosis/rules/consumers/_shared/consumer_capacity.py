@@ -156,7 +156,9 @@ def _judge(view: View, queue: Queue, prefetch_total: int, history: Series[Queue]
         prefetch_total=prefetch_total,
         prefetch=max(each),
         consumers=len(links),
-        change=None if stuck or lumps else _changed(queue, links, full, work, history, growing),
+        change=None
+        if stuck or lumps or not queue.settings_known
+        else _changed(queue, links, full, work, history, growing),
         lumps=lumps,
     )
 
@@ -294,7 +296,7 @@ def saturation_finding(rule: str, found: SaturatedQueue, facts: Facts) -> Findin
         "clients": client_names(found.links),
         "consumers": found.consumers,
         "consumers_needed": ceil(found.consumers * work.publish_rate / work.ack_rate),
-        "only_one": admits_only_one(queue, found.links) if queue.settings_known else None,
+        "only_one": admits_only_one(queue, found.links),
         "prefetch": found.prefetch,
         "prefetch_total": found.prefetch_total,
         "prefetch_advised": advised_prefetch(queue, work.ack_rate / found.consumers),

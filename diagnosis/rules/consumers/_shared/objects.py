@@ -60,8 +60,8 @@ def _distinct(names: Iterable[str | None]) -> tuple[str, ...]:
 
 
 def admits_only_one(queue: Queue, links: Iterable[ConsumerPath]) -> str | None:
-    """Return why more consumers would get no message: `single_active` or `exclusive`; None if they would get some."""
-    if queue.setting("single-active-consumer"):
+    """Return why more consumers would get no message: `single_active` or `exclusive`; None if unknown or if not so."""
+    if queue.settings_known and queue.setting("single-active-consumer"):
         return "single_active"
     return "exclusive" if any(link.consumer.exclusive for link in links) else None
 
