@@ -33,8 +33,9 @@ class QueueTypeTotals:
     Attributes:
         delivered, accepted, redelivered: messages of AMQP 1.0 consumers; what they settle with another outcome is in
             none of these.
-        rejected, over_limit: messages that were deleted because a consumer of any protocol rejected them, or returned
-            them too often; only of queues without a dead-letter exchange.
+        rejected, over_limit, expired, over_length: messages that were deleted because a consumer of any protocol
+            rejected them or returned them too often, because they expired, or because of a length limit; only of
+            queues without a dead-letter exchange.
     """
 
     delivered: int | None = None
@@ -42,6 +43,8 @@ class QueueTypeTotals:
     redelivered: int | None = None
     rejected: int | None = None
     over_limit: int | None = None
+    expired: int | None = None
+    over_length: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

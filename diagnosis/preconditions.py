@@ -26,8 +26,8 @@ WHOLE_RULE = frozenset({
 })  # fmt: skip
 """Reasons for which a rule judges nothing at all, so they name no object."""
 
-_ALARMS_ONLY = frozenset({"health"})
-"""For these families the Prometheus endpoints have alarms only, and no health check."""
+_IN_PART = frozenset({"health", "exchanges"})
+"""For these families the Prometheus endpoints have a part only: alarms without health checks, counters of exchanges."""
 
 NEW_SECONDS = 15.0
 """A new queue has neither state nor counts for up to 12 s (its own tick and the statistics interval)."""
@@ -61,7 +61,7 @@ def unread(rule: str, view: View, families: Iterable[str]) -> Iterator[Inconclus
     A rule that can judge something without a family does not need it, and yields this itself.
     """
     alone = view.metrics is not None and view.metrics.alone
-    lacking = [family for family in families if not view.fresh(family) or (alone and family in _ALARMS_ONLY)]
+    lacking = [family for family in families if not view.fresh(family) or (alone and family in _IN_PART)]
     if not lacking:
         return
     if _has_only_metrics(view, lacking):
@@ -149,7 +149,7 @@ def if_known(value: Callable[[], T], otherwise: T) -> T:
 def _has_only_metrics(view: View, unread: list[str]) -> bool:
     """Return whether the Prometheus endpoints are the only source, answer, and do not tell these families."""
     metrics = view.metrics
-    return metrics is not None and metrics.alone and _ALARMS_ONLY.issuperset(set(unread) & set(metrics.families))
+    return metrics is not None and metrics.alone and _IN_PART.issuperset(set(unread) & set(metrics.families))
 
 
 def _only_metrics(rule: str) -> Inconclusive:

@@ -13,6 +13,12 @@ from ackscope.topology import Exchange
 
 EXCHANGE_FAMILIES = ("exchange_metrics",)
 
+EXCHANGE_LIST_FAMILIES = ("exchange_names",)
+"""What lists exchanges with their types, where no management API does."""
+
+EXCHANGE_NAME = "rabbitmq_cluster_exchange_name"
+"""Metric with one row for each exchange of the cluster, from each node."""
+
 EXCHANGE_COUNTERS: Mapping[str, str] = {
     "exchange_messages_published_total": "publish_in",
     "exchange_messages_unroutable_dropped_total": "drop_unroutable",
@@ -29,12 +35,22 @@ class ExchangeCounts:
 
     def __init__(self) -> None:
         self._joined: dict[tuple[str, str], tuple[Exchange, Exchange]] = {}
+        self._listed: dict[tuple[str, str], Exchange] = {}
+
+    def listed(self, types: Mapping[tuple[str, str], str]) -> tuple[Exchange, ...]:
+        """Return the exchanges that the endpoints list: of these, only virtual host, name and type are known."""
+        self._listed = {key: self._of_type(key, types[key]) for key in sorted(types)}
+        return tuple(self._listed.values())
+
+    def _of_type(self, key: tuple[str, str], kind: str) -> Exchange:
+        known = self._listed.get(key)
+        return known if known is not None and known.type == kind else Exchange(vhost=key[0], name=key[1], type=kind)
 
     def counted(self, listed: Iterable[Exchange], nodes: Iterable[ExchangeCounters]) -> tuple[Exchange, ...] | None:
         """Return the exchanges with their counters, those without a row with zeros; None if no node has a row.
 
         Args:
-            listed: exchanges of the management API.
+            listed: exchanges of the management API, or of `listed`.
             nodes: what every node counted.
         """
         found = [each for each in nodes if each]

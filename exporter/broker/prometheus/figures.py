@@ -23,7 +23,7 @@ from exporter.broker.prometheus.clients import (
     ROUTED,
     ChannelFigures,
 )
-from exporter.broker.prometheus.exchanges import EXCHANGE_COUNTERS, EXCHANGE_FAMILIES, ExchangeCounters
+from exporter.broker.prometheus.exchanges import EXCHANGE_COUNTERS, EXCHANGE_FAMILIES, EXCHANGE_NAME, ExchangeCounters
 from exporter.broker.prometheus.samples import MetricSample, read_samples
 
 K = TypeVar("K", bound=Hashable)
@@ -152,6 +152,8 @@ NATIVE_BY_TYPE: Mapping[str, str] = {
 DELETED_BY_TYPE: Mapping[str, str] = {
     "global_messages_dead_lettered_rejected_total": "rejected",
     "global_messages_dead_lettered_delivery_limit_total": "over_limit",
+    "global_messages_dead_lettered_expired_total": "expired",
+    "global_messages_dead_lettered_maxlen_total": "over_length",
 }
 """Metric -> messages of all protocols that queues without a dead-letter exchange deleted, by the type of the queue."""
 
@@ -210,6 +212,7 @@ class NodeFigures:
         native: counters of AMQP 1.0 at this node.
         channels: figures by Erlang process of the channel; None where they were not asked for.
         exchanges: counters of exchanges; before 4.0 there are none.
+        exchange_types: type of each exchange of the cluster; empty where they were not asked for.
     """
 
     node: Node
@@ -223,6 +226,7 @@ class NodeFigures:
     native: NativeTotals = field(default_factory=NativeTotals)
     channels: Mapping[str, ChannelFigures] | None = None
     exchanges: ExchangeCounters = field(default_factory=dict)
+    exchange_types: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
 
 def _wanted() -> frozenset[str]:
@@ -236,7 +240,7 @@ def _wanted() -> frozenset[str]:
             *(f"{_DETAILED}{name}" for name in detailed),
             *(f"{_DETAILED}{name}" for name in EXCHANGE_COUNTERS),
             *(f"{_PLAIN}{name}" for name in aggregated),
-            *(_PROCESSORS, _PEERS, *_LINKS),
+            *(_PROCESSORS, _PEERS, *_LINKS, EXCHANGE_NAME),
         }
     )
 
@@ -293,6 +297,7 @@ def decode_figures(texts: Iterable[str], *, channels: bool = False) -> NodeFigur
         native=_native(by_name),
         channels=_channels(by_name) if channels else None,
         exchanges=_exchanges(by_name),
+        exchange_types={_exchange_key(each): each.labels.get("type", "") for each in by_name[EXCHANGE_NAME]},
     )
 
 

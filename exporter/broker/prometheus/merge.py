@@ -105,7 +105,7 @@ class FigureMerger:
             if self._alone or parts["nodes"].value is not None:
                 nodes = _nodes(parts["nodes"].value, value)
                 found["nodes"] = self._part(parts["nodes"], scrape, nodes, _node_origins(value))
-            exchanges = None if self._alone else self._merged_exchanges(parts["exchanges"], scrape, value)
+            exchanges = self._merged_exchanges(parts["exchanges"], scrape, value)
             if exchanges is not None:
                 found["exchanges"] = exchanges
             alarms = _alarms(value) if self._alone else None
@@ -159,9 +159,11 @@ class FigureMerger:
 
         While a node is unread, the latest ones stay: counters that go and come again would look like new messages.
         """
-        if listed.value is None or value.unread:
+        # Every node lists all exchanges.
+        known = self._exchange_counts.listed(value.nodes[0].exchange_types) if self._alone else listed.value
+        if known is None or value.unread:
             return self._exchanges
-        counted = self._exchange_counts.counted(listed.value, [each.exchanges for each in value.nodes])
+        counted = self._exchange_counts.counted(known, [each.exchanges for each in value.nodes])
         if counted is not None:
             self._exchanges = self._part(listed, scrape, counted, _EXCHANGE_ORIGINS)
         return self._exchanges

@@ -13,6 +13,7 @@ from exporter.broker.fields import version_of
 from exporter.broker.http_errors import not_metrics_error
 from exporter.broker.prometheus.clients import CHANNEL_FAMILIES, ChannelFigures
 from exporter.broker.prometheus.endpoint import MetricsEndpoint, NodeEndpoints
+from exporter.broker.prometheus.exchanges import EXCHANGE_LIST_FAMILIES
 from exporter.broker.prometheus.figures import (
     AGGREGATED,
     COARSE_FAMILIES,
@@ -204,6 +205,7 @@ class MetricsReader:
         families = (
             *COARSE_FAMILIES,
             *more,
+            *(EXCHANGE_LIST_FAMILIES if self.alone else ()),
             *(SIZE_FAMILIES if with_sizes else ()),
             *(CHANNEL_FAMILIES if with_channels else ()),
         )

@@ -1,0 +1,187 @@
+"""messages-discarded: queues deleted messages, and totals of the cluster say for which reason.
+
+It is for clusters of which only the Prometheus endpoints are read: no setting of a queue is known there, so the rules
+that name a kind of loss by limits, times to live and dead-letter exchanges cannot judge. The endpoints count, for each
+type of queue and reason, what queues without a dead-letter exchange deleted; these totals name no queue. The ledger of
+a queue shows how many messages left it and were not acknowledged. A queue is named if it is the only one whose ledger
+lacks about as many messages as were counted. Otherwise the finding is about the cluster and lists the candidates.
+Source: https://www.rabbitmq.com/docs/prometheus; counters seen on 4.0.5 and 4.3.6
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from operator import itemgetter
+
+from ackscope.findings import Certainty, Evidence, Fact, Finding, Involved, Severity, Unit, source
+from ackscope.second_source import NativeTotals
+from ackscope.snapshot import Queue
+from diagnosis.contract import RuleResult, View
+from diagnosis.facts import queue_facts, queue_names
+from diagnosis.hold_time import may_hold
+from diagnosis.ledger import ledger, levels
+from diagnosis.purpose import was_consumed
+from diagnosis.rules.nodes._shared.node_history import cluster_subject
+from diagnosis.rules.queues._shared.queue import involved_queue, queue_subject
+from diagnosis.series import count, span
+from diagnosis.unattributed import TOTALS, counted, of_type
+from diagnosis.window import Series
+
+NAME = "messages-discarded"
+
+_METRICS = {
+    "expired": "rabbitmq_global_messages_dead_lettered_expired_total",
+    "over_length": "rabbitmq_global_messages_dead_lettered_maxlen_total",
+    "rejected": "rabbitmq_global_messages_dead_lettered_rejected_total",
+    "over_limit": "rabbitmq_global_messages_dead_lettered_delivery_limit_total",
+}
+"""Reason -> metric."""
+_DELIVERED = ("rejected", "over_limit")
+"""Reasons for which a message is deleted after a delivery."""
+_TYPES = ("classic", "quorum")
+_SLACK = 0.1
+"""Share by which what left a queue may differ from what was counted: the counters are refreshed at different times."""
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Discards:
+    """What queues of one type deleted for one reason.
+
+    Attributes:
+        run: the readings between which the total rose.
+        left: queues whose messages may be among these, with how many left each of them.
+        queue: the one that deleted them; None if several may have.
+    """
+
+    kind: str
+    reason: str
+    lost: int
+    run: Series[NativeTotals]
+    left: tuple[tuple[Queue, int], ...]
+    queue: Queue | None
+
+
+def evaluate(view: View) -> Iterator[RuleResult]:
+    """Yield one finding for each queue that deleted messages, and one for all totals of which no queue is certain."""
+    if view.metrics is None or not view.metrics.alone:
+        return
+    by_queue: dict[tuple[str, str] | None, list[_Discards]] = defaultdict(list)
+    for kind in _TYPES:
+        for reason in _METRICS:
+            found = _discards(view, kind, reason)
+            if found is not None:
+                by_queue[None if found.queue is None else found.queue.key].append(found)
+    for discards in by_queue.values():
+        yield _finding(view, discards)
+
+
+def _discards(view: View, kind: str, reason: str) -> _Discards | None:
+    number = of_type(kind, reason)
+    known = tuple(seen for seen in counted(view) if number(seen.value) is not None)
+    if len(known) < 2:
+        return None
+    values = [number(seen.value) or 0 for seen in known]
+    lost = values[-1] - values[0]
+    if lost < view.thresholds.queues.loss_least:
+        return None
+    first = next(place for place, value in enumerate(values) if value > values[0])
+    last = next(place for place, value in enumerate(values) if value == values[-1])
+    left = tuple(_left(view, kind, reason))
+    queue = left[0][0] if len(left) == 1 else _fitting(left, lost)
+    # The probes lose messages on purpose.
+    own = view.thresholds.own_prefixes
+    candidates = tuple((each, messages) for each, messages, _ in left if not each.name.startswith(own))
+    if (queue is not None and queue.name.startswith(own)) or (left and not candidates):
+        return None
+    return _Discards(kind=kind, reason=reason, lost=lost, run=known[first - 1 : last + 1], left=candidates, queue=queue)
+
+
+def _left(view: View, kind: str, reason: str) -> Iterator[tuple[Queue, int, int]]:
+    """Yield the queues that messages left, after a delivery or before one, with how many, and the error of that."""
+    for queue in view.every_queue:
+        now = levels(queue) if queue.type == kind else None
+        if now is None or max(now.discarded, now.vanished) <= 0:
+            continue
+        found = ledger(view.history(queue), may_hold(view, queue))
+        if found is None:
+            continue
+        messages, error = (
+            (found.discarded, found.discarded_error) if reason in _DELIVERED else (found.vanished, found.vanished_error)
+        )
+        if messages > 0:
+            yield queue, messages, error
+
+
+def _fitting(left: tuple[tuple[Queue, int, int], ...], lost: int) -> Queue | None:
+    """Return the queue that lost as many messages as were counted; None if none or more than one may have.
+
+    The error of a ledger is an upper bound. So of several that fit within it, one is named if it fits much better.
+    """
+    slack = _SLACK * lost
+    near = [(abs(messages - lost), queue) for queue, messages, error in left if abs(messages - lost) <= error + slack]
+    near.sort(key=itemgetter(0))
+    if not near or (len(near) > 1 and near[0][0] + slack >= near[1][0] / 2):
+        return None
+    return near[0][1]
+
+
+def _severity(view: View, discards: list[_Discards]) -> Severity:
+    """Return a warning if work was lost: clients consume from each queue in question, and it is no small share."""
+    limits = view.thresholds.queues
+    for found in discards:
+        queues = [found.queue] if found.queue is not None else [queue for queue, _ in found.left]
+        least = max(limits.loss_least, limits.loss_share * sum(count(each.stats, "publish") for each in queues))
+        if queues and all(map(was_consumed, queues)) and found.lost >= least:
+            return Severity.WARNING
+    return Severity.INFO
+
+
+def _finding(view: View, discards: list[_Discards]) -> Finding:
+    worst = max(discards, key=lambda each: each.lost)
+    queue = worst.queue
+    seconds = max(span(each.run) for each in discards)
+    candidates = {each.key: (each, messages) for found in discards for each, messages in found.left}
+    ranked = sorted(candidates.values(), key=lambda pair: (-pair[1], pair[0].key))
+    return Finding(
+        rule=NAME,
+        severity=_severity(view, discards),
+        subject=cluster_subject(view) if queue is None else queue_subject(queue),
+        since=min(each.run[0].at.iso() for each in discards),
+        facts={
+            "queue": None if queue is None else queue_facts(queue),
+            "reasons": [
+                {"reason": each.reason, "queue_type": each.kind, "lost": each.lost, "seconds": span(each.run)}
+                for each in discards
+            ],
+            "reason": worst.reason,
+            "lost": sum(each.lost for each in discards),
+            "over_seconds": seconds,
+            "candidates": list[Fact](queue_names(each for each, _ in ranked)),
+        },
+        certainty=Certainty.CERTAIN if queue is None else Certainty.LIKELY,
+        seen_seconds=seconds,
+        evidence=(
+            *(
+                Evidence(
+                    key="counted",
+                    value=each.lost,
+                    unit=Unit.MESSAGES,
+                    source=source(TOTALS, _METRICS[each.reason]),
+                    facts={"reason": each.reason, "queue_type": each.kind},
+                )
+                for each in discards
+            ),
+            *(
+                Evidence(
+                    key="left",
+                    value=messages,
+                    unit=Unit.MESSAGES,
+                    source=source("/api/queues", "message_stats.publish", "message_stats.ack", "messages"),
+                    facts={"of": queue_facts(each)},
+                )
+                for each, messages in ranked[:_SHOWN]
+            ),
+        ),
+        involved=Involved() if queue is None else involved_queue(queue, view.links(queue)),
+    )

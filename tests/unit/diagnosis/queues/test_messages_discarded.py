@@ -1,0 +1,187 @@
+"""Messages that queues deleted, on clusters of which only the Prometheus endpoints are read."""
+
+from dataclasses import replace
+
+import pytest
+
+from ackscope.findings import Certainty, Severity
+from ackscope.second_source import NativeTotals, QueueTypeTotals
+from ackscope.snapshot import FAMILIES, Overview, Part
+from diagnosis.text import Cluster, render
+from diagnosis.window import Window
+from tests.unit.diagnosis.pictures import look, moment, queue, snapshot, stats
+from tests.unit.diagnosis.test_metrics_source import ALONE, JOINED
+
+RULE = "messages-discarded"
+UNKNOWN = {"settings_known": False, "durable": None, "exclusive": None, "auto_delete": None}
+
+
+def film(frame, *, base=ALONE, until=90):
+    """A window of queues and totals: `frame` returns `(queues, totals by type)` at so many seconds."""
+    window = Window.empty("shop")
+    for seconds in range(0, until, 5):
+        queues, types = frame(seconds)
+        reading = replace(base, native=NativeTotals(types=types))
+        overview = Overview(rabbitmq_version="4.3.6", rates_mode="basic", statistics=None)
+        taken = snapshot(seconds, overview=overview, queues=queues)
+        taken = replace(taken, prometheus=Part(value=reading, at=moment(seconds)))
+        unread = set(FAMILIES) - set(reading.families)
+        window = window.add(replace(taken, **dict.fromkeys(unread, Part())))
+    return window
+
+
+def losing(name, seconds, *, published, consumed, lost, ready=10, kind="classic"):
+    """A consumed queue; each number is of messages a second, but `ready`."""
+    taken = round(consumed * seconds) + 100
+    counters = stats(
+        publish=taken + round(lost * seconds) + ready, deliver=taken, ack=taken, deliver_get=taken, redeliver=0
+    )
+    assert round(published * seconds) == round((consumed + lost) * seconds)
+    return queue(
+        name=name,
+        type=kind,
+        messages=ready,
+        messages_ready=ready,
+        messages_unacked=0,
+        consumers=1,
+        stats=counters,
+        **UNKNOWN,
+    )
+
+
+def rejecting(name, seconds, *, lost, kind="quorum"):
+    """A queue whose consumer rejects so many of ten messages a second."""
+    delivered, rejected = 10 * seconds, round(lost * seconds)
+    counters = stats(publish=delivered, deliver=delivered, ack=delivered - rejected, deliver_get=delivered, redeliver=0)
+    return queue(
+        name=name,
+        type=kind,
+        messages=0,
+        messages_ready=0,
+        messages_unacked=0,
+        consumers=1,
+        stats=counters,
+        **UNKNOWN,
+    )
+
+
+def steady(name, seconds):
+    """A queue that loses nothing."""
+    return losing(name, seconds, published=20, consumed=20, lost=0)
+
+
+def totals(**counts):
+    """What queues of a type deleted; 7 for each other reason, since long before."""
+    return QueueTypeTotals(**({"expired": 7, "over_length": 7, "rejected": 7, "over_limit": 7} | counts))
+
+
+def found(window):
+    """The findings of the rule."""
+    return [each for each in look(window).findings if each.rule == RULE]
+
+
+@pytest.mark.parametrize("reason", ["expired", "over_length"])
+@pytest.mark.parametrize("rate", [2, 9])
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+def test_the_queue_whose_ledger_lacks_as_many_is_named(reason, rate, kind):
+    """Nothing but the total says why; the queue follows from what is missing in it."""
+
+    def frame(seconds):
+        queues = (
+            losing("tasks.eu", seconds, published=20, consumed=20 - rate, lost=rate, kind=kind),
+            steady("a", seconds),
+        )
+        return queues, {kind: totals(**{reason: 7 + rate * seconds})}
+
+    (finding,) = found(film(frame))
+
+    assert ("queue", "tasks.eu", Severity.WARNING) == (finding.subject.kind, finding.subject.name, finding.severity)
+    assert {"reason": reason, "lost": rate * 85}.items() <= finding.facts.items()
+    assert Certainty.LIKELY is finding.certainty
+
+
+@pytest.mark.parametrize("reason", ["rejected", "over_limit"])
+def test_what_is_deleted_after_a_delivery_is_missing_in_another_way(reason):
+    """A queue that lost as many before a delivery is no candidate."""
+
+    def frame(seconds):
+        queues = (
+            losing("latest", seconds, published=20, consumed=17, lost=3, kind="quorum"),
+            rejecting("orders", seconds, lost=3),
+        )
+        return queues, {"quorum": totals(**{reason: 7 + 3 * seconds})}
+
+    (finding,) = found(film(frame))
+
+    assert "orders" == finding.subject.name
+
+
+def test_two_queues_and_two_reasons_are_told_apart_by_their_numbers():
+    """Each has its own finding."""
+
+    def frame(seconds):
+        queues = (
+            losing("a", seconds, published=20, consumed=15, lost=5),
+            losing("b", seconds, published=20, consumed=18, lost=2),
+        )
+        return queues, {"classic": totals(expired=7 + 2 * seconds, over_length=7 + 5 * seconds)}
+
+    reasons = {each.subject.name: each.facts["reason"] for each in found(film(frame))}
+
+    assert {"a": "over_length", "b": "expired"} == reasons
+
+
+def test_queues_that_lost_as_many_are_listed_and_none_is_named():
+    """Rather the cluster than the wrong queue."""
+
+    def frame(seconds):
+        queues = tuple(losing(name, seconds, published=20, consumed=17, lost=3) for name in ("a", "b"))
+        return queues, {"classic": totals(expired=7 + 3 * seconds, over_length=7 + 3 * seconds)}
+
+    (finding,) = found(film(frame))
+    text = render(finding, Cluster("shop")).summary
+
+    assert ("cluster", Certainty.CERTAIN) == (finding.subject.kind, finding.certainty)
+    assert ["'a' in vhost '/'", "'b' in vhost '/'"] == finding.facts["candidates"]
+    assert "255 because they expired (classic), 255 at a length limit (classic)" in " ".join(text.split())
+
+
+def test_a_loss_without_a_consumer_is_information():
+    """Telemetry that nobody reads may expire."""
+
+    def frame(seconds):
+        counters = stats(publish=10 * seconds + 50, deliver=0, ack=0, deliver_get=0)
+        kept = queue(
+            name="telemetry", messages=50, messages_ready=50, messages_unacked=0, consumers=0, stats=counters, **UNKNOWN
+        )
+        return (kept,), {"classic": totals(expired=7 + 10 * seconds)}
+
+    assert [Severity.INFO] == [each.severity for each in found(film(frame))]
+
+
+def test_what_was_counted_before_is_no_finding():
+    """A total that does not rise says nothing about now."""
+    window = film(lambda seconds: ((steady("a", seconds),), {"classic": totals(), "quorum": totals()}))
+
+    assert [] == found(window)
+
+
+def test_probes_lose_messages_on_purpose():
+    """Their queues are no candidates; what they lose is nobody's loss."""
+
+    def frame(seconds):
+        return (rejecting("ackscope.probe.x", seconds, lost=5), steady("a", seconds)), {
+            "quorum": totals(rejected=7 + 5 * seconds)
+        }
+
+    assert [] == found(film(frame))
+
+
+def test_where_settings_are_read_other_rules_name_the_loss():
+    """They know limits, times to live and clients."""
+
+    def frame(seconds):
+        lossy = losing("tasks", seconds, published=20, consumed=15, lost=5)
+        return (lossy,), {"classic": totals(expired=7 + 5 * seconds)}
+
+    assert [] == found(film(frame, base=JOINED))
