@@ -21,6 +21,7 @@ from bench.exporting import Exporter, end_process, exporting_cluster, wait_for
 from diagnosis.pages import pages
 from diagnosis.preconditions import CLIENT_LISTS, QUEUE_COUNTERS_SINCE, WHOLE_RULE
 from diagnosis.process_view import PROCESS_LISTS
+from diagnosis.rules.queues.messages_discarded import NAME as BY_TOTALS
 from lab.cluster import Lab, start_lab
 from lab.faults.fault import FaultSpec
 from lab.node import NOTHING, Extra
@@ -41,6 +42,14 @@ Source = Literal["all", "statistics-off", "prometheus"]
 """What the exporter has: everything; a broker without statistics and its Prometheus endpoints; only these endpoints."""
 
 SOURCES: tuple[Source, ...] = get_args(Source)
+
+_REASONS = {
+    "ttl-expiry-loss": "expired",
+    "maxlen-drop-head": "over_length",
+    "reject-loss": "rejected",
+    "poison-drop": "over_limit",
+}
+"""Rule -> the reason that `messages-discarded` gives for the same loss, where no settings are read."""
 
 _METRICS_FAMILIES = frozenset({"overview", "queues", "nodes"})
 """Families whose figures the Prometheus endpoints have. Of `health` they have the alarms only."""
@@ -67,15 +76,22 @@ class Held:
 
     def is_reported_by(self, finding: FindingDocument) -> bool:
         """Return whether a finding is about this fault, with the right rule and subject."""
-        subject = finding["subject"]
+        subject, of_rule = finding["subject"], self._is_of_rule(finding)
         if not self.clients_listed and (self.subject["kind"], subject["kind"]) == ("connection", "cluster"):
-            return bool(finding["rule"] == self.spec.rule)
+            return of_rule
         return (
-            finding["rule"] == self.spec.rule
+            of_rule
             and subject["kind"] == self.subject["kind"]
             and self.subject["name"] in {"", subject["name"]}
             and (subject["vhost"] is None or self.subject["vhost"] in {None, subject["vhost"]})
         )
+
+    def _is_of_rule(self, finding: FindingDocument) -> bool:
+        """Return whether a finding is of the rule of this fault, or gives the same reason by totals of the cluster."""
+        if finding["rule"] == BY_TOTALS:
+            reasons = {each["reason"] for each in finding["facts"]["reasons"]}
+            return _REASONS.get(self.spec.rule) in reasons
+        return bool(finding["rule"] == self.spec.rule)
 
     def is_named_by(self, finding: FindingDocument) -> bool:
         """Return whether a finding names this fault, with the right rule, subject and client.

@@ -157,6 +157,7 @@ def _finding(view: View, discards: list[_Discards]) -> Finding:
             "reason": worst.reason,
             "lost": sum(each.lost for each in discards),
             "over_seconds": seconds,
+            "clients_unknown": True,
             "candidates": list[Fact](queue_names(each for each, _ in ranked)),
         },
         certainty=Certainty.CERTAIN if queue is None else Certainty.LIKELY,

@@ -13,6 +13,7 @@ from itertools import pairwise
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Involved, QueueRef, Severity, Subject, source
 from ackscope.snapshot import Overview, Queue
 from diagnosis.contract import RuleResult, View
+from diagnosis.preconditions import if_known
 from diagnosis.rules.queues._shared.queue import certainty, is_private
 from diagnosis.series import rising, span, steps
 from diagnosis.thresholds.queues import QueueThresholds
@@ -150,8 +151,8 @@ def _in_common(new: list[Queue]) -> dict[str, Fact]:
         "vhosts": sorted({queue.vhost for queue in new}),
         "prefix": prefix if len(prefix) > 2 else None,
         "private": sum(is_private(queue) for queue in new),
-        "expire": any(queue.setting("expires") for queue in new),
-        "expires_seconds": _expires_seconds(new),
+        "expire": if_known(lambda: any(queue.setting("expires") for queue in new), None),
+        "expires_seconds": if_known(lambda: _expires_seconds(new), None),
     }
 
 

@@ -51,8 +51,10 @@ def unused_before(view: View, deletion: Deletion) -> Series[Queue] | None:
     Source: https://www.rabbitmq.com/docs/ttl#queue-ttl
     """
     queue = deletion.before.value
+    if queue.consumers != 0:
+        return None
     expires = queue.setting("expires")
-    if not isinstance(expires, int) or queue.consumers != 0:
+    if not isinstance(expires, int):
         return None
     unused = stretch(deletion.readings, without_consumers)
     begins = unused[0].at if len(unused) < len(deletion.readings) else deletion.born
