@@ -100,7 +100,8 @@ def _discards(view: View, kind: str, reason: str) -> _Discards | None:
 def _left(view: View, kind: str, reason: str) -> Iterator[tuple[Queue, int, int]]:
     """Yield the queues that messages left, after a delivery or before one, with how many, and the error of that."""
     for queue in view.every_queue:
-        now = levels(queue) if queue.type == kind else None
+        # The endpoints do not tell the type of a queue before 4.1.
+        now = levels(queue) if queue.type in (kind, None) else None
         if now is None or max(now.discarded, now.vanished) <= 0:
             continue
         found = ledger(view.history(queue), may_hold(view, queue))
