@@ -94,10 +94,13 @@ class RefusedPublish:
 
     @property
     def accepted(self) -> float | None:
-        """Messages that the broker accepts on each channel before it closes it; None if that is unknown."""
+        """Messages that the broker accepts on each channel before it closes it; None if that is unknown.
+
+        Those of the cluster are counted. If the bytes of a channel have no room for two of them, other clients publish
+        them.
+        """
         name = min((text_bytes(name) for name in self.forbidden if name != "amq.default"), default=0)
-        # The bytes of a channel have no room for a second publish.
-        single = bool(self.forbidden) and self.received_bytes < _FRAME_BYTES + _PUBLISH_BYTES + 2 * name
+        single = self.received_bytes < _FRAME_BYTES + _PUBLISH_BYTES + 2 * name
         if self.closing.published < MIN_PER_CYCLE or single:
             return 0.0
         if self.mingled and self.forbidden:

@@ -234,3 +234,20 @@ def test_the_name_of_the_own_user_is_accepted():
     )
 
     assert PROPERTY not in found
+
+
+@pytest.mark.parametrize(("others", "rate"), [(6, 1.02), (2, 4.0), (40, 0.9)])
+def test_messages_for_which_a_channel_has_no_room_are_of_other_clients(others, rate):
+    """A client asks for a queue that does not exist, with 105 bytes a channel, while others publish."""
+    said = "NOT_FOUND - no queue 'fault.queue-renamed.1' in vhost '/'"
+
+    def frame(t):
+        done = turns(t, rate, 0.0)
+        counters = stats(publish=1000 + others * done, deliver_get=int(10 * t), ack=int(10 * t))
+        made = looping(t, rate=rate, sent=35 + len(said), received=105)
+        return {**made, "overview": churning(t, channels=done, stats=counters), "exchanges": (exchange(""),)}
+
+    verdict, found = seen(frame, until=120)
+
+    assert {} == found
+    assert CHURN in [each.rule for each in verdict.findings]
