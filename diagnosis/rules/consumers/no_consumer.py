@@ -200,6 +200,9 @@ def _ready(seen: Timestamped[Queue]) -> int:
 
 def _intended(view: View, queue: Queue) -> tuple[str, Facts] | None:
     """Return the reason to suppress a queue that is meant to have no consumer, with its facts; None if it is not."""
+    if not queue.settings_known and similar_queue(view, queue) is not None:
+        # Its consumers are there, at another queue; so it is for work.
+        return None
     if is_delay(view, queue):
         expired = left_unconsumed(view, queue)
         by_setting = not expired and queue.setting("message-ttl") is not None

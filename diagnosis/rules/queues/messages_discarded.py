@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import itemgetter
 
+from ackscope.clock import Instant
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Involved, Severity, Unit, source
 from ackscope.second_source import NativeTotals
 from ackscope.snapshot import Queue
@@ -41,6 +42,8 @@ _DELIVERED = ("rejected", "over_limit")
 _TYPES = ("classic", "quorum")
 _SLACK = 0.1
 """Share by which what left a queue may differ from what was counted: the counters are refreshed at different times."""
+_MOST_ERROR = 0.5
+"""Largest error of a ledger, as a share of what was counted, that may explain a difference between both."""
 _SHOWN = 5
 
 
@@ -88,23 +91,31 @@ def _discards(view: View, kind: str, reason: str) -> _Discards | None:
     first = next(place for place, value in enumerate(values) if value > values[0])
     last = next(place for place, value in enumerate(values) if value == values[-1])
     left = tuple(_left(view, kind, reason))
-    queue = left[0][0] if len(left) == 1 else _fitting(left, lost)
+    queue = _fitting(left, lost)
+    # Counters that are refreshed late may look like a loss, but not in two readings.
+    before = _fitting(tuple(_left(view, kind, reason, until=known[-2].at)), values[-2] - values[0])
+    if queue is not None and (before is None or before.key != queue.key):
+        queue = None
     # The probes lose messages on purpose.
     own = view.thresholds.own_prefixes
-    candidates = tuple((each, messages) for each, messages, _ in left if not each.name.startswith(own))
-    if (queue is not None and queue.name.startswith(own)) or (left and not candidates):
+    likely = [(each, messages) for each, messages, error in left if messages > error]
+    candidates = tuple(pair for pair in likely if not pair[0].name.startswith(own))
+    if (queue is not None and queue.name.startswith(own)) or (likely and not candidates):
         return None
     return _Discards(kind=kind, reason=reason, lost=lost, run=known[first - 1 : last + 1], left=candidates, queue=queue)
 
 
-def _left(view: View, kind: str, reason: str) -> Iterator[tuple[Queue, int, int]]:
+def _left(view: View, kind: str, reason: str, until: Instant | None = None) -> Iterator[tuple[Queue, int, int]]:
     """Yield the queues that messages left, after a delivery or before one, with how many, and the error of that."""
     for queue in view.every_queue:
         # The endpoints do not tell the type of a queue before 4.1.
         now = levels(queue) if queue.type in (kind, None) else None
         if now is None or max(now.discarded, now.vanished) <= 0:
             continue
-        found = ledger(view.history(queue), may_hold(view, queue))
+        history = view.history(queue)
+        if until is not None:
+            history = tuple(seen for seen in history if seen.at.mono <= until.mono)
+        found = ledger(history, may_hold(view, queue))
         if found is None:
             continue
         messages, error = (
@@ -119,12 +130,23 @@ def _fitting(left: tuple[tuple[Queue, int, int], ...], lost: int) -> Queue | Non
 
     The error of a ledger is an upper bound. So of several that fit within it, one is named if it fits much better.
     """
-    slack = _SLACK * lost
-    near = [(abs(messages - lost), queue) for queue, messages, error in left if abs(messages - lost) <= error + slack]
-    near.sort(key=itemgetter(0))
-    if not near or (len(near) > 1 and near[0][0] + slack >= near[1][0] / 2):
+    near = sorted(
+        ((abs(messages - lost), queue) for queue, messages, error in left if _fits(messages, error, lost)),
+        key=itemgetter(0),
+    )
+    if not near or (len(near) > 1 and near[0][0] + _SLACK * lost >= near[1][0] / 2):
         return None
     return near[0][1]
+
+
+def _fits(messages: int, error: int, lost: int) -> bool:
+    """Return whether a queue lost about as many messages as were counted.
+
+    Its error is what it moves in some seconds: a busy queue that lost none may seem to lack as many. So half of it must
+    be lost at least, and a large error explains no difference.
+    """
+    off = abs(messages - lost)
+    return off <= (error + _SLACK * lost if error <= _MOST_ERROR * lost else _SLACK * lost) and 2 * lost >= error
 
 
 def _severity(view: View, discards: list[_Discards]) -> Severity:
