@@ -115,7 +115,7 @@ def _severity(view: View, queue: Queue, unconsumed: Series[Queue]) -> Severity |
         return None
     if _grows(last(unconsumed, limits.consumers.no_consumer_growing)):
         if _seconds(view, queue, unconsumed) >= _warning_after(view, queue):
-            return Severity.INFO if _expires_unread(queue) else Severity.WARNING
+            return Severity.INFO if _expires_unread(view, queue) else Severity.WARNING
         return Severity.INFO if span(unconsumed) >= limits.early else None
     left, seconds = _is_left(queue), span(unconsumed)
     if seconds >= limits.consumers.no_consumer_quiet:
@@ -200,8 +200,7 @@ def _ready(seen: Timestamped[Queue]) -> int:
 
 def _intended(view: View, queue: Queue) -> tuple[str, Facts] | None:
     """Return the reason to suppress a queue that is meant to have no consumer, with its facts; None if it is not."""
-    if not queue.settings_known and similar_queue(view, queue) is not None:
-        # Its consumers are there, at another queue; so it is for work.
+    if _is_missed(view, queue):
         return None
     if is_delay(view, queue):
         expired = left_unconsumed(view, queue)
@@ -210,7 +209,7 @@ def _intended(view: View, queue: Queue) -> tuple[str, Facts] | None:
     # What clients did comes first: it shows enough of a queue whose settings are unknown.
     if not _is_work_queue(view, queue) and queue.key in dead_letter_targets(view):
         return "dead_letter_queue", {}
-    if _expires_unread(queue) and left_unconsumed(view, queue):
+    if _expires_unread(view, queue) and left_unconsumed(view, queue):
         return "expires_unread", {"expires_after_seconds": queue.setting("message-ttl") / 1000}
     if queue.type == "stream":
         return "stream", {}
@@ -235,9 +234,16 @@ def _is_work_queue(view: View, queue: Queue) -> bool:
     return was_consumed(queue) and (queue.stats.publish or 0) > dead_letters_received(queue)
 
 
-def _expires_unread(queue: Queue) -> bool:
+def _expires_unread(view: View, queue: Queue) -> bool:
     """Return whether nobody ever consumed from a queue whose messages expire, so that it may need no consumer."""
-    return not was_consumed(queue) and isinstance(queue.setting("message-ttl"), int)
+    if was_consumed(queue) or _is_missed(view, queue):
+        return False
+    return isinstance(queue.setting("message-ttl"), int)
+
+
+def _is_missed(view: View, queue: Queue) -> bool:
+    """Return whether a queue of unknown settings is for work: its consumers are there, at another queue."""
+    return not queue.settings_known and similar_queue(view, queue) is not None
 
 
 def _idle_connections(view: View, queue: Queue, since: float) -> list[Connection]:
@@ -390,8 +396,9 @@ def _finding(view: View, unread: _Unread, others: Sequence[_Unread] = ()) -> Fin
             "idle_elsewhere": [
                 {"queue": each.name, "clients": client_names(view.links(each))} for each in idle_elsewhere
             ],
-            "expires_after_seconds": queue.setting("message-ttl") / 1000 if _expires_unread(queue) else None,
-            "may_be_delay": not was_consumed(queue) and queue.setting("dead-letter-exchange") is not None,
+            "expires_after_seconds": queue.setting("message-ttl") / 1000 if _expires_unread(view, queue) else None,
+            "may_be_delay": not was_consumed(queue)
+            and if_known(lambda: queue.setting("dead-letter-exchange") is not None, otherwise=False),
             "had_consumer": had_consumer(listings),
             "watched_seconds": span(listings),
             "was_consumed": was_consumed(queue),

@@ -6,7 +6,7 @@ import pytest
 
 from ackscope.findings import FieldRef, Impact
 from ackscope.second_source import Disagreement, MetricsReading, SettingsUnknown
-from ackscope.snapshot import FAMILIES, Overview, Part
+from ackscope.snapshot import FAMILIES, Overview, Part, ProcessLists
 from diagnosis.contract import Rule
 from diagnosis.preconditions import CLIENT_LISTS
 from diagnosis.text import Cluster, render, render_inconclusive
@@ -177,3 +177,108 @@ def test_sources_that_agree_are_not_reported():
     window = window_of(lambda t: {"queues": ()}, reading=replace(JOINED, families=()), statistics=True)
 
     assert [] == [each for each in look(window).findings if each.rule == "sources-disagree"]
+
+
+UNKNOWN = {"settings_known": False, "durable": None, "exclusive": None, "auto_delete": None}
+
+
+def of_queues(*frames, until=120):
+    """The verdict on queues of which only the endpoints are read; which channels consume from them does not follow."""
+
+    def frame(seconds):
+        lists = Part(value=ProcessLists(channels=(), consumers=(), used={}), at=moment(seconds))
+        return {"queues": tuple(each(seconds) for each in frames), "processes": lists}
+
+    return look(window_of(frame, reading=ALONE, statistics=None, until=until))
+
+
+def growing(name, *, consumed, vhost="/"):
+    """A queue that gets ten messages a second and has no consumer."""
+
+    def frame(seconds):
+        taken = 1000 if consumed else 0
+        counters = stats(publish=taken + 10 * seconds + 50, deliver=taken, ack=taken, deliver_get=taken)
+        ready = 10 * seconds + 50
+        return queue(
+            name,
+            vhost=vhost,
+            messages=ready,
+            messages_ready=ready,
+            messages_unacked=0,
+            consumers=0,
+            stats=counters,
+            **UNKNOWN,
+        )
+
+    return frame
+
+
+def idle(name, vhost):
+    """An empty queue with a consumer that never got a message."""
+    return lambda _: queue(
+        name,
+        vhost=vhost,
+        messages=0,
+        messages_ready=0,
+        messages_unacked=0,
+        consumers=1,
+        stats=stats(publish=0),
+        **UNKNOWN,
+    )
+
+
+@pytest.mark.parametrize("other", ["dead.letters", "wait.30s"])
+def test_a_queue_that_was_consumed_is_judged_beside_one_of_which_nothing_is_known(other):
+    """It is neither a delay queue nor one for dead letters; the other may be one."""
+    verdict = of_queues(growing("tasks", consumed=True), growing(other, consumed=False))
+
+    assert ["tasks"] == [each.subject.name for each in verdict.findings if each.rule == "no-consumer"]
+    assert ["only_metrics"] == [gap.reason for gap in verdict.inconclusive if gap.rule == "no-consumer"]
+
+
+def test_a_queue_whose_consumers_wait_elsewhere_is_for_work():
+    """They wait at its namesake in another virtual host."""
+    verdict = of_queues(growing("billing", consumed=False), idle("billing", "billing"))
+    (finding,) = [each for each in verdict.findings if each.rule == "no-consumer"]
+
+    assert ("billing", "billing") == (finding.subject.name, finding.facts["similar_vhost"])
+
+
+def test_a_queue_that_outlives_its_auto_ack_consumer_is_judged_without_settings():
+    """What was just sent to it is lost. While a consumer stays, its queue may be deleted with it."""
+
+    def frame(seconds):
+        sent = 10 * min(seconds, 60)
+        counters = stats(publish=10 * seconds, deliver_no_ack=sent, deliver_get=sent)
+        ready = 10 * seconds - sent
+        return queue(
+            "feed",
+            messages=ready,
+            messages_ready=ready,
+            messages_unacked=0,
+            consumers=int(seconds <= 60),
+            stats=counters,
+            **UNKNOWN,
+        )
+
+    ended, stays = of_queues(frame), of_queues(frame, until=60)
+
+    assert ["feed"] == [each.subject.name for each in ended.findings if each.rule == "auto-ack-consumer"]
+    assert [] == [each for each in stays.findings if each.rule == "auto-ack-consumer"]
+    assert "only_metrics" in [gap.reason for gap in stays.inconclusive if gap.rule == "auto-ack-consumer"]
+
+
+def test_a_queue_that_delivers_nothing_to_consumers_of_which_none_is_listed_is_inconclusive():
+    """It may have a single active consumer, none of which is active."""
+
+    def frame(seconds):
+        counters = stats(publish=10 * seconds + 100, deliver=100, ack=100, deliver_get=100)
+        ready = 10 * seconds
+        return queue(
+            "jobs", messages=ready, messages_ready=ready, messages_unacked=0, consumers=2, stats=counters, **UNKNOWN
+        )
+
+    verdict = of_queues(frame)
+    (gap,) = [gap for gap in verdict.inconclusive if (gap.rule, gap.reason) == ("sac-none-active", "active_unknown")]
+
+    assert "'jobs' in vhost '/'" in render_inconclusive(gap).because
