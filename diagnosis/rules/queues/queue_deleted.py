@@ -18,6 +18,7 @@ from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, 
 from ackscope.snapshot import Queue
 from diagnosis.contract import Relation, RuleResult, View
 from diagnosis.facts import queue_facts
+from diagnosis.preconditions import if_known
 from diagnosis.relations import ANYWHERE
 from diagnosis.rules.queues._shared.deletions import Deletion, deletions_of, is_by_expiry, node_started
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, NAMED_BY_BROKER, is_lasting, queue_refs, queue_subject
@@ -128,7 +129,8 @@ def _deleted(view: View, key: tuple[str, str]) -> _Deleted | None:
         for each in deletions_of(presence)
         if each.lost >= view.limits(each.before.value).queues.loss_least and not node_started(view, each)
     )
-    if not deletions or is_by_expiry(view, deletions):
+    # Where the setting is unknown, the text names expiry as one of the reasons.
+    if not deletions or if_known(lambda: is_by_expiry(view, deletions), otherwise=False):
         return None
     queue, again = deletions[-1].before.value, presence[-1][1] is not None
     # A queue for replies goes with its client, and nobody waits for what is in it.

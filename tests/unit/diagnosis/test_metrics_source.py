@@ -6,7 +6,7 @@ import pytest
 
 from ackscope.findings import FieldRef, Impact
 from ackscope.second_source import Disagreement, MetricsReading, SettingsUnknown
-from ackscope.snapshot import FAMILIES, Overview, Part, ProcessLists
+from ackscope.snapshot import FAMILIES, Node, Overview, Part, ProcessLists
 from diagnosis.contract import Rule
 from diagnosis.preconditions import CLIENT_LISTS
 from diagnosis.text import Cluster, render, render_inconclusive
@@ -282,3 +282,24 @@ def test_a_queue_that_delivers_nothing_to_consumers_of_which_none_is_listed_is_i
     (gap,) = [gap for gap in verdict.inconclusive if (gap.rule, gap.reason) == ("sac-none-active", "active_unknown")]
 
     assert "'jobs' in vhost '/'" in render_inconclusive(gap).because
+
+
+@pytest.mark.parametrize("consumed", [True, False])
+def test_a_queue_that_is_gone_with_its_messages_is_reported_without_its_settings(consumed):
+    """They would tell whether the broker deleted it; the text says what may have."""
+    gone, node = growing("night.batch", consumed=consumed), Node(name="rabbit@a", running=True, uptime_seconds=90_000.0)
+    window = window_of(
+        lambda seconds: {
+            "nodes": (node,),
+            "queues": (idle("other", "/")(seconds), *([gone(seconds)] if seconds < 60 else [])),
+        },
+        reading=ALONE,
+        statistics=None,
+        until=100,
+    )
+    (finding,) = [each for each in look(window).findings if each.rule == "queue-deleted"]
+    shown = render(finding, Cluster("shop"))
+
+    assert "night.batch" == finding.subject.name
+    assert "Its settings are not known" in shown.cause
+    assert "A client or a person deleted it." not in shown.cause
