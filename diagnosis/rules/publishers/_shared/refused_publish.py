@@ -36,6 +36,8 @@ FAST_REPLY = "PRECONDITION_FAILED - fast reply consumer does not exist"
 _TOO_LARGE = "PRECONDITION_FAILED - message size  is larger than configured max size "
 # Digits of both sizes in that text together.
 _DIGITS = range(12, 23)
+# Messages in the bytes of a channel up to which more that are counted are of other clients, and how many times more.
+_FEW_MESSAGES, _MARGIN = 4, 1.5
 # Bytes of the longest request of a consumer, with basic.qos and names of a usual length.
 _MOST_REQUEST = 200
 # Bytes that no consumer sends on a channel that is refused, also if it declares and binds queues before.
@@ -96,14 +98,15 @@ class RefusedPublish:
     def accepted(self) -> float | None:
         """Messages that the broker accepts on each channel before it closes it; None if that is unknown.
 
-        Those of the cluster are counted. If the bytes of a channel have no room for two of them, other clients publish
-        them.
+        Those of the cluster are counted. If the bytes of a channel have no room for them, other clients publish them.
         """
         name = min((text_bytes(name) for name in self.forbidden if name != "amq.default"), default=0)
-        single = self.received_bytes < _FRAME_BYTES + _PUBLISH_BYTES + 2 * name
-        if self.closing.published < MIN_PER_CYCLE or single:
+        room = (self.received_bytes - _FRAME_BYTES + _PUBLISH_BYTES) / (_PUBLISH_BYTES + name)
+        if self.closing.published < MIN_PER_CYCLE or room < 2:
             return 0.0
-        if self.mingled and self.forbidden:
+        # The bytes of a long channel are less certain.
+        of_others = room < _FEW_MESSAGES and self.closing.published > _MARGIN * room
+        if of_others or (self.mingled and self.forbidden):
             return None
         return self.closing.published if self.closing.alone and self.closing.by_broker else None
 
