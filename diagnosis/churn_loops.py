@@ -102,6 +102,7 @@ class ChurnLoop:
         published, delivered, acked, redelivered: messages per cycle of the whole cluster, without those of lasting
             channels; about 0 if every publish is refused. The broker refreshes its counters at different moments, so
             treat values below a third as 0.
+        published_unsure: how many of those published per cycle may be of lasting channels.
     """
 
     connection: Connection
@@ -119,6 +120,7 @@ class ChurnLoop:
     beside_confirms: int | None = None
     declares: float = 0.0
     published: float = 0.0
+    published_unsure: float = 0.0
     delivered: float = 0.0
     acked: float = 0.0
     redelivered: float = 0.0
@@ -217,7 +219,8 @@ def _closings(view: View) -> tuple[tuple[ChurnLoop, ...], ClusterCycles | None]:
     if not found and not beside and min(ended, began) < FEWEST:
         return (), None
     turns = max(1.0, closed - own.closes * seconds, min(ended, began))
-    per_cycle = messages_per_cycle(view, first.at, turns / seconds, own)
+    messages = messages_per_cycle(view, first.at, turns / seconds, own)
+    per_cycle = messages.counts
     # A declaration that created a lasting queue is not part of a loop (seen: `queue-leak` on 3.10.8).
     declared, created, deleted = (
         churn_increase(first.value, latest.value, f"queue_{word}") for word in ("declared", "created", "deleted")
@@ -253,6 +256,7 @@ def _closings(view: View) -> tuple[tuple[ChurnLoop, ...], ClusterCycles | None]:
             alone=alone,
             declares=max(0.0, declares),
             published=per_cycle["publish"],
+            published_unsure=messages.unsure["publish"],
             delivered=per_cycle["deliver_get"],
             acked=per_cycle["ack"],
             redelivered=per_cycle["redeliver"],

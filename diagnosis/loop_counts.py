@@ -34,6 +34,8 @@ IN_NONE = 1 / 3
 """Messages per cycle that count as none: counters are refreshed at different times."""
 _AT_ONCE = 2.0
 """Seconds within which all parts of one poll are read."""
+_APART = 1.5
+"""Seconds by which the counters of the cluster and those of its channels are mostly apart; seen on a busy machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +180,20 @@ def gained_messages(older: Channel, newer: Channel, *counters: str) -> int:
     return max(0, count(newer.stats, *counters) - count(older.stats, *counters))
 
 
-def messages_per_cycle(view: View, begin: Instant, rate: float, own: ProbeTraffic) -> dict[str, float]:
+@dataclass(frozen=True, slots=True)
+class CycleMessages:
+    """Messages per cycle, by counter, that do not belong to lasting channels or to probes.
+
+    Attributes:
+        unsure: how many of these may belong to lasting channels: what they do in the seconds by which the counters of
+            the cluster and of a channel are refreshed apart.
+    """
+
+    counts: Mapping[str, float]
+    unsure: Mapping[str, float]
+
+
+def messages_per_cycle(view: View, begin: Instant, rate: float, own: ProbeTraffic) -> CycleMessages:
     """Return messages per cycle, by counter, that do not belong to lasting channels or to probes.
 
     Args:
@@ -192,7 +207,7 @@ def messages_per_cycle(view: View, begin: Instant, rate: float, own: ProbeTraffi
     queues = _own_queues(view, channels[0].at) if channels else ()
     held = _together(channels, overviews, queues if queues and queues[-1].value else None)
     if len(held) < 2:
-        return dict.fromkeys(COUNTERS, 0.0)
+        return CycleMessages(dict.fromkeys(COUNTERS, 0.0), dict.fromkeys(COUNTERS, 0.0))
     since = [seen for seen in held if seen.at.mono >= begin.mono - 1.0]
     first, last = (since if len(since) > 1 else held[-2:])[0], held[-1]
     older, newer = nearest(overviews, first.at), nearest(overviews, last.at)
@@ -201,14 +216,16 @@ def messages_per_cycle(view: View, begin: Instant, rate: float, own: ProbeTraffi
     staying = (pair for pairs in staying_channels(view).values() for pair in pairs)
     lasting = [(before.get(now.name, then), after.get(now.name, now)) for then, now in staying]
     probes = _pairs(queues, first.at, last.at)
-    found = {}
+    found, unsure, cycles = {}, {}, max(1.0, rate * seconds)
     for counter in COUNTERS:
         total = count(newer.value.stats, counter) - count(older.value.stats, counter)
-        total -= sum(gained_messages(then, now, counter) for then, now in lasting)
+        of_lasting = sum(gained_messages(then, now, counter) for then, now in lasting)
+        total -= of_lasting
         total -= sum(max(0, count(now, counter) - count(then, counter)) for then, now in probes)
         extra = own.unroutable * seconds if counter in {"publish", "return_unroutable"} else 0.0
-        found[counter] = max(0.0, total - extra) / max(1.0, rate * seconds)
-    return found
+        found[counter] = max(0.0, total - extra) / cycles
+        unsure[counter] = of_lasting * min(1.0, _APART / seconds) / cycles
+    return CycleMessages(found, unsure)
 
 
 def _own_queues(view: View, begin: Instant) -> Series[Mapping[tuple[str, str], MessageStats]]:

@@ -98,7 +98,8 @@ class RefusedPublish:
     def accepted(self) -> float | None:
         """Messages that the broker accepts on each channel before it closes it; None if that is unknown.
 
-        Those of the cluster are counted. If the bytes of a channel have no room for them, other clients publish them.
+        Those of the cluster are counted. If the bytes of a channel have no room for them, other clients publish them;
+        and lasting channels may publish as many as are late in their counters.
         """
         name = min((text_bytes(name) for name in self.forbidden if name != "amq.default"), default=0)
         room = (self.received_bytes - _FRAME_BYTES + _PUBLISH_BYTES) / (_PUBLISH_BYTES + name)
@@ -106,6 +107,7 @@ class RefusedPublish:
             return 0.0
         # The bytes of a long channel are less certain.
         of_others = room < _FEW_MESSAGES and self.closing.published > _MARGIN * room
+        of_others |= self.closing.published - self.closing.published_unsure < MIN_PER_CYCLE
         if of_others or (self.mingled and self.forbidden):
             return None
         return self.closing.published if self.closing.alone and self.closing.by_broker else None

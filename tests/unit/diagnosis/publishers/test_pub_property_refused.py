@@ -258,3 +258,26 @@ def test_messages_for_which_a_channel_has_no_room_are_of_other_clients(said, rec
 
     assert PROPERTY not in found
     assert CHURN in [each.rule for each in verdict.findings]
+
+
+@pytest.mark.parametrize(("others", "reported"), [(40, False), (5, True)])
+def test_a_busy_publisher_hides_whether_a_client_publishes_at_all(others, reported):
+    """Its counters and those of the cluster are up to seconds apart: what is left over may be its messages."""
+    said = expiration("10min", '{leftover_string,"min"}')
+
+    def frame(t):
+        done = turns(t, 0.67, 0.0)
+        made = looping(t, rate=0.67, sent=35 + len(said), received=420)
+        (busy,) = made["channels"]
+        busy = replace(busy, stats=replace(busy.stats, publish=int(others * t)))
+        counters = stats(publish=1000 + int(others * t) + 3 * done, deliver_get=int(10 * t), ack=int(10 * t))
+        return {
+            **made,
+            "channels": (busy,),
+            "overview": churning(t, channels=done, stats=counters),
+            "exchanges": (exchange(""),),
+        }
+
+    _, found = seen(frame, until=30)
+
+    assert reported == (PROPERTY in found)
