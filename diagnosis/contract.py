@@ -52,6 +52,8 @@ class Rule:
         compares_counters: True if the rule needs two readings of queues from a broker that keeps counters.
         by_process: True if it also judges channels that are known by their Erlang process only, where the broker lists
             no clients (`diagnosis.process_view`).
+        needs_management: True if it needs what only the management API tells of these families, such as members of
+            queues.
         stays: True if its findings stay as information for some minutes after their end (`diagnosis.aftermath`).
         evaluate: yields findings (one per subject, in any order), inconclusive results and suppressed results. The
             engine calls it only if all that the rule needs is there and fresh.
@@ -67,3 +69,4 @@ class Rule:
     explains: tuple[Explains, ...] = ()
     stays: bool = False
     by_process: bool = False
+    needs_management: bool = False

@@ -103,6 +103,7 @@ class Page(Shared):
         compares_counters: it compares message counters, so it needs two readings of queues from a broker that keeps
             counters.
         by_process: it also judges channels of a broker that lists no clients; these are known by their Erlang process.
+        needs_management: it needs what only the management API tells of these families, such as members of queues.
         stays: what it reports cannot be undone, so for 12 min after its end it stays as information.
         explains: findings of these rules follow from a finding of this one.
         explained_by: the reverse, so that a new rule needs no edit of the pages of its causes.
@@ -116,6 +117,7 @@ class Page(Shared):
     needs: tuple[str, ...] = ()
     compares_counters: bool = False
     by_process: bool = False
+    needs_management: bool = False
     stays: bool = False
     explains: tuple[Explanation, ...] = ()
     explained_by: tuple[Explanation, ...] = ()

@@ -39,6 +39,9 @@ def missing(rule: Rule, view: View) -> Iterator[Inconclusive]:
     if lacking:
         yield from lacking
         return
+    if rule.needs_management and view.metrics is not None and view.metrics.alone:
+        yield _only_metrics(rule.name)
+        return
     if not rule.compares_counters:
         return
     overview, metrics = view.overview, view.metrics

@@ -17,6 +17,7 @@ def _rule(name: str, page: Page, explains: tuple[Explains, ...]) -> Rule:
         compares_counters=page.compares_counters,
         stays=page.stays,
         by_process=page.by_process,
+        needs_management=page.needs_management,
         evaluate=module.evaluate,
         explains=explains,
     )

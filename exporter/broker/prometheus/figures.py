@@ -173,7 +173,8 @@ _ALARMS = {"alarms_memory_used_watermark": "memory", "alarms_free_disk_space_wat
 
 _PROCESSORS = "erlang_vm_logical_processors"
 _LINKS = {"erlang_vm_dist_recv_bytes": "recv_bytes", "erlang_vm_dist_send_bytes": "send_bytes"}
-_PEERS = "erlang_vm_dist_node_state"
+PEERS = "erlang_vm_dist_node_state"
+"""Metric with one row for each node that a node is connected to."""
 _TYPES = {"rabbit_classic_queue": "classic", "rabbit_quorum_queue": "quorum", "rabbit_stream_queue": "stream"}
 
 _FRACTIONS = frozenset({"consumer_capacity", "consumer_utilisation", "uptime_seconds"})
@@ -240,7 +241,7 @@ def _wanted() -> frozenset[str]:
             *(f"{_DETAILED}{name}" for name in detailed),
             *(f"{_DETAILED}{name}" for name in EXCHANGE_COUNTERS),
             *(f"{_PLAIN}{name}" for name in aggregated),
-            *(_PROCESSORS, _PEERS, *_LINKS, EXCHANGE_NAME),
+            *(_PROCESSORS, PEERS, *_LINKS, EXCHANGE_NAME),
         }
     )
 
@@ -289,7 +290,7 @@ def decode_figures(texts: Iterable[str], *, channels: bool = False) -> NodeFigur
         node=node,
         cluster_name=identity.get("rabbitmq_cluster"),
         erlang_version=build.get("erlang_version"),
-        peers=tuple(sorted({sample.labels.get("peer", "") for sample in by_name[_PEERS]} - {""})),
+        peers=tuple(sorted({sample.labels.get("peer", "") for sample in by_name[PEERS]} - {""})),
         alarms=tuple(alarm for alarm in known if alarms[alarm]) if len(known) == len(alarms) else None,
         totals=_values(by_name, _PLAIN, OBJECT_TOTALS),
         stats=with_sum_of_deliveries(MessageStats(**_counters_of_amqp(by_name))),

@@ -28,13 +28,14 @@ from exporter.broker.prometheus.figures import (
     NODE_GAUGES,
     OBJECT_TOTALS,
     OVERVIEW_COUNTERS,
+    PEERS,
     QUEUE_COUNTERS,
     QUEUE_GAUGES,
     QUEUE_SIZES,
     NodeFigures,
     with_sum_of_deliveries,
 )
-from exporter.broker.prometheus.reader import MetricsScrape
+from exporter.broker.prometheus.reader import MetricsScrape, is_server
 
 PROCESSES = "processes"
 """Name of the part with channels and consumers by Erlang process."""
@@ -75,6 +76,7 @@ class FigureMerger:
         self._comparison = SourceComparison()
         self._exchange_counts = ExchangeCounts()
         self._exchanges: Part[Any] | None = None
+        self._nodes: set[str] = set()
 
     def merged(
         self, parts: Mapping[str, Part[Any]], scrape: Part[MetricsScrape], *, settings_read: bool
@@ -103,8 +105,9 @@ class FigureMerger:
                     parts["overview"], scrape, _overview(overview or Overview(), value, queues), origins
                 )
             if self._alone or parts["nodes"].value is not None:
-                nodes = _nodes(parts["nodes"].value, value)
-                found["nodes"] = self._part(parts["nodes"], scrape, nodes, _node_origins(value))
+                nodes = (*_nodes(parts["nodes"].value, value), *self._stopped(value))
+                origins = _node_origins(value) | ({"running": (AGGREGATED, PEERS)} if self._alone else {})
+                found["nodes"] = self._part(parts["nodes"], scrape, nodes, origins)
             exchanges = self._merged_exchanges(parts["exchanges"], scrape, value)
             if exchanges is not None:
                 found["exchanges"] = exchanges
@@ -151,6 +154,17 @@ class FigureMerger:
                 origins=_CHANNEL_ORIGINS,
             )
         return self._processes
+
+    def _stopped(self, value: MetricsScrape) -> tuple[Node, ...]:
+        """Return the nodes that do not run, where no management API lists them.
+
+        They were read or connected before. Now no node that answers is connected to them; a running node leaves the
+        list of its peers as soon as the connection is lost. Seen on 4.3.6.
+        """
+        present = {name for each in value.nodes for name in (each.node.name, *each.peers) if is_server(name)}
+        self._nodes |= present
+        stopped = sorted(self._nodes - present) if self._alone else ()
+        return tuple(Node(name=name, running=False) for name in stopped)
 
     def _merged_exchanges(
         self, listed: Part[Any], scrape: Part[MetricsScrape], value: MetricsScrape

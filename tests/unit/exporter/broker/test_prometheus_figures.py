@@ -148,7 +148,8 @@ def test_what_amqp_1_0_clients_did_is_counted_by_protocol_and_type_of_queue():
     native = decode_figures([*recorded_texts("4.0.5"), _NATIVE]).native
 
     assert (70, 50, 3) == (native.received, native.awaited, native.unroutable)
-    assert QueueTypeTotals(delivered=40, accepted=12, redelivered=9, rejected=6, over_limit=2) == native.types["quorum"]
+    deleted = {"rejected": 6, "over_limit": 2, "expired": 4, "over_length": 11}
+    assert QueueTypeTotals(delivered=40, accepted=12, redelivered=9, **deleted) == native.types["quorum"]
     assert {"/": {"q": 567}} == native.commands
 
 
@@ -165,6 +166,9 @@ rabbitmq_global_messages_redelivered_total{{protocol="amqp10",{_QUORUM}}} 9
 rabbitmq_global_messages_dead_lettered_rejected_total{{{_QUORUM},dead_letter_strategy="disabled"}} 6
 rabbitmq_global_messages_dead_lettered_rejected_total{{{_QUORUM},dead_letter_strategy="at_most_once"}} 8
 rabbitmq_global_messages_dead_lettered_delivery_limit_total{{{_QUORUM},dead_letter_strategy="disabled"}} 2
+rabbitmq_global_messages_dead_lettered_expired_total{{{_QUORUM},dead_letter_strategy="disabled"}} 4
+rabbitmq_global_messages_dead_lettered_expired_total{{{_QUORUM},dead_letter_strategy="at_least_once"}} 5
+rabbitmq_global_messages_dead_lettered_maxlen_total{{{_QUORUM},dead_letter_strategy="disabled"}} 11
 rabbitmq_detailed_raft_log_commit_index{{vhost="/",queue="q"}} 567
 rabbitmq_detailed_raft_log_commit_index{{raft_cluster="rabbitmq_metadata"}} 4
 """
@@ -183,7 +187,10 @@ def test_exchanges_are_counted():
         row.format(*each) for each in numbers
     )
 
-    found = decode_figures([text]).exchanges
+    text += 'rabbitmq_cluster_exchange_name{vhost="e\\"u",exchange="x",type="topic"} 1\n'
+
+    found = decode_figures([text])
 
     expected = {"publish_in": 13, "drop_unroutable": 7, "return_unroutable": 2}
-    assert {('e"u', ""): expected, ('e"u', "x"): {}} == found
+    assert {('e"u', ""): expected, ('e"u', "x"): {}} == found.exchanges
+    assert {('e"u', "x"): "topic"} == found.exchange_types

@@ -285,3 +285,35 @@ def test_exchanges_without_known_counters_are_left_alone(overview, rows):
     joined, _ = merge(parts(overview, exchanges=(IN,)), scrape(node(A, exchanges=rows)))
 
     assert (IN,) == joined["exchanges"].value
+
+
+def test_without_a_management_api_the_endpoints_list_the_exchanges():
+    """With their type; one without a row got nothing. An unchanged one stays the same object."""
+    types = {("eu", "in"): "topic", ("eu", "idle"): "fanout"}
+    merger, read = FigureMerger(alone=True), node(A, exchanges=counted(5, 2), exchange_types=types)
+    first, _ = merger.merged(parts(overview=None), scrape(read), settings_read=True)
+    second, _ = merger.merged(parts(overview=None), scrape(read, seconds=15), settings_read=True)
+
+    found = {each.name: (each.type, each.stats.publish_in) for each in first["exchanges"].value}
+
+    assert {"in": ("topic", 5), "idle": ("fanout", 0)} == found
+    assert all(one is other for one, other in zip(first["exchanges"].value, second["exchanges"].value, strict=True))
+
+
+def test_a_node_that_no_other_one_is_connected_to_any_more_does_not_run():
+    """Without a management API. An endpoint that alone does not answer says nothing about its node."""
+    merger, every = FigureMerger(alone=True), (A, B, "rabbit@c")
+    seen = []
+    for peers, answering in (
+        ((B, "rabbit@c"), every),
+        ((B, "rabbit@c"), (A,)),
+        ((B,), (A, B)),
+        ((B, "rabbit@c"), every),
+    ):
+        read = [node(name, peers=tuple(set(peers) | {A} - {name})) for name in answering]
+        missing = [name for name in every if name not in answering]
+        joined, _ = merger.merged(parts(overview=None), scrape(*read, unread=missing), settings_read=True)
+        seen.append([each.name for each in joined["nodes"].value if each.running is False])
+
+    assert [[], [], ["rabbit@c"], []] == seen
+    assert ("/metrics", "erlang_vm_dist_node_state") == joined["nodes"].origins["running"]
