@@ -100,9 +100,8 @@ class ChurnLoop:
         declares: queue declarations per cycle that created no lasting queue, by the cluster's count; refused
             ones included.
         published, delivered, acked, redelivered: messages per cycle of the whole cluster, without those of lasting
-            channels; about 0 if every publish is refused. The broker refreshes its counters at different moments, so
-            treat values below a third as 0.
-        published_unsure: how many of those published per cycle may be of lasting channels.
+            channels; `published_unsure` of them may be of these. About 0 if every publish is refused. The broker
+            refreshes its counters at different moments, so treat values below a third as 0.
     """
 
     connection: Connection
@@ -207,10 +206,8 @@ def _closings(view: View) -> tuple[tuple[ChurnLoop, ...], ClusterCycles | None]:
         found += _connections(view, overviews, _Turnover(ended, began, seconds))
     if cycles >= FEWEST:
         loops = _channels(view, overviews, cycles / seconds, seconds, own.closes)
-        sure = closed - ended >= slowest * seconds
-        found += [each for each in loops if sure or each.error is not None]
-    # Connections that end may have closed no channel: those of MQTT, and those that are refused when they open.
-    most = closed - own.closes * seconds
+        found += [each for each in loops if closed - ended >= slowest * seconds or each.error is not None]
+    most = closed - own.closes * seconds  # Connections of MQTT, and those refused at their opening, have no channel.
     known = {each.connection.name for each in found if each.error is not None}
     beside = (
         _channels(view, overviews, most / seconds, seconds, own.closes, ends=False) if ended and most >= FEWEST else []
@@ -219,8 +216,7 @@ def _closings(view: View) -> tuple[tuple[ChurnLoop, ...], ClusterCycles | None]:
     if not found and not beside and min(ended, began) < FEWEST:
         return (), None
     turns = max(1.0, closed - own.closes * seconds, min(ended, began))
-    messages = messages_per_cycle(view, first.at, turns / seconds, own)
-    per_cycle = messages.counts
+    per_cycle, unsure = messages_per_cycle(view, first.at, turns / seconds, own)
     # A declaration that created a lasting queue is not part of a loop (seen: `queue-leak` on 3.10.8).
     declared, created, deleted = (
         churn_increase(first.value, latest.value, f"queue_{word}") for word in ("declared", "created", "deleted")
@@ -256,7 +252,7 @@ def _closings(view: View) -> tuple[tuple[ChurnLoop, ...], ClusterCycles | None]:
             alone=alone,
             declares=max(0.0, declares),
             published=per_cycle["publish"],
-            published_unsure=messages.unsure["publish"],
+            published_unsure=unsure["publish"],
             delivered=per_cycle["deliver_get"],
             acked=per_cycle["ack"],
             redelivered=per_cycle["redeliver"],

@@ -180,21 +180,12 @@ def gained_messages(older: Channel, newer: Channel, *counters: str) -> int:
     return max(0, count(newer.stats, *counters) - count(older.stats, *counters))
 
 
-@dataclass(frozen=True, slots=True)
-class CycleMessages:
-    """Messages per cycle, by counter, that do not belong to lasting channels or to probes.
+def messages_per_cycle(
+    view: View, begin: Instant, rate: float, own: ProbeTraffic
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Return messages per cycle, by counter, that do not belong to lasting channels or to probes, and their error.
 
-    Attributes:
-        unsure: how many of these may belong to lasting channels: what they do in the seconds by which the counters of
-            the cluster and of a channel are refreshed apart.
-    """
-
-    counts: Mapping[str, float]
-    unsure: Mapping[str, float]
-
-
-def messages_per_cycle(view: View, begin: Instant, rate: float, own: ProbeTraffic) -> CycleMessages:
-    """Return messages per cycle, by counter, that do not belong to lasting channels or to probes.
+    The error is what lasting channels do in the seconds by which the counters of the cluster are refreshed apart.
 
     Args:
         view: a view with overview, channels and queues.
@@ -207,7 +198,7 @@ def messages_per_cycle(view: View, begin: Instant, rate: float, own: ProbeTraffi
     queues = _own_queues(view, channels[0].at) if channels else ()
     held = _together(channels, overviews, queues if queues and queues[-1].value else None)
     if len(held) < 2:
-        return CycleMessages(dict.fromkeys(COUNTERS, 0.0), dict.fromkeys(COUNTERS, 0.0))
+        return dict.fromkeys(COUNTERS, 0.0), dict.fromkeys(COUNTERS, 0.0)
     since = [seen for seen in held if seen.at.mono >= begin.mono - 1.0]
     first, last = (since if len(since) > 1 else held[-2:])[0], held[-1]
     older, newer = nearest(overviews, first.at), nearest(overviews, last.at)
@@ -225,7 +216,7 @@ def messages_per_cycle(view: View, begin: Instant, rate: float, own: ProbeTraffi
         extra = own.unroutable * seconds if counter in {"publish", "return_unroutable"} else 0.0
         found[counter] = max(0.0, total - extra) / cycles
         unsure[counter] = of_lasting * min(1.0, _APART / seconds) / cycles
-    return CycleMessages(found, unsure)
+    return found, unsure
 
 
 def _own_queues(view: View, begin: Instant) -> Series[Mapping[tuple[str, str], MessageStats]]:

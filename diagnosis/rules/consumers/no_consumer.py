@@ -409,6 +409,7 @@ def _finding(view: View, unread: _Unread, others: Sequence[_Unread] = ()) -> Fin
             "dead_letter_sources": dead_letter_sources,
             "passed_on": through.facts() if through else None,
             "filled_by_consumers": filler.facts() if filler else None,
+            "clients_unknown": view.lists_no_clients,
             "similar_queue": similar.name if similar else None,
             "similar_differs": unseen_differences(queue.name, similar.name) if similar else [],
             "similar_vhost": similar.vhost if similar else None,

@@ -44,6 +44,8 @@ _SLACK = 0.1
 """Share by which what left a queue may differ from what was counted: the counters are refreshed at different times."""
 _MOST_ERROR = 0.5
 """Largest error of a ledger, as a share of what was counted, that may explain a difference between both."""
+_STEPS = 3
+"""Values of a total that the counters of a queue must follow."""
 _SHOWN = 5
 
 
@@ -90,12 +92,8 @@ def _discards(view: View, kind: str, reason: str) -> _Discards | None:
         return None
     first = next(place for place, value in enumerate(values) if value > values[0])
     last = next(place for place, value in enumerate(values) if value == values[-1])
-    left = tuple(_left(view, kind, reason))
-    queue = _fitting(left, lost)
-    # Counters that are refreshed late may look like a loss, but not in two readings.
-    before = _fitting(tuple(_left(view, kind, reason, until=known[-2].at)), values[-2] - values[0])
-    if queue is not None and (before is None or before.key != queue.key):
-        queue = None
+    left = tuple(_left(view, kind, reason, known[-1].at))
+    queue = _named(view, kind, reason, known)
     # The probes lose messages on purpose.
     own = view.thresholds.own_prefixes
     likely = [(each, messages) for each, messages, error in left if messages > error]
@@ -105,16 +103,14 @@ def _discards(view: View, kind: str, reason: str) -> _Discards | None:
     return _Discards(kind=kind, reason=reason, lost=lost, run=known[first - 1 : last + 1], left=candidates, queue=queue)
 
 
-def _left(view: View, kind: str, reason: str, until: Instant | None = None) -> Iterator[tuple[Queue, int, int]]:
+def _left(view: View, kind: str, reason: str, until: Instant) -> Iterator[tuple[Queue, int, int]]:
     """Yield the queues that messages left, after a delivery or before one, with how many, and the error of that."""
     for queue in view.every_queue:
         # The endpoints do not tell the type of a queue before 4.1.
         now = levels(queue) if queue.type in (kind, None) else None
         if now is None or max(now.discarded, now.vanished) <= 0:
             continue
-        history = view.history(queue)
-        if until is not None:
-            history = tuple(seen for seen in history if seen.at.mono <= until.mono)
+        history = tuple(seen for seen in view.history(queue) if seen.at.mono <= until.mono)
         found = ledger(history, may_hold(view, queue))
         if found is None:
             continue
@@ -125,28 +121,43 @@ def _left(view: View, kind: str, reason: str, until: Instant | None = None) -> I
             yield queue, messages, error
 
 
-def _fitting(left: tuple[tuple[Queue, int, int], ...], lost: int) -> Queue | None:
+def _named(view: View, kind: str, reason: str, known: Series[NativeTotals]) -> Queue | None:
     """Return the queue that lost as many messages as were counted; None if none or more than one may have.
 
-    The error of a ledger is an upper bound. So of several that fit within it, one is named if it fits much better.
+    Its own counters must follow the total through several values. One value alone may be that of a queue which is gone
+    by now, and as many as a busy queue only seems to lack; so it counts if the ledger of the queue is certain enough.
     """
-    near = sorted(
-        ((abs(messages - lost), queue) for queue, messages, error in left if _fits(messages, error, lost)),
-        key=itemgetter(0),
-    )
+    number = of_type(kind, reason)
+    values = [number(seen.value) or 0 for seen in known]
+    ends = [place for place, value in enumerate(values) if place + 1 == len(values) or values[place + 1] != value]
+    steps = [place for place in ends if values[place] > values[0]][-_STEPS:]
+    found: Queue | None = None
+    for place in reversed(steps):
+        lost = values[place] - values[0]
+        fits = _fitting(tuple(_left(view, kind, reason, known[place].at)), lost)
+        if fits is None or (found is not None and found.key != fits[0].key):
+            return None
+        if len(steps) < _STEPS and fits[1] > _MOST_ERROR * lost:
+            return None
+        found = found or fits[0]
+    return found
+
+
+def _fitting(left: tuple[tuple[Queue, int, int], ...], lost: int) -> tuple[Queue, int] | None:
+    """Return the queue that lacks about as many messages as were counted, and the error of its ledger.
+
+    The error is an upper bound: what the queue moves in some seconds. So half of it must be lost at least, a large one
+    explains no difference, and of several queues that fit, one is named if it fits much better.
+    """
+    near = []
+    for queue, messages, error in left:
+        off, slack = abs(messages - lost), _SLACK * lost
+        if off <= slack + (error if error <= _MOST_ERROR * lost else 0) and 2 * lost >= error:
+            near.append((off, queue, error))
+    near.sort(key=itemgetter(0))
     if not near or (len(near) > 1 and near[0][0] + _SLACK * lost >= near[1][0] / 2):
         return None
-    return near[0][1]
-
-
-def _fits(messages: int, error: int, lost: int) -> bool:
-    """Return whether a queue lost about as many messages as were counted.
-
-    Its error is what it moves in some seconds: a busy queue that lost none may seem to lack as many. So half of it must
-    be lost at least, and a large error explains no difference.
-    """
-    off = abs(messages - lost)
-    return off <= (error + _SLACK * lost if error <= _MOST_ERROR * lost else _SLACK * lost) and 2 * lost >= error
+    return near[0][1:]
 
 
 def _severity(view: View, discards: list[_Discards]) -> Severity:

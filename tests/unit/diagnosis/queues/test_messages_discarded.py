@@ -159,6 +159,21 @@ def test_a_loss_without_a_consumer_is_information():
     assert [Severity.INFO] == [each.severity for each in found(film(frame))]
 
 
+@pytest.mark.parametrize("noise", [0, 3, -3])
+def test_a_busy_queue_is_not_named_for_one_that_is_gone(noise):
+    """It seems to lack as many as it moves in some seconds, and that may be as many as were counted."""
+
+    def frame(seconds):
+        late = 100 + noise if seconds >= 30 else 0
+        counters = stats(publish=60 * seconds + late, deliver=60 * seconds, ack=60 * seconds, deliver_get=60 * seconds)
+        busy = queue(
+            name="busy", messages=0, messages_ready=0, messages_unacked=0, consumers=1, stats=counters, **UNKNOWN
+        )
+        return (busy, steady("a", seconds)), {"classic": totals(expired=7 + min(100, 20 * max(0, seconds - 10)))}
+
+    assert [("cluster", Severity.INFO)] == [(each.subject.kind, each.severity) for each in found(film(frame))]
+
+
 def test_what_was_counted_before_is_no_finding():
     """A total that does not rise says nothing about now."""
     window = film(lambda seconds: ((steady("a", seconds),), {"classic": totals(), "quorum": totals()}))
