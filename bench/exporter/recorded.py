@@ -4,6 +4,7 @@ import time
 from contextlib import suppress
 
 from ackscope.errors import BrokerError
+from ackscope.snapshot import FAMILIES
 from bench.bench import progress
 from bench.exporter.busy import busy_broker
 from bench.exporter.recording import Recording, record_queues, recording_proxy
@@ -37,8 +38,8 @@ def record(version: str) -> tuple[Recording, str]:
 
 
 def _all_read(url: str) -> bool:
-    """Return whether every family was tried at least once."""
+    """Return whether every family of the management API was tried at least once."""
     with suppress(BrokerError):
         tried = by_label(scrape(url).text, "ackscope_poll_attempts_total", "family")
-        return bool(tried) and all(tried.values())
+        return all(tried.get(family) for family in FAMILIES)
     return False
