@@ -14,7 +14,7 @@ from diagnosis.grouping import group_by_cause
 from diagnosis.hysteresis import apply_hysteresis
 from diagnosis.laws import without_explained
 from diagnosis.origins import origins_of, with_origins
-from diagnosis.preconditions import blind_spots, missing, settings_unknown
+from diagnosis.preconditions import blind_spots, missing, only_metrics
 from diagnosis.process_view import named_processes, with_processes
 from diagnosis.rules import RULES
 from diagnosis.thresholds import Thresholds
@@ -77,7 +77,7 @@ def diagnose(
                     named = answer if judged_view is view else named_processes(answer)
                     found.append(with_origins(named, origins))
         except SettingsUnknown:
-            gap = settings_unknown(rule.name)
+            gap = only_metrics(rule.name)
             if gap not in gaps:
                 gaps.append(gap)
     before = previous.findings if previous else ()

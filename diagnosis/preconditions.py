@@ -39,8 +39,8 @@ def missing(rule: Rule, view: View) -> Iterator[Inconclusive]:
     if lacking:
         yield from lacking
         return
-    if rule.needs_management and view.metrics is not None and view.metrics.alone:
-        yield _only_metrics(rule.name)
+    if rule.needs_management and view.reads_only_metrics:
+        yield only_metrics(rule.name)
         return
     if not rule.compares_counters:
         return
@@ -63,12 +63,12 @@ def unread(rule: str, view: View, families: Iterable[str]) -> Iterator[Inconclus
 
     A rule that can judge something without a family does not need it, and yields this itself.
     """
-    alone = view.metrics is not None and view.metrics.alone
+    alone = view.reads_only_metrics
     lacking = [family for family in families if not view.fresh(family) or (alone and family in _IN_PART)]
     if not lacking:
         return
     if _has_only_metrics(view, lacking):
-        yield _only_metrics(rule)
+        yield only_metrics(rule)
     elif view.overview is not None and view.overview.statistics is False and CLIENT_LISTS.issuperset(lacking):
         yield Inconclusive(rule=rule, reason="no_client_lists")
     else:
@@ -122,9 +122,10 @@ def _silent(view: View, queue: Queue) -> bool:
     return queue.state is not None and view.listed_since(queue) == view.window.readings("queues")[0].at
 
 
-def settings_unknown(rule: str) -> Inconclusive:
-    """Return the reason of a rule that asked for a setting of a queue whose figures alone are known."""
-    return _only_metrics(rule)
+def only_metrics(rule: str) -> Inconclusive:
+    """Return the reason of a rule that needs what the Prometheus endpoints lack, such as a setting of a queue."""
+    # The same words for every rule, so that it is shown once.
+    return Inconclusive(rule=rule, reason="only_metrics")
 
 
 def each_known(
@@ -138,7 +139,7 @@ def each_known(
         except SettingsUnknown:
             unknown = True
     if unknown:
-        yield settings_unknown(rule)
+        yield only_metrics(rule)
 
 
 def if_known(value: Callable[[], T], otherwise: T) -> T:
@@ -153,11 +154,6 @@ def _has_only_metrics(view: View, unread: list[str]) -> bool:
     """Return whether the Prometheus endpoints are the only source, answer, and do not tell these families."""
     metrics = view.metrics
     return metrics is not None and metrics.alone and _IN_PART.issuperset(set(unread) & set(metrics.families))
-
-
-def _only_metrics(rule: str) -> Inconclusive:
-    # The same words for every rule, so that it is shown once.
-    return Inconclusive(rule=rule, reason="only_metrics")
 
 
 def _not_read(rule: str, view: View, families: list[str]) -> Inconclusive:

@@ -175,11 +175,9 @@ class _Routes:
 
     def _only_delays(self, queue: Queue) -> bool:
         # What clients did comes first: it shows enough of a queue whose settings are unknown.
-        if was_consumed(queue) or (queue.settings_known and queue.setting("dead-letter-exchange") is None):
+        if was_consumed(queue) or (queue.messages and had_consumer(self._view.history(queue))):
             return False
-        if (queue.messages and had_consumer(self._view.history(queue))) or queue.setting(
-            "dead-letter-exchange"
-        ) is None:
+        if queue.setting("dead-letter-exchange") is None:
             return False
         if queue.setting("message-ttl") is not None:
             return True

@@ -141,6 +141,11 @@ class View(LatestReadings):
         return tuple(connection for connection in self.every_connection if not is_own(connection))
 
     @property
+    def reads_only_metrics(self) -> bool:
+        """Whether only the Prometheus endpoints are read, and no management API."""
+        return self.metrics is not None and self.metrics.alone
+
+    @property
     def lists_no_clients(self) -> bool:
         """Whether the broker lists no clients, for lack of statistics, and its Prometheus endpoints have its queues."""
         if self.metrics is None or "queues" not in self.metrics.families:

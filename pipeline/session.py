@@ -42,7 +42,7 @@ log = get_logger(__name__)
 
 
 class JobError(DataError):
-    """A Spark job failed although no file is damaged, for example because Java or a worker lacks memory."""
+    """A Spark job failed although no file is damaged, for example because a worker ended."""
 
 
 OLDEST_SPARK = (4, 3)
@@ -122,7 +122,7 @@ def spark_session(master: str | None = None, *, long_lived: bool = False) -> Ite
 
 def cause(error: BaseException) -> str:
     """The line of a Spark error that says what happened."""
-    if isinstance(error, Py4JError | ConnectionError) and not isinstance(error, Py4JJavaError):
+    if _is_java_gone(error):
         return "its Java process is gone; check the kernel log for an out-of-memory kill"
     lines = [line.strip() for line in _with_causes(error).splitlines() if line.strip()]
     chosen = next((line for line in reversed(lines) if line.startswith("Caused by:")), lines[0] if lines else "")
@@ -130,6 +130,10 @@ def cause(error: BaseException) -> str:
         # What the function in the worker raised, in the last line of its traceback.
         chosen = next((line for line in reversed(lines) if _RAISED.match(line)), chosen)
     return chosen.removeprefix("Caused by:").strip() or type(error).__name__
+
+
+def _is_java_gone(error: BaseException) -> bool:
+    return isinstance(error, Py4JError | ConnectionError) and not isinstance(error, Py4JJavaError)
 
 
 def _with_causes(error: BaseException) -> str:
@@ -143,7 +147,7 @@ def _with_causes(error: BaseException) -> str:
     return "\nCaused by: ".join(found) or str(error)
 
 
-def job_failure(error: BaseException, what: str, storage: str) -> ObjectStorageError | JobError:
+def job_failure(error: BaseException, what: str, storage: str) -> DataError:
     """The error to raise for a Spark job that failed although no file is damaged.
 
     Args:
@@ -152,11 +156,14 @@ def job_failure(error: BaseException, what: str, storage: str) -> ObjectStorageE
         storage: where it read.
 
     Returns:
-        `ObjectStorageError` if an executor could not use the storage; it may be back by now.
+        `ObjectStorageError` if an executor could not use the storage; it may be back by now. `JobError` if Java still
+        runs, so that the job can be repeated.
     """
     said = cause(error)
     _, is_away, reason = said.partition(f"{ObjectStorageError.__name__}: ")
-    return ObjectStorageError(storage, reason) if is_away else JobError(f"{what}: {said}")
+    if is_away:
+        return ObjectStorageError(storage, reason)
+    return (DataError if _is_java_gone(error) else JobError)(f"{what}: {said}")
 
 
 def _not_py4j(record: logging.LogRecord) -> bool:

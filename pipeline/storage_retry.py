@@ -19,6 +19,7 @@ T = TypeVar("T")
 
 # Pause after a failure, doubled each time. The storage client itself has tried for 20 s by then.
 _FIRST_SECONDS, _LONGEST_SECONDS = 1.0, 10.0
+# Repeats of a Spark job that fails, before the error is final.
 _REPEATED_JOBS = 3
 # Interval at which a stop request is noticed.
 _POLL_SECONDS = 0.2

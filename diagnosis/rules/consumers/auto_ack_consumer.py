@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Subject, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import ConsumerPath, RuleResult, View
-from diagnosis.preconditions import settings_unknown
+from diagnosis.preconditions import only_metrics
 from diagnosis.purpose import MQTT_SESSIONS
 from diagnosis.rules.consumers._shared.comings import LASTING, comings, recent_clients
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
@@ -67,7 +67,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         found[queue.vhost] += [(queue, link) for link in links]
     yield from (_finding(view, vhost, each) for vhost, each in sorted(found.items()) if each)
     if unknown:
-        yield settings_unknown(NAME)
+        yield only_metrics(NAME)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from diagnosis.facts import consumer_facts, queue_facts
 from diagnosis.hold_time import may_hold
 from diagnosis.ledger import SKEW_SECONDS, from_its_beginning, ledger, may_have_lost
 from diagnosis.purpose import CONSUMED
-from diagnosis.rules.consumers._shared.by_totals import OVER_LIMIT_BY, RETURNED_BY, Deleted, deleted, sole_history
+from diagnosis.rules.consumers._shared.by_totals import DELETED_BY, RETURNED_BY, Deleted, deleted, sole_history
 from diagnosis.rules.consumers._shared.comings import LASTING, comings, recent_clients, returning_facts, returning_loop
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.rules.consumers._shared.redelivery_rounds import only_polled
@@ -169,7 +169,7 @@ def _finding(
     unlisted = unattributed(view, queue) if counted is not None else None
     suspects = unlisted.suspects if unlisted is not None else ()
     if counted is not None:
-        counters, redelivers = OVER_LIMIT_BY, RETURNED_BY
+        counters, redelivers = DELETED_BY["over_limit"], RETURNED_BY
     loop = None if suspects else returning_loop(view, queue)
     named = client_names(links) or recent_clients(view, queue) or ([loop.client] if loop is not None else [])
     clients = names(suspects) if suspects else named

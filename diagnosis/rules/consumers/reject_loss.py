@@ -15,7 +15,7 @@ from ackscope.snapshot import Connection, Queue
 from diagnosis.contract import ConsumerPath, RuleResult, View
 from diagnosis.facts import consumer_facts, queue_facts, queue_names
 from diagnosis.ledger import Ledger, ledger, losing
-from diagnosis.rules.consumers._shared.by_totals import REJECTED_BY, Deleted, deleted, sole_history
+from diagnosis.rules.consumers._shared.by_totals import DELETED_BY, Deleted, deleted, sole_history
 from diagnosis.rules.consumers._shared.discarded import Discarded, discarded
 from diagnosis.rules.consumers._shared.objects import client_names, involved_consumers, queue_subject
 from diagnosis.rules.consumers._shared.open_channels import (
@@ -118,7 +118,7 @@ def _of_total(view: View, queue: Queue, gone: Deleted) -> Finding:
         certainty=Certainty.CERTAIN,
         seen_seconds=gone.seconds,
         evidence=(
-            Evidence(key="rejected", value=gone.least, unit=Unit.MESSAGES, source=REJECTED_BY),
+            Evidence(key="rejected", value=gone.least, unit=Unit.MESSAGES, source=DELETED_BY["rejected"]),
             Evidence(
                 key="dead_letter_exchange",
                 value="none",

@@ -1,10 +1,11 @@
 """messages-discarded: queues deleted messages, and totals of the cluster say for which reason.
 
-It is for clusters of which only the Prometheus endpoints are read: no setting of a queue is known there, so the rules
-that name a kind of loss by limits, times to live and dead-letter exchanges cannot judge. The endpoints count, for each
-type of queue and reason, what queues without a dead-letter exchange deleted; these totals name no queue. The ledger of
-a queue shows how many messages left it and were not acknowledged. A queue is named if it is the only one whose ledger
-lacks about as many messages as were counted. Otherwise the finding is about the cluster and lists the candidates.
+It is for clusters without a management API. Only the Prometheus endpoints are read there, and no setting of a queue is
+known, so the rules that name a kind of loss by limits, times to live and dead-letter exchanges cannot judge. The
+endpoints count, for each type of queue and reason, what queues without a dead-letter exchange deleted; these totals
+name no queue. The ledger of a queue shows how many messages left it and were not acknowledged. A queue is named if it
+is the only one whose ledger lacks about as many messages as were counted, through several values of the total.
+Otherwise the finding is about the cluster and lists the candidates.
 Source: https://www.rabbitmq.com/docs/prometheus; counters seen on 4.0.5 and 4.3.6
 """
 
@@ -22,21 +23,15 @@ from diagnosis.facts import queue_facts, queue_names
 from diagnosis.hold_time import may_hold
 from diagnosis.ledger import ledger, levels
 from diagnosis.purpose import was_consumed
+from diagnosis.rules.consumers._shared.by_totals import DELETED_BY
 from diagnosis.rules.nodes._shared.node_history import cluster_subject
 from diagnosis.rules.queues._shared.queue import involved_queue, queue_subject
 from diagnosis.series import count, span
-from diagnosis.unattributed import TOTALS, counted, of_type
+from diagnosis.unattributed import counted, of_type
 from diagnosis.window import Series
 
 NAME = "messages-discarded"
 
-_METRICS = {
-    "expired": "rabbitmq_global_messages_dead_lettered_expired_total",
-    "over_length": "rabbitmq_global_messages_dead_lettered_maxlen_total",
-    "rejected": "rabbitmq_global_messages_dead_lettered_rejected_total",
-    "over_limit": "rabbitmq_global_messages_dead_lettered_delivery_limit_total",
-}
-"""Reason -> metric."""
 _DELIVERED = ("rejected", "over_limit")
 """Reasons for which a message is deleted after a delivery."""
 _TYPES = ("classic", "quorum")
@@ -47,6 +42,9 @@ _MOST_ERROR = 0.5
 _STEPS = 3
 """Values of a total that the counters of a queue must follow."""
 _SHOWN = 5
+
+_Left = tuple[tuple[Queue, int, int], ...]
+"""Queues that messages left, with how many, and the error of that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,12 +66,12 @@ class _Discards:
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
-    """Yield one finding for each queue that deleted messages, and one for all totals of which no queue is certain."""
-    if view.metrics is None or not view.metrics.alone:
+    """Yield one finding for each queue that deleted messages, and one for all totals that fit no single queue."""
+    if not view.reads_only_metrics:
         return
     by_queue: dict[tuple[str, str] | None, list[_Discards]] = defaultdict(list)
     for kind in _TYPES:
-        for reason in _METRICS:
+        for reason in DELETED_BY:
             found = _discards(view, kind, reason)
             if found is not None:
                 by_queue[None if found.queue is None else found.queue.key].append(found)
@@ -93,7 +91,7 @@ def _discards(view: View, kind: str, reason: str) -> _Discards | None:
     first = next(place for place, value in enumerate(values) if value > values[0])
     last = next(place for place, value in enumerate(values) if value == values[-1])
     left = tuple(_left(view, kind, reason, known[-1].at))
-    queue = _named(view, kind, reason, known)
+    queue = _named(view, kind, reason, known, left)
     # The probes lose messages on purpose.
     own = view.thresholds.own_prefixes
     likely = [(each, messages) for each, messages, error in left if messages > error]
@@ -121,7 +119,7 @@ def _left(view: View, kind: str, reason: str, until: Instant) -> Iterator[tuple[
             yield queue, messages, error
 
 
-def _named(view: View, kind: str, reason: str, known: Series[NativeTotals]) -> Queue | None:
+def _named(view: View, kind: str, reason: str, known: Series[NativeTotals], latest: _Left) -> Queue | None:
     """Return the queue that lost as many messages as were counted; None if none or more than one may have.
 
     Its own counters must follow the total through several values. One value alone may be that of a queue which is gone
@@ -134,7 +132,8 @@ def _named(view: View, kind: str, reason: str, known: Series[NativeTotals]) -> Q
     found: Queue | None = None
     for place in reversed(steps):
         lost = values[place] - values[0]
-        fits = _fitting(tuple(_left(view, kind, reason, known[place].at)), lost)
+        left = latest if known[place] is known[-1] else tuple(_left(view, kind, reason, known[place].at))
+        fits = _fitting(left, lost)
         if fits is None or (found is not None and found.key != fits[0].key):
             return None
         if len(steps) < _STEPS and fits[1] > _MOST_ERROR * lost:
@@ -143,7 +142,7 @@ def _named(view: View, kind: str, reason: str, known: Series[NativeTotals]) -> Q
     return found
 
 
-def _fitting(left: tuple[tuple[Queue, int, int], ...], lost: int) -> tuple[Queue, int] | None:
+def _fitting(left: _Left, lost: int) -> tuple[Queue, int] | None:
     """Return the queue that lacks about as many messages as were counted, and the error of its ledger.
 
     The error is an upper bound: what the queue moves in some seconds. So half of it must be lost at least, a large one
@@ -202,7 +201,7 @@ def _finding(view: View, discards: list[_Discards]) -> Finding:
                     key="counted",
                     value=each.lost,
                     unit=Unit.MESSAGES,
-                    source=source(TOTALS, _METRICS[each.reason]),
+                    source=DELETED_BY[each.reason],
                     facts={"reason": each.reason, "queue_type": each.kind},
                 )
                 for each in discards

@@ -183,7 +183,7 @@ UNKNOWN = {"settings_known": False, "durable": None, "exclusive": None, "auto_de
 
 
 def of_queues(*frames, until=120):
-    """The verdict on queues of which only the endpoints are read; which channels consume from them does not follow."""
+    """The verdict on queues where only the endpoints are read; which channels consume from them does not follow."""
 
     def frame(seconds):
         lists = Part(value=ProcessLists(channels=(), consumers=(), used={}), at=moment(seconds))

@@ -3,6 +3,7 @@
 import pytest
 from py4j.protocol import Py4JJavaError
 
+from ackscope.errors import DataError
 from ackscope.object_path import ObjectStorageError
 from pipeline.session import JobError, cause, job_failure
 
@@ -50,6 +51,14 @@ def test_storage_that_an_executor_could_not_use_is_no_failed_job(texts):
 
     assert isinstance(found, ObjectStorageError)
     assert "s3://b/landing: s3://b/x.parquet: error sending request" == str(found)
+
+
+def test_a_job_whose_java_is_gone_cannot_be_repeated():
+    """Every further attempt would fail at once."""
+    found = job_failure(ConnectionRefusedError(), "latency_1m could not be computed", "s3://b/landing")
+
+    assert DataError is type(found)
+    assert "Java process is gone" in str(found)
 
 
 def test_another_failure_says_what_failed_and_why():

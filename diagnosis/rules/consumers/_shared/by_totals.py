@@ -26,9 +26,13 @@ from diagnosis.window import Series, Timestamped
 RETURNED_BY = source(
     TOTALS, "rabbitmq_global_messages_redelivered_total", "rabbitmq_global_messages_delivered_total"
 ) + source(TOTALS, "rabbitmq_global_messages_acknowledged_total")
-OVER_LIMIT_BY = source(TOTALS, "rabbitmq_global_messages_dead_lettered_delivery_limit_total")
-REJECTED_BY = source(TOTALS, "rabbitmq_global_messages_dead_lettered_rejected_total")
-
+DELETED_BY = {
+    "expired": source(TOTALS, "rabbitmq_global_messages_dead_lettered_expired_total"),
+    "over_length": source(TOTALS, "rabbitmq_global_messages_dead_lettered_maxlen_total"),
+    "rejected": source(TOTALS, "rabbitmq_global_messages_dead_lettered_rejected_total"),
+    "over_limit": source(TOTALS, "rabbitmq_global_messages_dead_lettered_delivery_limit_total"),
+}
+"""Reason for which queues without a dead-letter exchange delete messages -> the metric that counts them."""
 
 _LATE = 7.0
 """Seconds by which counters of a queue are older than totals: the broker refreshes them every 5 s, and some delay."""

@@ -1,4 +1,4 @@
-"""Messages that queues deleted, on clusters of which only the Prometheus endpoints are read."""
+"""Messages that queues deleted, on clusters where only the Prometheus endpoints are read."""
 
 from dataclasses import replace
 
