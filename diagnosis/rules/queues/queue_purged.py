@@ -109,12 +109,31 @@ def _earlier(view: View, queue: Queue, seen: list[Purge]) -> list[Purge]:
             continue
         if rise < max(view.limits(queue).queues.loss_least, _LIKE * min((_at_most(*each) for each in seen), default=0)):
             others += abs(rise)
-        elif _is_full(view, pair[0].value) or _was_deleted(view, pair) or _may_have_expired(queue, pair, history):
+        elif (
+            _may_have_overflowed(view, queue, pair, seen)
+            or _was_deleted(view, pair)
+            or _may_have_expired(queue, pair, history)
+        ):
             return []
         elif (found := ledger(pair)) is not None:
             rises.append((pair, found))
     at_once = others <= _BESIDES * sum(found.vanished for _, found in rises)
     return rises if seen and at_once else []
+
+
+def _may_have_overflowed(view: View, queue: Queue, pair: Series[Queue], seen: list[Purge]) -> bool:
+    """Return whether a queue may have reached its length limit between two readings, by what it held and what came.
+
+    The size of its messages is that before a purge.
+    """
+    if not seen or not has_length_limit(queue):
+        return False
+    history, purged = view.history(queue), seen[0][0][0].value
+    place = history.index(pair[0])
+    around = history[max(place - 1, 0) : place + 3]
+    most = max(each.value.messages_ready or 0 for each in pair) + max(0, delta(around, "publish"))
+    share = level(purged) / max(1, purged.messages_ready or 0)
+    return share * most >= view.limits(queue).publishers.overflow_relief
 
 
 def _around(history: Series[Queue], pair: Series[Queue]) -> list[Instant]:

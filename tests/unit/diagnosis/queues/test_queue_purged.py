@@ -261,3 +261,40 @@ def test_what_leaves_all_the_time_beside_a_purge_is_left_to_the_law():
         each.facts["times"] for each in flat(result.findings) if each.rule == RULE and each.facts["times"] > 1
     ]
     assert 1 == len(of("unexplained-loss", result))
+
+
+BURSTS = (
+    # limit, messages, rate, first one, seconds until the purge, refresh of the counters, of the length, readings
+    (50, 248, 100, 19.0, 30, 2.0, 3.7, (5, 11, 26, 31, 39, 50, 65, 76, 81, 87)),
+    (100, 243, 40, 10.3, 3, 4.1, 1.8, (1, 7, 15, 21, 32, 38, 53)),
+    (50, 184, 10, 13.4, 3, 2.5, 3.3, (2, 8, 13, 18, 24, 35, 40, 45, 60, 65, 71)),
+    (300, 1366, 600, 10.2, 12, 0.9, 2.4, (4, 12, 23, 28, 33, 48, 54)),
+    (50, 230, 100, 12.0, 30, 3.9, 1.6, (2, 10, 15, 20, 26, 31, 42, 53, 61, 66, 77)),
+    (100, 270, 200, 17.0, 30, 2.8, 0.8, (3, 9, 20, 25, 31, 46, 51, 66, 71, 77, 82)),
+)
+
+
+@pytest.mark.parametrize(("limit", "number", "rate", "start", "purge", "late", "late_length", "seconds"), BURSTS)
+def test_what_overflowed_between_late_readings_was_not_purged_earlier(
+    limit, number, rate, start, purge, late, late_length, seconds
+):
+    """The queue filled up and dropped its oldest messages before any reading showed it full; then it was purged."""
+
+    def refreshed(t, phase):
+        return (t - phase) // 5.0 * 5.0 + phase
+
+    def published(t):
+        return int(max(0, min(number, (t - start) * rate)))
+
+    def make(t):
+        at = refreshed(t, late_length)
+        ready = 0 if at >= start + number / rate + purge else min(limit, published(at))
+        counters = stats(publish=done) if (done := published(refreshed(t, late))) else stats()
+        arguments = {"x-max-length": limit}
+        return queue("ledger", messages_ready=ready, consumers=0, arguments=arguments, stats=counters)
+
+    result = polled(make, seconds)
+
+    assert [(1, limit)] == [
+        (each.facts["times"], each.accounted) for each in flat(result.findings) if each.rule == RULE
+    ]
