@@ -294,10 +294,14 @@ def _came(history: Series[Queue], place: int) -> bool:
 
 
 def _most_delivered(history: Series[Queue]) -> int:
-    """Return the most messages that clients took within the seconds before a sweep; by length if none was counted."""
+    """Return the most messages that clients took within the seconds before a sweep; by length if none was counted.
+
+    A client that came and went between two readings may have taken all of its messages at once.
+    """
     counted = fell = 0
     for older, newer in pairwise(history):
-        share = min(1.0, SKEW_SECONDS / newer.at.since(older.at))
+        stayed = older.value.consumers or newer.value.consumers
+        share = min(1.0, SKEW_SECONDS / newer.at.since(older.at)) if stayed else 1.0
         left = (older.value.messages_ready or 0) + delta((older, newer), "publish") - (newer.value.messages_ready or 0)
         counted = max(counted, math.ceil(share * delta((older, newer), *DELIVERED)))
         fell = max(fell, left)

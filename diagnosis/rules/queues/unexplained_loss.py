@@ -62,7 +62,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
                 ended.append(queue)
             continue
         run = losing(history, lambda each: each.vanished, found.vanished)
-        if span(run) >= limits.early and not _refused(view, queue, run):
+        if history[-1].at.since(run[0].at) >= limits.early and not _refused(view, queue, run):
             yield _finding(view, queue, run, found)
     if ended:
         yield Inconclusive(rule=NAME, reason="ended_clients", facts={"queues": len(ended), "names": queue_names(ended)})

@@ -360,3 +360,21 @@ def test_a_brief_loss_is_counted_at_once(steps):
     assert [("warning", "brief")] == of(RULE, before)
     assert steps[-1][0] == one(RULE, before).facts["lost"]
     assert 0 == one(RULE, before).facts["accounted"]
+
+
+@pytest.mark.parametrize("limit", [None, 100])
+@pytest.mark.parametrize("number", [120, 900])
+@pytest.mark.parametrize("every", [5.0, 8.0, 11.0])
+def test_a_burst_that_came_and_was_purged_between_two_readings_is_said(limit, number, every):
+    """No reading shows it in the queue; only the counter of its publishes does, from one reading on."""
+
+    def burst(t):
+        arguments = {} if limit is None else {"x-max-length": limit}
+        counters = stats(publish=number) if t > 3 * every else stats()
+        return frame(queue("a.b1", messages_ready=0, consumers=0, arguments=arguments, stats=counters))
+
+    results = [look(film(burst, until=int(every * polls), every=every)) for polls in range(2, 12)]
+
+    assert [("warning" if limit is None else "info", "a.b1")] == of(RULE, results[-1])
+    assert number == one(RULE, results[-1]).facts["lost"]
+    assert [] == of(RULE, results[1])
