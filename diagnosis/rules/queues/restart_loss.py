@@ -5,15 +5,14 @@ queue start again with the node, so the ledger is continued across the restart b
 Source: https://www.rabbitmq.com/docs/persistence-conf; seen on 3.10, 4.0 and 4.3
 """
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ackscope.findings import Certainty, Evidence, Finding, Inconclusive, Severity, Unit, source
 from ackscope.snapshot import Node, Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
-from diagnosis.ledger import SKEW_SECONDS, levels, may_settle_unseen, settled_after
+from diagnosis.ledger import SKEW_SECONDS, Levels, levels, may_settle_unseen, settled_after
 from diagnosis.rules.nodes._shared.node_history import restarts
 from diagnosis.rules.publishers._shared.overflow import level, refuses_when_full
 from diagnosis.rules.queues._shared.queue import involved_queue, is_private, queue_subject
@@ -22,6 +21,8 @@ from diagnosis.window import Series, Timestamped
 
 NAME = "restart-loss"
 
+_READINGS = 2
+"""Readings after the restart that must show the same."""
 _RECOVERED = 10.0
 """Seconds after the start of a node until the lengths of its queues are reported."""
 
@@ -69,31 +70,52 @@ def _other_exit(view: View, queue: Queue, found: _Restart) -> str | None:
 
 
 def _across(readings: Series[Queue], node: Timestamped[Node]) -> _Restart | None:
-    """Return the balance across the restart; None if a side of it was not seen."""
+    """Return the balance across the restart; None if a side of it was not seen twice.
+
+    A length may be older than the counters, above all while a busy node recovers its queues. Then a later reading has
+    fewer missing messages, and that one counts: what the restart lost is missing in all of them.
+    """
     started = node.at.mono - (node.value.uptime_seconds or 0.0)
     known = [seen for seen in readings if seen.value.messages_ready is not None]
     before = [seen for seen in known if seen.at.mono < started]
-    after = [seen for seen in known if seen.at.mono >= started + _RECOVERED]
-    if not before or not after:
+    since = [seen for seen in known if seen.at.mono >= started]
+    after = [seen for seen in since if seen.at.mono >= started + _RECOVERED]
+    if not before or len(after) < _READINGS:
         return None
-    one, other = levels(before[-1].value), levels(after[0].value)
+    settled = settled_after(tuple(before), max(0.0, started - before[-1].at.mono))
+    found = [each for seen in after if (each := _balance(before[-1], seen, since, settled)) is not None]
+    return min(found, key=lambda each: each.lost, default=None)
+
+
+def _balance(
+    before: Timestamped[Queue], after: Timestamped[Queue], since: Sequence[Timestamped[Queue]], settled: int
+) -> _Restart | None:
+    one, other = levels(before.value), levels(after.value)
     if one is None or other is None:
         return None
-    fell = other.arrived < one.arrived or other.acked < one.acked
-    base = (0, 0, 0) if fell else (one.arrived, one.acked + one.auto, one.discarded)
-    arrived, left = other.arrived - base[0], other.acked + other.auto - base[1]
+    base = _base(one, other)
     # What consumers rejected since the start is lost, but not by the restart.
-    discarded = max(0, other.discarded - base[2])
+    arrived, left, discarded = _moved(other, base)
     lost = one.ready + one.unacked + arrived - left - discarded - other.ready - other.unacked
-    error = settled_after(tuple(before), max(0.0, started - before[-1].at.mono))
-    error += _moved_since(arrived + left + discarded, after[0], started)
-    return _Restart(before[-1], after[0], lost, error)
+    counted = [levels(seen.value) for seen in since if after.at.since(seen.at) >= SKEW_SECONDS]
+    earlier = [sum(_moved(each, _base(one, each))) for each in counted if each is not None]
+    # What moved in the last seconds may not be in the length yet. A client that comes back can do so just then.
+    return _Restart(before, after, lost, settled + max(0, arrived + left + discarded - max(earlier, default=0)))
 
 
-def _moved_since(moved: int, after: Timestamped[Queue], started: float) -> int:
-    """Return how many messages counted since the start may not be in the length yet, which is refreshed apart."""
-    seconds = after.at.mono - started
-    return math.ceil(moved * min(1.0, SKEW_SECONDS / seconds))
+def _base(one: Levels, other: Levels) -> tuple[int, int, int]:
+    """Return the counters from which those of a later reading rose; they may have begun again."""
+    fell = other.arrived < one.arrived or other.acked < one.acked
+    return (0, 0, 0) if fell else (one.arrived, one.acked + one.auto, one.discarded)
+
+
+def _moved(levels_now: Levels, base: tuple[int, int, int]) -> tuple[int, int, int]:
+    """Return how many messages arrived, were acknowledged and were rejected since."""
+    return (
+        levels_now.arrived - base[0],
+        levels_now.acked + levels_now.auto - base[1],
+        max(0, levels_now.discarded - base[2]),
+    )
 
 
 def _finding(queue: Queue, view: View, found: _Restart) -> Finding:

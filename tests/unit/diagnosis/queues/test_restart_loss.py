@@ -135,3 +135,24 @@ def test_a_length_limit_that_drops_nothing_does_not_matter(arguments):
 def test_work_and_persistent_messages_that_are_lost_are_critical(fields, severity):
     """Who acknowledges each message needs it. Transient ones that nobody acknowledges may be dispensable."""
     assert [severity] == [each for each, _ in of(RULE, shot(**fields))]
+
+
+@pytest.mark.parametrize("back", [4.0, 9.0, 14.0])
+@pytest.mark.parametrize("late", [5.0, 9.0])
+@pytest.mark.parametrize("comes", [8.0, 20.0, 400.0])
+def test_what_comes_just_before_the_first_length_is_no_loss(comes, late, back):
+    """The publisher comes back some seconds after the start, and a busy node reports the length later than that."""
+
+    def published(t):
+        return comes * min(t, AT - 3) + comes * max(0.0, t - AT - back)
+
+    def waits(t):
+        over = t >= AT
+        counters = stats(publish=int(comes * max(0.0, t - AT - back)) if over else int(comes * t))
+        node = Node(name=NODE, running=True, uptime_seconds=t - AT if over else 1000.0 + t)
+        ready = int(published(max(AT, t - late) if over else t))
+        shown = queue("a.b1", messages_ready=ready, stats=counters, type="quorum")
+        return {**frame(*(() if over and t < AT + 5 else (shown,))), "nodes": (node,)}
+
+    for until in range(45, 120, 5):
+        assert [] == of(RULE, look(film(waits, until=until)))
