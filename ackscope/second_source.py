@@ -49,13 +49,19 @@ class QueueTypeTotals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NativeTotals:
-    """What all AMQP 1.0 clients of a cluster did since its nodes started. The management API counts none of it.
+    """What the endpoints count since the nodes of a cluster started, and the management API does not.
+
+    `received`, `awaited`, `unroutable` and the counters of `types` that say so are those of all AMQP 1.0 clients.
 
     Attributes:
         received: messages that they published.
         awaited: those of them for which the publisher waits for an outcome.
         unroutable: those that no queue took, so that they were released.
         types: queue type -> what happened in its queues.
+        to_confirm: messages of all protocols for which the publisher waits for a confirm or an outcome.
+        confirmed: those of them that it was told are safe; what was refused is not among them.
+        unconfirmed: those that AMQP 0-9-1 publishers wait for now.
+        dead_lettered: reason -> messages that queues of all types gave to a dead-letter exchange.
         commands: virtual host -> quorum queue -> commands in its log. Each message that arrives, each settlement and
             each change of credit is a command.
     """
@@ -63,6 +69,10 @@ class NativeTotals:
     received: int | None = None
     awaited: int | None = None
     unroutable: int | None = None
+    to_confirm: int | None = None
+    confirmed: int | None = None
+    unconfirmed: int | None = None
+    dead_lettered: Mapping[str, int] = field(default_factory=dict)
     types: Mapping[str, QueueTypeTotals] = field(default_factory=dict)
     commands: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 

@@ -28,7 +28,7 @@ _LATE = 30.0
 
 _MOST = 50
 
-_COUNTERS = ("received", "awaited", "unroutable")
+_COUNTERS = ("received", "awaited", "unroutable", "to_confirm", "confirmed")
 
 
 def suspects(view: View, vhost: str | None, since: float | None = None) -> tuple[Connection, ...]:
@@ -164,6 +164,7 @@ def _counted(view: View) -> Series[NativeTotals]:
 
 def _restarted(older: NativeTotals, newer: NativeTotals) -> bool:
     pairs = [(getattr(older, name), getattr(newer, name)) for name in _COUNTERS]
+    pairs += [(number, newer.dead_lettered.get(name)) for name, number in older.dead_lettered.items()]
     for kind, before in older.types.items():
         after = newer.types.get(kind, QueueTypeTotals())
         pairs += [(getattr(before, it.name), getattr(after, it.name)) for it in fields(QueueTypeTotals)]

@@ -48,8 +48,13 @@ _REASONS = {
     "maxlen-drop-head": "over_length",
     "reject-loss": "rejected",
     "poison-drop": "over_limit",
+    "pub-nacked-overflow": "refused",
+    "unexplained-loss": "expired",
 }
-"""Rule -> the reason that `messages-discarded` gives for the same loss, where no settings are read."""
+"""Rule -> the reason that `messages-discarded` gives for the same loss, where no settings are read.
+
+The fault of `unexplained-loss` is messages that expire.
+"""
 
 _METRICS_FAMILIES = frozenset({"overview", "queues", "nodes"})
 """Families whose figures the Prometheus endpoints have. Of `health` they have the alarms only."""

@@ -1,22 +1,23 @@
-"""messages-discarded: queues deleted messages, and totals of the cluster say for which reason.
+"""messages-discarded: queues deleted or refused messages, and totals of the cluster say for which reason.
 
 It is for clusters without a management API. Only the Prometheus endpoints are read there, and no setting of a queue is
 known, so the rules that name a kind of loss by limits, times to live and dead-letter exchanges cannot judge. The
 endpoints count, for each type of queue and reason, what queues without a dead-letter exchange deleted; these totals
 name no queue. The ledger of a queue shows how many messages left it and were not acknowledged. A queue is named if it
 is the only one whose ledger lacks about as many messages as were counted, through several values of the total.
-Otherwise the finding is about the cluster and lists the candidates.
+Otherwise the finding is about the cluster and lists the candidates. What queues refused is not counted: it is what
+publishers sent with confirms, and is neither confirmed nor unconfirmed.
 Source: https://www.rabbitmq.com/docs/prometheus; counters seen on 4.0.5 and 4.3.6
 """
 
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from operator import itemgetter
 
 from ackscope.clock import Instant
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Involved, Severity, Unit, source
-from ackscope.second_source import NativeTotals
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts, queue_names
@@ -27,11 +28,15 @@ from diagnosis.rules.consumers._shared.by_totals import DELETED_BY
 from diagnosis.rules.nodes._shared.node_history import cluster_subject
 from diagnosis.rules.queues._shared.queue import involved_queue, queue_subject
 from diagnosis.series import count, span
-from diagnosis.unattributed import counted, of_type
-from diagnosis.window import Series
+from diagnosis.unattributed import TOTALS, counted, of_type
+from diagnosis.window import Series, Timestamped
 
 NAME = "messages-discarded"
 
+REFUSED = "refused"
+_REFUSED_BY = source(
+    TOTALS, "rabbitmq_global_messages_received_confirm_total", "rabbitmq_global_messages_confirmed_total"
+) + source(TOTALS, "rabbitmq_channel_messages_unconfirmed")
 _DELIVERED = ("rejected", "over_limit")
 """Reasons for which a message is deleted after a delivery."""
 _TYPES = ("classic", "quorum")
@@ -52,15 +57,16 @@ class _Discards:
     """What queues of one type deleted for one reason.
 
     Attributes:
+        kind: the type; None for all types.
         run: the readings between which the total rose.
         left: queues whose messages may be among these, with how many left each of them.
         queue: the one that deleted them; None if several may have.
     """
 
-    kind: str
+    kind: str | None
     reason: str
     lost: int
-    run: Series[NativeTotals]
+    run: Series[int]
     left: tuple[tuple[Queue, int], ...]
     queue: Queue | None
 
@@ -72,19 +78,47 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     by_queue: dict[tuple[str, str] | None, list[_Discards]] = defaultdict(list)
     for kind in _TYPES:
         for reason in DELETED_BY:
-            found = _discards(view, kind, reason)
+            found = _discards(view, kind, reason, _deleted(view, kind, reason))
             if found is not None:
                 by_queue[None if found.queue is None else found.queue.key].append(found)
+    refused = _discards(view, None, REFUSED, _refused(view))
+    # A publisher that ends before its confirms are counted looks the same, and no queue lacks its messages.
+    if refused is not None and refused.left:
+        by_queue[None if refused.queue is None else refused.queue.key].append(refused)
     for discards in by_queue.values():
         yield _finding(view, discards)
 
 
-def _discards(view: View, kind: str, reason: str) -> _Discards | None:
+def _deleted(view: View, kind: str, reason: str) -> Series[int]:
     number = of_type(kind, reason)
-    known = tuple(seen for seen in counted(view) if number(seen.value) is not None)
+    found = ((seen.at, number(seen.value)) for seen in counted(view))
+    return tuple(Timestamped(at, value) for at, value in found if value is not None)
+
+
+def _refused(view: View) -> Series[int]:
+    """Return how many publishes were neither confirmed nor can be unconfirmed, at least; only the increase counts.
+
+    The number of unconfirmed ones is some seconds old, so the largest one that was seen is used.
+    """
+    found: list[tuple[Instant, int]] = []
+    unconfirmed = 0
+    for at, value in ((seen.at, seen.value) for seen in counted(view)):
+        if value.to_confirm is None or value.confirmed is None or value.unconfirmed is None:
+            continue
+        found.append((at, value.to_confirm - value.confirmed))
+        unconfirmed = max(unconfirmed, value.unconfirmed)
+    if not found:
+        return ()
+    # It never falls, so no earlier value exceeds a later one.
+    least = list(accumulate((missing for _, missing in reversed(found)), min))[::-1]
+    values = [least[0], *(max(least[0], missing - unconfirmed) for missing in least[1:])]
+    return tuple(Timestamped(at, value) for (at, _), value in zip(found, values, strict=True))
+
+
+def _discards(view: View, kind: str | None, reason: str, known: Series[int]) -> _Discards | None:
     if len(known) < 2:
         return None
-    values = [number(seen.value) or 0 for seen in known]
+    values = [seen.value for seen in known]
     lost = values[-1] - values[0]
     if lost < view.thresholds.queues.loss_least:
         return None
@@ -101,11 +135,11 @@ def _discards(view: View, kind: str, reason: str) -> _Discards | None:
     return _Discards(kind=kind, reason=reason, lost=lost, run=known[first - 1 : last + 1], left=candidates, queue=queue)
 
 
-def _left(view: View, kind: str, reason: str, until: Instant) -> Iterator[tuple[Queue, int, int]]:
+def _left(view: View, kind: str | None, reason: str, until: Instant) -> Iterator[tuple[Queue, int, int]]:
     """Yield the queues that messages left, after a delivery or before one, with how many, and the error of that."""
     for queue in view.every_queue:
         # The endpoints do not tell the type of a queue before 4.1.
-        now = levels(queue) if queue.type in (kind, None) else None
+        now = levels(queue) if kind is None or queue.type in (kind, None) else None
         if now is None or max(now.discarded, now.vanished) <= 0:
             continue
         history = tuple(seen for seen in view.history(queue) if seen.at.mono <= until.mono)
@@ -119,14 +153,13 @@ def _left(view: View, kind: str, reason: str, until: Instant) -> Iterator[tuple[
             yield queue, messages, error
 
 
-def _named(view: View, kind: str, reason: str, known: Series[NativeTotals], latest: _Left) -> Queue | None:
+def _named(view: View, kind: str | None, reason: str, known: Series[int], latest: _Left) -> Queue | None:
     """Return the queue that lost as many messages as were counted; None if none or more than one may have.
 
     Its own counters must follow the total through several values. One value alone may be that of a queue which is gone
     by now, and as many as a busy queue only seems to lack; so it counts if the ledger of the queue is certain enough.
     """
-    number = of_type(kind, reason)
-    values = [number(seen.value) or 0 for seen in known]
+    values = [seen.value for seen in known]
     ends = [place for place, value in enumerate(values) if place + 1 == len(values) or values[place + 1] != value]
     steps = [place for place in ends if values[place] > values[0]][-_STEPS:]
     found: Queue | None = None
@@ -201,7 +234,7 @@ def _finding(view: View, discards: list[_Discards]) -> Finding:
                     key="counted",
                     value=each.lost,
                     unit=Unit.MESSAGES,
-                    source=DELETED_BY[each.reason],
+                    source=_REFUSED_BY if each.reason == REFUSED else DELETED_BY[each.reason],
                     facts={"reason": each.reason, "queue_type": each.kind},
                 )
                 for each in discards

@@ -11,6 +11,7 @@ from itertools import combinations, pairwise
 
 from ackscope.clock import Instant
 from ackscope.findings import Evidence, Fact, Finding, Severity, Unit, source
+from ackscope.second_source import NativeTotals
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
@@ -23,13 +24,16 @@ from diagnosis.ledger import (
     most_uncounted,
     served_by_visits,
 )
+from diagnosis.preconditions import if_known
 from diagnosis.purpose import DELIVERED
 from diagnosis.routes import is_delay
+from diagnosis.rules.consumers._shared.by_totals import DELETED_BY
 from diagnosis.rules.publishers._shared.overflow import has_length_limit, level
 from diagnosis.rules.queues._shared.deletions import deletions_of
 from diagnosis.rules.queues._shared.limit_cuts import limit_cut
 from diagnosis.rules.queues._shared.queue import involved_queue, queue_subject
 from diagnosis.series import REFRESH, delta, span
+from diagnosis.unattributed import counted
 from diagnosis.window import Series
 
 NAME = "queue-purged"
@@ -58,6 +62,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 
 def purges(view: View, queue: Queue) -> tuple[Purge, ...]:
     """Return the times at which a queue was emptied at once, the latest first."""
+    if view.reads_only_metrics:
+        return _purges_by_totals(view, queue)
     # What was published to a delay queue at once also expires at once.
     if not may_have_lost(view, queue) or may_settle_unseen(view, queue) or is_delay(view, queue):
         return ()
@@ -89,6 +95,45 @@ def purges(view: View, queue: Queue) -> tuple[Purge, ...]:
             seen.append((pair, found))
             latest = place
     return tuple(sorted([*seen, *_earlier(view, queue, seen)], key=lambda each: -each[0][0].at.mono))
+
+
+def _purges_by_totals(view: View, queue: Queue) -> tuple[Purge, ...]:
+    """Return the same where no setting of a queue is known: totals rule out what else deletes messages.
+
+    They count what expires, what a limit, a reject or a delivery limit deletes or dead-letters, and what is refused.
+    """
+    if not may_have_lost(view, queue) or (queue.consumers and not view.links(queue)):
+        return ()
+    history, least = view.history(queue), view.limits(queue).queues.loss_least
+    for place in range(len(history) - 2, -1, -1):
+        pair = history[place : place + 2]
+        found = _emptied(view, pair, history)
+        if found is None or found.proven_vanished < least or not _fell_by_half(pair) or _was_deleted(view, pair):
+            continue
+        others = _removed_otherwise(view, pair)
+        if others is not None and found.proven_vanished - others >= max(least, _YOUNG * found.vanished):
+            return ((pair, found),)
+    return ()
+
+
+def _removed_otherwise(view: View, pair: Series[Queue]) -> int | None:
+    """Return how many messages the totals say left all queues around two readings; None where they are not known."""
+    begin, end = pair[0].at.mono - REFRESH, pair[1].at.mono + REFRESH
+    known = counted(view)
+    before = [seen.value for seen in known if seen.at.mono <= begin]
+    after = [seen.value for seen in known if seen.at.mono >= end]
+    if not before or not after:
+        return None
+    first, last = _removed(before[-1]), _removed(after[0])
+    return None if first is None or last is None else last - first
+
+
+def _removed(value: NativeTotals) -> int | None:
+    if value.to_confirm is None or value.confirmed is None:
+        return None
+    numbers = [value.to_confirm - value.confirmed, *value.dead_lettered.values()]
+    numbers += [getattr(each, reason) or 0 for each in value.types.values() for reason in DELETED_BY]
+    return sum(numbers)
 
 
 def _earlier(view: View, queue: Queue, seen: list[Purge]) -> list[Purge]:
@@ -283,7 +328,7 @@ def _finding(view: View, queue: Queue, found_each: tuple[Purge, ...]) -> Finding
             "delivered": found.delivered + found.auto,
             "within_seconds": span(pair),
             "at": pair[1].at.iso(),
-            "has_limit": has_length_limit(queue),
+            "has_limit": if_known(lambda: has_length_limit(queue), otherwise=False),
         },
         evidence=(
             Evidence(

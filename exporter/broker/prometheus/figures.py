@@ -142,6 +142,13 @@ NATIVE_COUNTERS: Mapping[str, str] = {
 }
 """Metric -> total of AMQP 1.0 clients."""
 
+_CONFIRMS: Mapping[str, str] = {
+    "global_messages_received_confirm_total": "to_confirm",
+    "global_messages_confirmed_total": "confirmed",
+    "channel_messages_unconfirmed": "unconfirmed",
+}
+"""Metric -> total of the publishers of all protocols that wait for confirms."""
+
 NATIVE_BY_TYPE: Mapping[str, str] = {
     "global_messages_delivered_total": "delivered",
     "global_messages_acknowledged_total": "accepted",
@@ -210,7 +217,7 @@ class NodeFigures:
         totals: connections, channels and consumers at this node.
         stats: counters of AMQP 0-9-1 at this node.
         queues: figures by queue.
-        native: counters of AMQP 1.0 at this node.
+        native: what this node counts, and the management API does not.
         channels: figures by Erlang process of the channel; None where they were not asked for.
         exchanges: counters of exchanges; before 4.0 there are none.
         exchange_types: type of each exchange of the cluster; empty where they were not asked for.
@@ -234,7 +241,7 @@ def _wanted() -> frozenset[str]:
     queues = (*QUEUE_GAUGES, *QUEUE_SIZES, *QUEUE_COUNTERS, "queue_info", COMMANDS)
     channels = (*CHANNEL_GAUGES, *CHANNEL_QUEUE_COUNTERS, *CHANNEL_EXCHANGE_COUNTERS, ROUTED)
     detailed = (*queues, *channels, *NODE_GAUGES, *_SOCKETS, *CHURN)
-    native = (*NATIVE_COUNTERS, *NATIVE_BY_TYPE, *DELETED_BY_TYPE)
+    native = (*NATIVE_COUNTERS, *_CONFIRMS, *NATIVE_BY_TYPE, *DELETED_BY_TYPE)
     aggregated = (*OVERVIEW_COUNTERS, *native, *OBJECT_TOTALS, *_ALARMS, "build_info", "identity_info")
     return frozenset(
         {
@@ -437,6 +444,14 @@ def _native(by_name: Mapping[str, list[MetricSample]]) -> NativeTotals:
         for sample in by_name.get(f"{_PLAIN}{metric}", ()):
             if sample.labels.get("protocol") == _AMQP10:
                 _add(found, name, sample.value)
+    for metric, name in _CONFIRMS.items():
+        for sample in by_name.get(f"{_PLAIN}{metric}", ()):
+            _add(found, name, sample.value)
+    dead_lettered: dict[str, int | None] = {}
+    for metric, name in DELETED_BY_TYPE.items():
+        for sample in by_name.get(f"{_PLAIN}{metric}", ()):
+            if sample.labels.get("dead_letter_strategy") not in {None, _NOWHERE}:
+                _add(dead_lettered, name, sample.value)
     types: dict[str, dict[str, int | None]] = defaultdict(dict)
     for table, label, value in (
         (NATIVE_BY_TYPE, "protocol", _AMQP10),
@@ -456,6 +471,7 @@ def _native(by_name: Mapping[str, list[MetricSample]]) -> NativeTotals:
             commands[vhost][queue] = number
     return NativeTotals(
         **_known(found),
+        dead_lettered=_known(dead_lettered),
         types={kind: QueueTypeTotals(**_known(each)) for kind, each in types.items()},
         commands=dict(commands),
     )

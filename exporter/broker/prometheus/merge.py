@@ -23,7 +23,6 @@ from exporter.broker.prometheus.compare import SourceComparison
 from exporter.broker.prometheus.exchanges import EXCHANGE_COUNTERS, ExchangeCounts
 from exporter.broker.prometheus.figures import (
     AGGREGATED,
-    CHURN,
     DETAILED,
     NODE_GAUGES,
     OBJECT_TOTALS,
@@ -314,6 +313,10 @@ def _native(found: list[NativeTotals]) -> NativeTotals:
         received=_sum(each.received for each in found),
         awaited=_sum(each.awaited for each in found),
         unroutable=_sum(each.unroutable for each in found),
+        to_confirm=_sum(each.to_confirm for each in found),
+        confirmed=_sum(each.confirmed for each in found),
+        unconfirmed=_sum(each.unconfirmed for each in found),
+        dead_lettered=_whole_sums([each.dead_lettered for each in found]),
         types={
             kind: QueueTypeTotals(
                 **{
@@ -327,9 +330,15 @@ def _native(found: list[NativeTotals]) -> NativeTotals:
     )
 
 
+def _whole_sums(found: list[Mapping[str, int]]) -> dict[str, int]:
+    """Return the sums of the counters that all nodes have."""
+    names = {name for each in found for name in each}
+    sums = {name: _sum(each.get(name) for each in found) for name in sorted(names)}
+    return {name: number for name, number in sums.items() if number is not None}
+
+
 def _churn(value: MetricsScrape) -> dict[str, int]:
-    found = {name: _sum(each.node.churn.get(name) for each in value.nodes) for name in CHURN.values()}
-    return {name: number for name, number in found.items() if number is not None}
+    return _whole_sums([each.node.churn for each in value.nodes])
 
 
 def _nodes(listed: tuple[Node, ...] | None, value: MetricsScrape) -> tuple[Node, ...]:

@@ -200,3 +200,50 @@ def test_where_settings_are_read_other_rules_name_the_loss():
         return (lossy,), {"classic": totals(expired=7 + 5 * seconds)}
 
     assert [] == found(film(frame, base=JOINED))
+
+
+def refusing(*, refused, unconfirmed=(0, 0, 0), queues=1, ended=0.0):
+    """Publishers with confirms, of which so many publishes a second are refused by one queue; the others are healthy."""
+
+    def frame(seconds):
+        full = losing("a.b1", seconds, published=9, consumed=9 - refused, lost=refused, ready=10)
+        held = [full if refused else steady("a.b1", seconds), *(steady(f"calm{it}", seconds) for it in range(queues))]
+        waiting = unconfirmed[seconds // 5 % len(unconfirmed)]
+        sent = 500 + 60 * seconds
+        return held, NativeTotals(
+            to_confirm=sent,
+            confirmed=sent - 500 - round((refused + ended) * seconds) - waiting,
+            unconfirmed=waiting,
+            types={"classic": totals(), "quorum": totals()},
+        )
+
+    window = Window.empty("shop")
+    for seconds in range(0, 90, 5):
+        held, native = frame(seconds)
+        reading = replace(ALONE, native=native)
+        overview = Overview(rabbitmq_version="4.3.6", rates_mode="basic", statistics=None)
+        taken = snapshot(seconds, overview=overview, queues=held)
+        taken = replace(taken, prometheus=Part(value=reading, at=moment(seconds)))
+        window = window.add(replace(taken, **dict.fromkeys(set(FAMILIES) - set(reading.families), Part())))
+    return window
+
+
+@pytest.mark.parametrize("refused", [2, 7])
+@pytest.mark.parametrize("unconfirmed", [(0,), (0, 3, 9)])
+def test_what_a_queue_refuses_is_what_is_neither_confirmed_nor_unconfirmed(refused, unconfirmed):
+    """Its own ledger lacks as many messages."""
+    (finding,) = found(refusing(refused=refused, unconfirmed=unconfirmed))
+
+    assert ("refused", "a.b1", Severity.WARNING) == (finding.facts["reason"], finding.subject.name, finding.severity)
+    assert 0 <= refused * 85 - finding.facts["lost"] <= max(unconfirmed)
+    assert "refused, with a nack" in render(finding, Cluster("shop")).summary
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"unconfirmed": (0, 400, 900)}, {"unconfirmed": (900, 0, 10)}, {"ended": 4.0}],
+    ids=["many", "fewer", "publishers-end"],
+)
+def test_publishes_that_wait_for_confirms_were_not_refused(fields):
+    """However many there are, and also if publishers end before their confirms."""
+    assert [] == found(refusing(refused=0, **fields))
