@@ -3,10 +3,13 @@
 Arguments, policies and bindings show which queue takes dead letters; names are not used. A queue that clients empty as
 fast as dead letters come does not grow, however many come. If an exchange copies the dead letters to several queues,
 these have one finding.
+
+Where only the Prometheus endpoints are read, a queue that nobody consumes takes dead letters if more arrive than are
+published to it, and totals of the cluster count as many dead letters. Their queues are not known there.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ackscope.findings import Evidence, Fact, Finding, Severity, Unit, source
 from ackscope.snapshot import Queue
@@ -14,7 +17,8 @@ from diagnosis.contract import ConsumerPath, RuleResult, View
 from diagnosis.facts import queue_facts
 from diagnosis.ledger import may_settle_unseen
 from diagnosis.memo import per_view
-from diagnosis.purpose import CONSUMED
+from diagnosis.preconditions import only_metrics
+from diagnosis.purpose import CONSUMED, was_consumed
 from diagnosis.routes import Place, dead_lettering, dead_letters_from, dead_letters_to, is_delay
 from diagnosis.rules.consumers._shared.consumer_balances import consumer_balances, never_acknowledging
 from diagnosis.rules.consumers._shared.discarded import expired_returns, time_to_live
@@ -22,10 +26,13 @@ from diagnosis.rules.consumers._shared.objects import client_names
 from diagnosis.rules.consumers.poison_drop import at_limit, delivery_limit
 from diagnosis.rules.queues._shared.message_balance import balance, latest_run
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, certainty, involved_queue, queue_refs, queue_subject
-from diagnosis.series import delta, last, span
+from diagnosis.series import REFRESH, delta, last, span
+from diagnosis.unattributed import TOTALS, counted
 from diagnosis.window import Series
 
 NAME = "dlq-filling"
+
+_METRICS = ("rejected", "expired", "maxlen", "delivery_limit")
 
 _FEW = 0.05
 """Share of the messages that leave the other queues below which dead letters are a few poison messages."""
@@ -35,6 +42,8 @@ _EMPTIED = 0.1
 """Share of the dead letters from which on clients take messages from here regularly."""
 _EMPTIED_FOR = 60.0
 """Seconds for which a queue must grow although clients remove half of the dead letters."""
+_COUNTED = 0.7
+"""Share of what arrived in a queue that totals must count as dead letters; both are refreshed at other times."""
 _RETURNS, _ALL = 0.05, 0.7
 """Share of its deliveries that a client must have returned, and share of all returns that must be its own."""
 
@@ -56,6 +65,7 @@ class _Growth:
         sources: the queues whose messages come here; all that may, if none of them is seen to lose messages.
         reasons: why messages leave them.
         copied_to: all queues that get each of these dead letters.
+        totals: reason -> dead letters of the cluster meanwhile, where the sources are not known.
     """
 
     queue: Queue
@@ -63,10 +73,14 @@ class _Growth:
     sources: list[Queue]
     reasons: list[dict[str, Fact]]
     copied_to: frozenset[Place]
+    totals: dict[str, int] = field(default_factory=dict)
 
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that others dead-letter into and that is not a delay queue."""
+    if view.reads_only_metrics:
+        yield from _by_totals(view)
+        return
     sources = per_view(view, dead_letter_sources)
     known: set[tuple[tuple[Place, ...], frozenset[Place]]] = set()
     for queue in view.queues:
@@ -80,6 +94,32 @@ def evaluate(view: View) -> Iterator[RuleResult]:
         if len(growth.copied_to) < 2 or same not in known:
             yield _finding(view, growth)
         known.add(same)
+
+
+def _by_totals(view: View) -> Iterator[RuleResult]:
+    """Judge queues that nobody consumes by what all queues dead-letter; the rule cannot tell about the others."""
+    found = False
+    for queue in view.queues:
+        if not queue.messages_ready or queue.type == "stream" or was_consumed(queue):
+            continue
+        run = _growing_run(view, queue)
+        totals = _dead_lettered(view, run) if run else {}
+        # Messages of clients that are not counted, such as those of AMQP 1.0, arrive in the same way.
+        if run and sum(totals.values()) >= _COUNTED * _arrived(run):
+            found = True
+            yield _finding(view, _Growth(queue, run, [], [], frozenset({queue.key}), totals))
+    if not found:
+        yield only_metrics(NAME)
+
+
+def _dead_lettered(view: View, run: Series[Queue]) -> dict[str, int]:
+    """Return, by reason, how many messages all queues gave to a dead-letter exchange during some readings."""
+    begin, end = run[0].at.mono - REFRESH, run[-1].at.mono
+    known = [seen.value.dead_lettered for seen in counted(view) if begin <= seen.at.mono <= end]
+    if len(known) < 2:
+        return {}
+    rises = {reason: number - known[0].get(reason, number) for reason, number in known[-1].items()}
+    return {reason: rise for reason, rise in sorted(rises.items(), key=lambda pair: -pair[1]) if rise > 0}
 
 
 def _growth(view: View, queue: Queue, run: Series[Queue], sources: list[Queue]) -> _Growth:
@@ -182,6 +222,8 @@ def _finding(view: View, growth: _Growth) -> Finding:
             "ready": queue.messages_ready,
             "source_count": len(sources),
             "sources": [each.name for each in sources[:MAX_NAMED]],
+            "clients_unknown": view.reads_only_metrics,
+            "totals": [{"reason": reason, "number": number} for reason, number in growth.totals.items()],
             "reasons": list[Fact](reasons[:3]),
             "copies": [name for _, name in copies[:MAX_NAMED]],
             "copy_count": len(copies),
@@ -208,6 +250,13 @@ def _finding(view: View, growth: _Growth) -> Finding:
             Evidence(
                 key="sources",
                 source=source("/api/queues", "arguments", "effective_policy_definition") + source("/api/bindings"),
+            )
+            if sources
+            else Evidence(
+                key="totals",
+                value=sum(growth.totals.values()),
+                unit=Unit.MESSAGES,
+                source=source(TOTALS, *(f"rabbitmq_global_messages_dead_lettered_{it}_total" for it in _METRICS)),
             ),
         ),
         involved=involved_queue(queue, returning.links if returning else rejecting, queue_refs(sources)),

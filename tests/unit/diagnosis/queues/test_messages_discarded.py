@@ -203,7 +203,7 @@ def test_where_settings_are_read_other_rules_name_the_loss():
 
 
 def refusing(*, refused, unconfirmed=(0, 0, 0), queues=1, ended=0.0):
-    """Publishers with confirms, of which so many publishes a second are refused by one queue; the others are healthy."""
+    """Publishers with confirms, and a queue that refuses so many publishes a second."""
 
     def frame(seconds):
         full = losing("a.b1", seconds, published=9, consumed=9 - refused, lost=refused, ready=10)

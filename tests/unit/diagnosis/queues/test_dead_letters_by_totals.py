@@ -1,0 +1,111 @@
+"""Queues that dead letters fill and queues that were purged, where only the Prometheus endpoints are read."""
+
+from dataclasses import replace
+
+import pytest
+
+from ackscope.findings import Severity
+from ackscope.second_source import NativeTotals
+from ackscope.snapshot import FAMILIES, Overview, Part
+from diagnosis.text import Cluster, render
+from diagnosis.window import Window
+from tests.unit.diagnosis.pictures import look, moment, queue, snapshot, stats
+from tests.unit.diagnosis.queues.test_messages_discarded import UNKNOWN, steady, totals
+from tests.unit.diagnosis.test_metrics_source import ALONE
+
+
+def shot(make, native, until=90):
+    """The result for queues and totals that two functions return at so many seconds."""
+    window = Window.empty("shop")
+    for seconds in range(0, until, 5):
+        reading = replace(ALONE, native=native(seconds))
+        overview = Overview(rabbitmq_version="4.3.6", rates_mode="basic", statistics=None)
+        taken = snapshot(seconds, overview=overview, queues=[*make(seconds), steady("calm", seconds)])
+        taken = replace(taken, prometheus=Part(value=reading, at=moment(seconds)))
+        window = window.add(replace(taken, **dict.fromkeys(set(FAMILIES) - set(reading.families), Part())))
+    return look(window)
+
+
+def found(rule, result):
+    """The findings of a rule, and the reasons for which it cannot tell."""
+    return [each for each in result.findings if each.rule == rule], [
+        each.reason for each in result.inconclusive if each.rule == rule
+    ]
+
+
+def figures(name, *, ready, consumers=0, **counters):
+    """A queue of which the endpoints tell lengths and counters."""
+    return queue(
+        name=name,
+        type="classic",
+        messages=ready,
+        messages_ready=ready,
+        messages_unacked=0,
+        consumers=consumers,
+        stats=stats(**counters),
+        **UNKNOWN,
+    )
+
+
+def counts(seconds, *, dead=0.0, others=0.0):
+    """Totals with so many dead letters and messages deleted otherwise, a second."""
+    return NativeTotals(
+        to_confirm=10 * seconds,
+        confirmed=10 * seconds,
+        unconfirmed=0,
+        dead_lettered={"rejected": 5 + round(dead * seconds), "expired": 9},
+        types={"classic": totals(expired=7 + round(others * seconds)), "quorum": totals()},
+    )
+
+
+@pytest.mark.parametrize(("rate", "name"), [(1.0, "failed"), (4.0, "a.b1"), (60.0, "orders")])
+def test_a_queue_that_grows_by_as_many_messages_as_are_dead_lettered_takes_dead_letters(rate, name):
+    """Its name does not matter, and nothing is known of where they come from."""
+    result = shot(
+        lambda t: [figures(name, ready=round(rate * t) + 3)], lambda t: counts(t, dead=1.5 * rate, others=0.0)
+    )
+
+    ((finding,), reasons) = found("dlq-filling", result)
+    text = render(finding, Cluster("shop"))
+    assert ([], name, Severity.INFO) == (reasons, finding.subject.name, finding.severity)
+    assert {"rejected"} == {each["reason"] for each in finding.facts["totals"]}
+    assert "rejected by a consumer" in str(text)
+
+
+@pytest.mark.parametrize(
+    ("fields", "dead"),
+    [({}, 0.0), ({}, 1.0), ({"consumers": 1}, 4.0), ({"publish": True}, 4.0)],
+    ids=["none", "few", "consumed", "published"],
+)
+def test_what_arrives_otherwise_is_not_dead_lettered(fields, dead):
+    """AMQP 1.0 clients publish uncounted; work that waits for a consumer may come out of a delay queue."""
+
+    def make(seconds):
+        counted = {"publish": 4 * seconds + 1} if fields.get("publish") else {}
+        return [figures("failed", ready=4 * seconds + 3, consumers=fields.get("consumers", 0), **counted)]
+
+    assert ([], ["only_metrics"]) == found("dlq-filling", shot(make, lambda t: counts(t, dead=dead)))
+
+
+@pytest.mark.parametrize("backlog", [40, 3000])
+@pytest.mark.parametrize("others", [0.0, 0.1])
+def test_a_queue_that_is_empty_at_once_was_purged(backlog, others):
+    """What the totals count meanwhile is too little to explain it."""
+    ((finding,), _) = found("queue-purged", shot(lambda t: [purged(t, backlog)], lambda t: counts(t, others=others)))
+
+    assert (backlog, "exports") == (finding.facts["purged"], finding.subject.name)
+
+
+def purged(seconds, backlog):
+    """A queue whose backlog is gone after 40 s."""
+    return figures("exports", ready=backlog if seconds <= 40 else 0, publish=backlog)
+
+
+def test_what_expired_at_once_was_not_purged():
+    """The totals count it."""
+
+    def expired(seconds):
+        return replace(counts(seconds), types={"classic": totals(expired=7 + (300 if seconds > 38 else 0))})
+
+    findings, _ = found("queue-purged", shot(lambda t: [purged(t, 300)], expired))
+    assert [] == findings
