@@ -11,7 +11,7 @@ from itertools import combinations, pairwise
 
 from ackscope.clock import Instant
 from ackscope.findings import Evidence, Fact, Finding, Severity, Unit, source
-from ackscope.second_source import NativeTotals
+from ackscope.second_source import NativeTotals, SettingsUnknown
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
@@ -24,7 +24,7 @@ from diagnosis.ledger import (
     most_uncounted,
     served_by_visits,
 )
-from diagnosis.preconditions import if_known
+from diagnosis.preconditions import each_known, if_known
 from diagnosis.purpose import DELIVERED
 from diagnosis.routes import is_delay
 from diagnosis.rules.consumers._shared.by_totals import DELETED_BY
@@ -54,10 +54,13 @@ Purge = tuple[Series[Queue], Ledger]
 
 def evaluate(view: View) -> Iterator[RuleResult]:
     """Judge every queue that lost all its ready messages between two readings."""
-    for queue in view.queues:
-        found = purges(view, queue)
-        if found:
-            yield _finding(view, queue, found)
+    yield from each_known(NAME, view.queues, lambda queue: _judge(view, queue))
+
+
+def _judge(view: View, queue: Queue) -> Iterator[RuleResult]:
+    found = purges(view, queue)
+    if found:
+        yield _finding(view, queue, found)
 
 
 def purges(view: View, queue: Queue) -> tuple[Purge, ...]:
@@ -101,6 +104,9 @@ def _purges_by_totals(view: View, queue: Queue) -> tuple[Purge, ...]:
     """Return the same where no setting of a queue is known: totals rule out what else deletes messages.
 
     They count what expires, what a limit, a reject or a delivery limit deletes or dead-letters, and what is refused.
+
+    Raises:
+        SettingsUnknown: the totals may explain it, and the settings that could tell are not known.
     """
     if not may_have_lost(view, queue) or (queue.consumers and not view.links(queue)):
         return ()
@@ -110,22 +116,37 @@ def _purges_by_totals(view: View, queue: Queue) -> tuple[Purge, ...]:
         found = _emptied(view, pair, history)
         if found is None or found.proven_vanished < least or not _fell_by_half(pair) or _was_deleted(view, pair):
             continue
-        others = _removed_otherwise(view, pair)
-        if others is not None and found.proven_vanished - others >= max(least, _YOUNG * found.vanished):
-            return ((pair, found),)
+        others = _removed_otherwise(view, queue, pair)
+        if others is None or found.proven_vanished - others < max(least, _YOUNG * found.vanished):
+            raise SettingsUnknown
+        return ((pair, found),)
     return ()
 
 
-def _removed_otherwise(view: View, pair: Series[Queue]) -> int | None:
-    """Return how many messages the totals say left all queues around two readings; None where they are not known."""
+def _removed_otherwise(view: View, queue: Queue, pair: Series[Queue]) -> int | None:
+    """Return how many messages of a queue the totals may explain around two readings; None where they are not known.
+
+    What the ledgers of other queues lack in this time, the totals count for these.
+    """
     begin, end = pair[0].at.mono - REFRESH, pair[1].at.mono + REFRESH
     known = counted(view)
-    before = [seen.value for seen in known if seen.at.mono <= begin]
-    after = [seen.value for seen in known if seen.at.mono >= end]
+    before = [seen for seen in known if seen.at.mono <= begin]
+    after = [seen for seen in known if seen.at.mono >= end]
     if not before or not after:
         return None
-    first, last = _removed(before[-1]), _removed(after[0])
-    return None if first is None or last is None else last - first
+    first, last = _removed(before[-1].value), _removed(after[0].value)
+    if first is None or last is None:
+        return None
+    others = (each for each in view.queues if each.key != queue.key)
+    theirs = sum(_left_between(view, each, before[-1].at, after[0].at) for each in others)
+    return max(0, last - first - theirs)
+
+
+def _left_between(view: View, queue: Queue, begin: Instant, end: Instant) -> int:
+    """Return how many messages left a queue between two times and were not acknowledged."""
+    known = [levels(seen.value) for seen in view.history(queue) if begin.mono <= seen.at.mono <= end.mono]
+    gone = [each.discarded + each.vanished for each in known if each is not None]
+    return max(0, gone[-1] - gone[0]) if gone else 0
 
 
 def _removed(value: NativeTotals) -> int | None:

@@ -107,5 +107,16 @@ def test_what_expired_at_once_was_not_purged():
     def expired(seconds):
         return replace(counts(seconds), types={"classic": totals(expired=7 + (300 if seconds > 38 else 0))})
 
-    findings, _ = found("queue-purged", shot(lambda t: [purged(t, 300)], expired))
-    assert [] == findings
+    assert ([], ["only_metrics"]) == found("queue-purged", shot(lambda t: [purged(t, 300)], expired))
+
+
+@pytest.mark.parametrize("rate", [3, 8])
+def test_what_another_queue_loses_does_not_hide_a_purge(rate):
+    """The totals count as many messages as that queue lacks, so they do not explain the purge."""
+
+    def make(seconds):
+        dropping = figures("ticks", ready=50, publish=50 + rate * seconds)
+        return [purged(seconds, 60), dropping]
+
+    ((finding,), _) = found("queue-purged", shot(make, lambda t: counts(t, others=rate)))
+    assert 60 == finding.facts["purged"]
