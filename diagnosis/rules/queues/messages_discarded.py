@@ -22,7 +22,7 @@ from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts, queue_names
 from diagnosis.hold_time import may_hold
-from diagnosis.ledger import ledger, levels
+from diagnosis.ledger import from_its_beginning, ledger, levels
 from diagnosis.purpose import was_consumed
 from diagnosis.rules.consumers._shared.by_totals import DELETED_BY
 from diagnosis.rules.nodes._shared.node_history import cluster_subject
@@ -142,7 +142,7 @@ def _left(view: View, kind: str | None, reason: str, until: Instant) -> Iterator
         now = levels(queue) if kind is None or queue.type in (kind, None) else None
         if now is None or max(now.discarded, now.vanished) <= 0:
             continue
-        history = tuple(seen for seen in view.history(queue) if seen.at.mono <= until.mono)
+        history = tuple(seen for seen in from_its_beginning(view, queue) if seen.at.mono <= until.mono)
         found = ledger(history, may_hold(view, queue))
         if found is None:
             continue
