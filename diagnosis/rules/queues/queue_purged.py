@@ -17,8 +17,10 @@ from diagnosis.contract import RuleResult, View
 from diagnosis.facts import queue_facts
 from diagnosis.ledger import (
     Ledger,
+    from_its_beginning,
     ledger,
     levels,
+    losing,
     may_have_lost,
     may_settle_unseen,
     most_uncounted,
@@ -45,6 +47,8 @@ _LIKE = 0.5
 """Least size of a purge between readings that are far apart, as a share of the smallest one that was seen."""
 _BESIDES = 0.2
 """Share of its messages that may leave a queue between its purges, by late counters."""
+_AT_ONCE = 3
+"""Readings within which messages leave at once: length and counters are refreshed at different times."""
 _BEFORE, _AFTER = 2, 3
 """Readings before and after the first one of a purge within which its messages are balanced."""
 
@@ -110,17 +114,19 @@ def _purges_by_totals(view: View, queue: Queue) -> tuple[Purge, ...]:
     """
     if not may_have_lost(view, queue) or (queue.consumers and not view.links(queue)):
         return ()
-    history, least = view.history(queue), view.limits(queue).queues.loss_least
-    for place in range(len(history) - 2, -1, -1):
-        pair = history[place : place + 2]
-        found = _emptied(view, pair, history)
-        if found is None or found.proven_vanished < least or not _fell_by_half(pair) or _was_deleted(view, pair):
-            continue
-        others = _removed_otherwise(view, queue, pair)
-        if others is None or found.proven_vanished - others < max(least, _YOUNG * found.vanished):
-            raise SettingsUnknown
-        return ((pair, found),)
-    return ()
+    history, least = from_its_beginning(view, queue), view.limits(queue).queues.loss_least
+    found = ledger(history, most=most_uncounted(view, queue))
+    if found is None or found.proven_vanished < least:
+        return ()
+    run = losing(history, lambda each: each.vanished, found.vanished)
+    pair = (run[0], run[-1])
+    if _was_deleted(view, pair):
+        return ()
+    others = _removed_otherwise(view, queue, pair)
+    # What leaves in several intervals does not leave at once.
+    if others is None or len(run) > _AT_ONCE or found.proven_vanished - others < max(least, _YOUNG * found.vanished):
+        raise SettingsUnknown
+    return ((pair, found),)
 
 
 def _removed_otherwise(view: View, queue: Queue, pair: Series[Queue]) -> int | None:
@@ -221,7 +227,12 @@ def _was_deleted(view: View, pair: Series[Queue]) -> bool:
 
 def purged_from(view: View, queue: Queue) -> int:
     """Return how many messages were purged from a queue, each time at once; 0 without a purge."""
-    return sum(_purged(pair) if _purged(pair) > 0 else _at_most(pair, found) for pair, found in purges(view, queue))
+    return sum(_number(*each) for each in purges(view, queue))
+
+
+def _number(pair: Series[Queue], around: Ledger) -> int:
+    """Return how many messages a purge took; by the balance if the length before it shows none."""
+    return purged if (purged := _purged(pair)) > 0 else _at_most(pair, around)
 
 
 def _may_have_expired(queue: Queue, pair: Series[Queue], history: Series[Queue]) -> bool:
@@ -327,7 +338,7 @@ def _apart(pairs: list[Series[Queue]]) -> list[Fact]:
 
 def _finding(view: View, queue: Queue, found_each: tuple[Purge, ...]) -> Finding:
     (pair, found), first = found_each[0], found_each[-1][0]
-    before, purged = pair[0].value, _purged(pair)
+    before, purged = pair[0].value, _number(pair, found)
     purged_in_all = sum(_at_most(each, around) for each, around in found_each)
     return Finding(
         rule=NAME,

@@ -96,6 +96,26 @@ def test_a_queue_that_is_empty_at_once_was_purged(backlog, others):
     assert (backlog, "exports") == (finding.facts["purged"], finding.subject.name)
 
 
+@pytest.mark.parametrize("backlog", [40, 3000])
+def test_a_new_queue_that_was_purged_before_its_first_reading_lacks_what_no_total_counts(backlog):
+    """The endpoints are read every 15 s, and its counters tell of all that has happened since it was made."""
+
+    def make(seconds):
+        return [figures("exports", ready=2, publish=backlog + 2)] if seconds >= 30 else []
+
+    ((finding,), _) = found("queue-purged", shot(make, counts))
+
+    assert (backlog, Severity.WARNING) == (finding.facts["purged"], finding.severity)
+
+
+@pytest.mark.parametrize("rate", [1, 20])
+def test_messages_that_leave_all_the_time_were_not_purged(rate):
+    """Nothing counts them; an AMQP 1.0 client may take them."""
+    result = shot(lambda t: [figures("exports", ready=2, publish=rate * t + 2)], counts)
+
+    assert ([], ["only_metrics"]) == found("queue-purged", result)
+
+
 def purged(seconds, backlog):
     """A queue whose backlog is gone after 40 s."""
     return figures("exports", ready=backlog if seconds <= 40 else 0, publish=backlog)
