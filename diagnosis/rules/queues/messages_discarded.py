@@ -78,13 +78,12 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     by_queue: dict[tuple[str, str] | None, list[_Discards]] = defaultdict(list)
     for kind in _TYPES:
         for reason in DELETED_BY:
-            found = _discards(view, kind, reason, _deleted(view, kind, reason))
-            if found is not None:
+            for found in _discards(view, kind, reason, _deleted(view, kind, reason)):
                 by_queue[None if found.queue is None else found.queue.key].append(found)
-    refused = _discards(view, None, REFUSED, _refused(view))
-    # A publisher that ends before its confirms are counted looks the same, and no queue lacks its messages.
-    if refused is not None and refused.left:
-        by_queue[None if refused.queue is None else refused.queue.key].append(refused)
+    for refused in _discards(view, None, REFUSED, _refused(view)):
+        # A publisher that ends before its confirms are counted looks the same, and no queue lacks its messages.
+        if refused.left:
+            by_queue[None if refused.queue is None else refused.queue.key].append(refused)
     for discards in by_queue.values():
         yield _finding(view, discards)
 
@@ -115,24 +114,29 @@ def _refused(view: View) -> Series[int]:
     return tuple(Timestamped(at, value) for (at, _), value in zip(found, values, strict=True))
 
 
-def _discards(view: View, kind: str | None, reason: str, known: Series[int]) -> _Discards | None:
+def _discards(view: View, kind: str | None, reason: str, known: Series[int]) -> Iterator[_Discards]:
     if len(known) < 2:
-        return None
+        return
     values = [seen.value for seen in known]
     lost = values[-1] - values[0]
     if lost < view.thresholds.queues.loss_least:
-        return None
+        return
     first = next(place for place, value in enumerate(values) if value > values[0])
     last = next(place for place, value in enumerate(values) if value == values[-1])
-    left = tuple(_left(view, kind, reason, known[-1].at))
-    queue = _named(view, kind, reason, known, left)
+    run, left = known[first - 1 : last + 1], tuple(_left(view, kind, reason, known[-1].at))
+    named = _named(view, kind, reason, known, left)
     # The probes lose messages on purpose.
     own = view.thresholds.own_prefixes
     likely = [(each, messages) for each, messages, error in left if messages > error]
     candidates = tuple(pair for pair in likely if not pair[0].name.startswith(own))
-    if (queue is not None and queue.name.startswith(own)) or (likely and not candidates):
-        return None
-    return _Discards(kind=kind, reason=reason, lost=lost, run=known[first - 1 : last + 1], left=candidates, queue=queue)
+    if not named and (candidates or not likely):
+        yield _Discards(kind=kind, reason=reason, lost=lost, run=run, left=candidates, queue=None)
+    numbers = {each.key: messages for each, messages, _ in left}
+    for queue in named:
+        if not queue.name.startswith(own):
+            theirs = lost if len(named) == 1 else numbers[queue.key]
+            only = tuple(pair for pair in candidates if pair[0].key == queue.key or len(named) == 1)
+            yield _Discards(kind=kind, reason=reason, lost=theirs, run=run, left=only, queue=queue)
 
 
 def _left(view: View, kind: str | None, reason: str, until: Instant) -> Iterator[tuple[Queue, int, int]]:
@@ -146,40 +150,43 @@ def _left(view: View, kind: str | None, reason: str, until: Instant) -> Iterator
         found = ledger(history, may_hold(view, queue))
         if found is None:
             continue
+        # What consumers return may expire then, or exceed a limit.
+        delivered = reason in _DELIVERED or found.vanished <= 0
         messages, error = (
-            (found.discarded, found.discarded_error) if reason in _DELIVERED else (found.vanished, found.vanished_error)
+            (found.discarded, found.discarded_error) if delivered else (found.vanished, found.vanished_error)
         )
         if messages > 0:
             yield queue, messages, error
 
 
-def _named(view: View, kind: str | None, reason: str, known: Series[int], latest: _Left) -> Queue | None:
-    """Return the queue that lost as many messages as were counted; None if none or more than one may have.
+def _named(view: View, kind: str | None, reason: str, known: Series[int], latest: _Left) -> tuple[Queue, ...]:
+    """Return the queue that lost as many messages as were counted, or all that did together; () if others may have.
 
-    Its own counters must follow the total through several values. One value alone may be that of a queue which is gone
-    by now, and as many as a busy queue only seems to lack; so it counts if the ledger of the queue is certain enough.
+    Their own counters must follow the total through several values. One value alone may be that of a queue which is
+    gone by now, and as many as a busy queue only seems to lack; so it counts if the ledger is certain enough.
     """
     values = [seen.value for seen in known]
     ends = [place for place, value in enumerate(values) if place + 1 == len(values) or values[place + 1] != value]
     steps = [place for place in ends if values[place] > values[0]][-_STEPS:]
-    found: Queue | None = None
+    found: tuple[Queue, ...] = ()
     for place in reversed(steps):
         lost = values[place] - values[0]
         left = latest if known[place] is known[-1] else tuple(_left(view, kind, reason, known[place].at))
-        fits = _fitting(left, lost)
-        if fits is None or (found is not None and found.key != fits[0].key):
-            return None
-        if len(steps) < _STEPS and fits[1] > _MOST_ERROR * lost:
-            return None
-        found = found or fits[0]
+        queues, error = _fitting(left, lost)
+        if not queues or (found and {each.key for each in found} != {each.key for each in queues}):
+            return ()
+        if len(steps) < _STEPS and error > _MOST_ERROR * lost:
+            return ()
+        found = found or queues
     return found
 
 
-def _fitting(left: _Left, lost: int) -> tuple[Queue, int] | None:
-    """Return the queue that lacks about as many messages as were counted, and the error of its ledger.
+def _fitting(left: _Left, lost: int) -> tuple[tuple[Queue, ...], int]:
+    """Return the queues that lack about as many messages as were counted, and the error of that; () if none do.
 
     The error is an upper bound: what the queue moves in some seconds. So half of it must be lost at least, a large one
-    explains no difference, and of several queues that fit, one is named if it fits much better.
+    explains no difference, and of several queues that fit, one is named if it fits much better. If none fits alone, and
+    all that certainly lack messages lack as many together, each of them lost its own.
     """
     near = []
     for queue, messages, error in left:
@@ -187,9 +194,13 @@ def _fitting(left: _Left, lost: int) -> tuple[Queue, int] | None:
         if off <= slack + (error if error <= _MOST_ERROR * lost else 0) and 2 * lost >= error:
             near.append((off, queue, error))
     near.sort(key=itemgetter(0))
-    if not near or (len(near) > 1 and near[0][0] + _SLACK * lost >= near[1][0] / 2):
-        return None
-    return near[0][1:]
+    if len(near) == 1 or (near and near[0][0] + _SLACK * lost < near[1][0] / 2):
+        return near[0][1:2], near[0][2]
+    certain = [each for each in left if each[1] > each[2]]
+    off = abs(sum(each[1] for each in certain) - lost)
+    if not 1 < len(certain) <= _SHOWN or off > _SLACK * lost or (near and off + _SLACK * lost >= near[0][0] / 2):
+        return (), 0
+    return tuple(each[0] for each in certain), sum(each[2] for each in certain)
 
 
 def _severity(view: View, discards: list[_Discards]) -> Severity:

@@ -247,3 +247,43 @@ def test_what_a_queue_refuses_is_what_is_neither_confirmed_nor_unconfirmed(refus
 def test_publishes_that_wait_for_confirms_were_not_refused(fields):
     """However many there are, and also if publishers end before their confirms."""
     assert [] == found(refusing(refused=0, **fields))
+
+
+def together(*lost):
+    """Queues that lose so many messages a second at their limit, one more than the other, and what is counted."""
+
+    def frame(seconds):
+        lacking = [losing(f"q{it}", seconds, published=2 + each, consumed=2, lost=each) for it, each in enumerate(lost)]
+        counted = totals(over_length=7 + sum(lost) * seconds)
+        return [*lacking, steady("calm", seconds)], {"classic": counted}
+
+    return {(each.subject.name, each.facts["lost"]) for each in found(film(frame))}
+
+
+@pytest.mark.parametrize("lost", [(3, 4), (6, 6), (2, 9, 5)])
+def test_queues_that_lose_as_many_together_as_were_counted_are_all_named(lost):
+    """Each with its own number."""
+    assert {(f"q{it}", 85 * each) for it, each in enumerate(lost)} == together(*lost)
+
+
+def test_queues_that_lose_more_together_than_was_counted_are_not_named():
+    """Some of them lose messages for another reason."""
+
+    def frame(seconds):
+        lacking = [losing(f"q{it}", seconds, published=25, consumed=20, lost=5) for it in range(3)]
+        return lacking, {"classic": totals(over_length=7 + 10 * seconds)}
+
+    assert {"shop"} == {each.subject.name for each in found(film(frame))}
+
+
+@pytest.mark.parametrize(("lost", "name"), [(3, "replies"), (8, "a.b1")])
+def test_what_expires_when_a_consumer_returns_it_is_named(lost, name):
+    """It was delivered before."""
+
+    def frame(seconds):
+        return [rejecting(name, seconds, lost=lost, kind="classic"), steady("calm", seconds)], {
+            "classic": totals(expired=7 + lost * seconds)
+        }
+
+    (finding,) = found(film(frame))
+    assert (name, "expired") == (finding.subject.name, finding.facts["reason"])
