@@ -7,6 +7,7 @@ Source: https://www.rabbitmq.com/docs/management-cli; seen on 3.10, 4.0 and 4.3
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import combinations, pairwise
 
 from ackscope.clock import Instant
@@ -47,6 +48,8 @@ _LIKE = 0.5
 """Least size of a purge between readings that are far apart, as a share of the smallest one that was seen."""
 _BESIDES = 0.2
 """Share of its messages that may leave a queue between its purges, by late counters."""
+_MOSTLY = 0.5
+"""Share of what left a queue that neither the totals nor late counters may explain."""
 _AT_ONCE = 3
 """Readings within which messages leave at once: length and counters are refreshed at different times."""
 _BEFORE, _AFTER = 2, 3
@@ -124,9 +127,9 @@ def _purges_by_totals(view: View, queue: Queue) -> tuple[Purge, ...]:
         return ()
     others = _removed_otherwise(view, queue, pair)
     # What leaves in several intervals does not leave at once.
-    if others is None or len(run) > _AT_ONCE or found.proven_vanished - others < max(least, _YOUNG * found.vanished):
+    if others is None or len(run) > _AT_ONCE or found.proven_vanished - others < max(least, _MOSTLY * found.vanished):
         raise SettingsUnknown
-    return ((pair, found),)
+    return ((pair, replace(found, vanished_error=found.vanished_error + others)),)
 
 
 def _removed_otherwise(view: View, queue: Queue, pair: Series[Queue]) -> int | None:
