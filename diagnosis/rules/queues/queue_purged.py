@@ -21,7 +21,6 @@ from diagnosis.ledger import (
     from_its_beginning,
     ledger,
     levels,
-    losing,
     may_have_lost,
     may_settle_unseen,
     most_uncounted,
@@ -49,9 +48,7 @@ _LIKE = 0.5
 _BESIDES = 0.2
 """Share of its messages that may leave a queue between its purges, by late counters."""
 _MOSTLY = 0.5
-"""Share of what left a queue that neither the totals nor late counters may explain."""
-_AT_ONCE = 3
-"""Readings within which messages leave at once: length and counters are refreshed at different times."""
+"""Share of what left a queue that left between two readings, and that neither totals nor late counters may explain."""
 _BEFORE, _AFTER = 2, 3
 """Readings before and after the first one of a purge within which its messages are balanced."""
 
@@ -121,15 +118,20 @@ def _purges_by_totals(view: View, queue: Queue) -> tuple[Purge, ...]:
     found = ledger(history, most=most_uncounted(view, queue))
     if found is None or found.proven_vanished < least:
         return ()
-    run = losing(history, lambda each: each.vanished, found.vanished)
-    pair = (run[0], run[-1])
+    pair, rise = max(((each, _vanished(each)) for each in pairwise(history)), key=lambda each: each[1])
     if _was_deleted(view, pair):
         return ()
     others = _removed_otherwise(view, queue, pair)
     # What leaves in several intervals does not leave at once.
-    if others is None or len(run) > _AT_ONCE or found.proven_vanished - others < max(least, _MOSTLY * found.vanished):
+    gradual = rise < _MOSTLY * found.vanished
+    if others is None or gradual or found.proven_vanished - others < max(least, _MOSTLY * found.vanished):
         raise SettingsUnknown
     return ((pair, replace(found, vanished_error=found.vanished_error + others)),)
+
+
+def _vanished(pair: Series[Queue]) -> int:
+    before, after = levels(pair[0].value), levels(pair[1].value)
+    return 0 if before is None or after is None else after.vanished - before.vanished
 
 
 def _removed_otherwise(view: View, queue: Queue, pair: Series[Queue]) -> int | None:
