@@ -47,6 +47,8 @@ def run(args: argparse.Namespace) -> int:
     end = End()
     end.listen()
     _say("starting a private RabbitMQ and all parts of ackscope (about a minute)")
+    if spec is not None and args.broker is None and broker != NAMES[0]:
+        _say(f"RabbitMQ {broker}, because fault {spec.name} is for {' and '.join(spec.brokers or spec.versions)}")
     began = time.monotonic()
 
     def step(what: str) -> None:
@@ -126,6 +128,7 @@ def _where_to_look(stack: Stack, took: float, duration: float | None) -> str:
             f"  broker UI    {plain_management}  (guest, guest)",
             f"  AMQP         {node.amqp}",
             f"  rabbitmqctl  export PATH={stack.lab.folder / TOOLS}:$PATH",
+            f"  broker logs  {stack.lab.folder / node.name.partition('@')[0] / 'log'}",
             f"  data, logs   {stack.folder}  (deleted at the end)",
             "",
         ]
@@ -152,7 +155,7 @@ def _watch(stack: Stack, watched: summaries.Watched, end: End, duration: float |
         end.check()
         stack.services.check()
         for name in stack.services.ended():
-            _say(_line(" ", f"{name} ended, because its connection was closed; its finding ends some seconds later"))
+            _say(_line(" ", f"{name} ended, because its connection was closed, and deleted its queues"))
         document = stack.get("/api/v1/findings")
         for finding in watched.see(document):
             mark = "!" if finding["severity"] == Severity.CRITICAL else "-"

@@ -20,16 +20,19 @@ class Watched:
 
     findings: dict[tuple[str, str, str], dict[str, Any]] = field(default_factory=dict)
     _present: set[tuple[str, str, str]] = field(default_factory=set)
+    _gone: set[tuple[str, str, str]] = field(default_factory=set)
 
     def see(self, document: dict[str, Any]) -> list[dict[str, Any]]:
-        """Add a response of `/api/v1/findings`. Returns the findings that are new or more severe than before."""
+        """Add a response of `/api/v1/findings`. Returns the findings that are new, back or more severe."""
         new = []
         for cluster in document.get("clusters", []):
             for finding in cluster["findings"]:
                 key = _key(finding)
                 before = self.findings.get(key)
-                if before is None or Severity(finding["severity"]).urgency < Severity(before["severity"]).urgency:
+                is_back = key in self._gone and not is_over(finding)
+                if before is None or is_back or _urgency(finding) < _urgency(before):
                     new.append(finding)
+                    self._gone.discard(key)
                 self.findings[key] = finding
         return new
 
@@ -40,7 +43,12 @@ class Watched:
         found = [each for cluster in document["clusters"] for each in _flat(cluster["findings"])]
         present = {_key(each) for each in found if not is_over(each)}
         gone, self._present = self._present - present, present
+        self._gone |= gone
         return [self.findings[key] for key in sorted(gone) if key in self.findings]
+
+
+def _urgency(finding: dict[str, Any]) -> int:
+    return Severity(finding["severity"]).urgency
 
 
 def _flat(findings: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -43,3 +43,16 @@ def test_a_loss_that_is_over_has_ended():
         ended.append(len(watched.ended(document)))
 
     assert [0, 1, 0, 0] == ended
+
+
+def test_a_finding_that_ended_and_is_back_is_reported_again():
+    """In its old severity; while it stays, it is reported once."""
+    watched, nothing = Watched(), {"clusters": [{"findings": []}]}
+    full = _document("critical")
+
+    reported = []
+    for document in (full, full, nothing, full, full):
+        reported.append(len(watched.see(document)))
+        watched.ended(document)
+
+    assert [1, 0, 0, 1, 0] == reported
