@@ -73,6 +73,21 @@ def test_the_chosen_finding_is_in_the_address(exporter: Exporter, rollups: Path,
     assert "` ↳ stuck-consumer `** **` q003 (/) `" in said
 
 
+def test_what_nobody_chose_gives_way_to_its_cause(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """A reader who came first sees the symptom; the cause is found later."""
+    (symptom,) = queues(1)
+    exporter.clusters = (answers.sick(findings=[symptom]),)
+    page = open_page(exporter.url, rollups)
+    before = words(page)
+    cause = replace(answers.overflow(), severity=Severity.CRITICAL, consequences=(symptom,))
+    exporter.clusters = (answers.sick(findings=[cause]),)
+    answers_again(page)
+
+    assert [] == errors(page)
+    assert "Consequence of" not in before + words(page)
+    assert "finding" not in page.query_params
+
+
 def answers_again(page: AppTest) -> None:
     """Run the page again with fresh data."""
     cache.exporter_state.clear()

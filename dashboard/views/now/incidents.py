@@ -61,7 +61,7 @@ def render(settings: PageSettings, state: ExporterState, found: ClusterFindings,
 def _shown(found: ClusterFindings, by_address: Mapping[str, FindingReport], now: float) -> _Shown | None:
     """The finding of the address (`?finding=`), or else the first one; what is shown stays while it is present.
 
-    A chosen finding that has ended stays too, as it was seen last: a reader may still need it.
+    What nobody chose gives way to the first one when it becomes a consequence of another finding. A chosen finding that has ended stays too, as it was seen last: a reader may still need it.
     """
     chosen: str | None = layout.get_param("finding")
     last: _Shown | None = st.session_state.get(_LAST)
@@ -75,7 +75,8 @@ def _shown(found: ClusterFindings, by_address: Mapping[str, FindingReport], now:
         return last if last is not None and last.address == chosen else None
     address = chosen
     if address is None and last is not None and last.address in by_address:
-        address = last.address
+        is_cause = any(by_address[last.address] is it for it in found.findings)
+        address = last.address if is_cause else None
     if address is None:
         ranked = sorted(found.findings, key=lambda it: it.muted)
         if not ranked:
