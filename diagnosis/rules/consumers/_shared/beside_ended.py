@@ -63,6 +63,9 @@ def beside_ended(view: View, queue: Queue, links: tuple[ConsumerPath, ...]) -> B
     if any(not loop.whole and loop.connection.name in names for loop in churn_loops(view)):
         # Its channels end, so those that are there now may be as short-lived.
         return None
+    if any(_replaced_its_channel(view, link) for link in staying):
+        # What came back may have been its own, such as after an acknowledgement timeout.
+        return None
     # What came back before the oldest of them connected may have been theirs.
     history = readings_since(view.history(queue), view.now.mono - max(ages) + _SETTLED)
     series = stretch(never_falls(history, held), lambda older, newer: delta((older, newer), "ack") == 0)
@@ -103,6 +106,14 @@ def _keeps_all(view: View, link: ConsumerPath) -> bool:
         unsettled = delta(history, "deliver", "get") - delta(history, "ack")
         return unsettled <= held(history[-1].value) - held(history[0].value)
     return count(link.channel.stats, "deliver", "get") - count(link.channel.stats, "ack") <= held(link.channel)
+
+
+def _replaced_its_channel(view: View, link: ConsumerPath) -> bool:
+    """Return whether a consumer is on a channel that its connection opened late, after another one ended."""
+    if link.channel is None or link.connection is None:
+        return False
+    listed = view.connection_history(link.connection.name)
+    return bool(listed) and view.now.since(listed[0].at) > view.longest_open(link.channel) + _SETTLED
 
 
 def _ending(view: View, finding: Finding) -> Iterable[Hashable]:

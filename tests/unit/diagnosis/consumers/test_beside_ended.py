@@ -167,3 +167,32 @@ def test_a_client_without_connections_that_stay_is_another_case():
     verdicts = [look(film(frame, until=until, every=5)) for until in (60, 85, 110, 120)]
 
     assert not [each for verdict in verdicts for each in flat(verdict.findings) if each.facts.get("returned")]
+
+
+@pytest.mark.parametrize("every", [11, 20, 35])
+def test_a_channel_that_the_broker_closes_is_no_connection_that_ends(every):
+    """After an acknowledgement timeout the client consumes again on its old connection, and gets the same messages."""
+    name = "10.0.0.7:50001 -> 10.0.0.1:5672"
+
+    def frame(t):
+        life = int(t / every)
+        redelivered, held = 10 * life, 10
+        own = stats(deliver=held, redeliver=held if life else 0)
+        total = stats(publish=200 + t, deliver=held + redelivered, redeliver=redelivered, ack=0, deliver_get=held)
+        return {
+            "queues": (
+                queue("jobs", consumers=1, messages_ready=190 + t, messages_unacked=held, stats=total, type="quorum"),
+            ),
+            "consumers": (
+                consumer(
+                    "jobs", tag="c", channel_name=f"{name} ({life + 1})", connection_name=name, prefetch_count=held
+                ),
+            ),
+            "channels": (channel(f"{name} ({life + 1})", messages_unacked=held, stats=own),),
+            "connections": (connection(name, client_name="worker", user="guest", peer_host="h", connected_at=WALL),),
+        }
+
+    for until in range(40, 180, 10):
+        verdict = look(film(frame, until=until, every=5))
+        stuck = [each for each in flat(verdict.findings) if each.rule == "stuck-consumer"]
+        assert not [each for each in stuck if each.facts.get("returned")]
