@@ -61,7 +61,8 @@ def render(settings: PageSettings, state: ExporterState, found: ClusterFindings,
 def _shown(found: ClusterFindings, by_address: Mapping[str, FindingReport], now: float) -> _Shown | None:
     """The finding of the address (`?finding=`), or else the first one; what is shown stays while it is present.
 
-    What nobody chose gives way to the first one when it becomes a consequence of another finding. A chosen finding that has ended stays too, as it was seen last: a reader may still need it.
+    What nobody chose gives way to the first one when it becomes a consequence of another finding. A chosen finding
+    that has ended stays too, as it was seen last: a reader may still need it.
     """
     chosen: str | None = layout.get_param("finding")
     last: _Shown | None = st.session_state.get(_LAST)
