@@ -185,8 +185,8 @@ def _fitting(left: _Left, lost: int) -> tuple[tuple[Queue, ...], int]:
     """Return the queues that lack about as many messages as were counted, and the error of that; () if none do.
 
     The error is an upper bound: what the queue moves in some seconds. So half of it must be lost at least, a large one
-    explains no difference, and of several queues that fit, one is named if it fits much better. If none fits alone, and
-    all that certainly lack messages lack as many together, each of them lost its own.
+    explains no difference, and of several queues that fit, one is named if it fits much better. If all that
+    certainly lack messages lack as many together, and none fits nearly as well alone, each of them lost its own.
     """
     near = []
     for queue, messages, error in left:
@@ -194,13 +194,13 @@ def _fitting(left: _Left, lost: int) -> tuple[tuple[Queue, ...], int]:
         if off <= slack + (error if error <= _MOST_ERROR * lost else 0) and 2 * lost >= error:
             near.append((off, queue, error))
     near.sort(key=itemgetter(0))
-    if len(near) == 1 or (near and near[0][0] + _SLACK * lost < near[1][0] / 2):
-        return near[0][1:2], near[0][2]
     certain = [each for each in left if each[1] > each[2]]
     off = abs(sum(each[1] for each in certain) - lost)
-    if not 1 < len(certain) <= _SHOWN or off > _SLACK * lost or (near and off + _SLACK * lost >= near[0][0] / 2):
-        return (), 0
-    return tuple(each[0] for each in certain), sum(each[2] for each in certain)
+    if 1 < len(certain) <= _SHOWN and off <= _SLACK * lost and not (near and off + _SLACK * lost >= near[0][0] / 2):
+        return tuple(each[0] for each in certain), sum(each[2] for each in certain)
+    if len(near) == 1 or (near and near[0][0] + _SLACK * lost < near[1][0] / 2):
+        return near[0][1:2], near[0][2]
+    return (), 0
 
 
 def _severity(view: View, discards: list[_Discards]) -> Severity:

@@ -145,12 +145,13 @@ def _removed_otherwise(view: View, queue: Queue, pair: Series[Queue]) -> int | N
     after = [seen for seen in known if seen.at.mono >= end]
     if not before or not after:
         return None
-    first, last = _removed(before[-1].value), _removed(after[0].value)
-    if first is None or last is None:
+    first, last = before[-1].value, after[0].value
+    waited, waits = _unconfirmed(first), _unconfirmed(last)
+    if waited is None or waits is None:
         return None
     others = (each for each in view.queues if each.key != queue.key)
     theirs = sum(_left_between(view, each, before[-1].at, after[0].at) for each in others)
-    return max(0, last - first - theirs)
+    return max(0, _deleted(last) - _deleted(first) + max(0, waits - waited) - theirs)
 
 
 def _left_between(view: View, queue: Queue, begin: Instant, end: Instant) -> int:
@@ -160,12 +161,14 @@ def _left_between(view: View, queue: Queue, begin: Instant, end: Instant) -> int
     return max(0, gone[-1] - gone[0]) if gone else 0
 
 
-def _removed(value: NativeTotals) -> int | None:
-    if value.to_confirm is None or value.confirmed is None:
-        return None
-    numbers = [value.to_confirm - value.confirmed, *value.dead_lettered.values()]
-    numbers += [getattr(each, reason) or 0 for each in value.types.values() for reason in DELETED_BY]
-    return sum(numbers)
+def _unconfirmed(value: NativeTotals) -> int | None:
+    """Return how many publishes are not confirmed: refused, or still waiting. The latter may also become fewer."""
+    return None if value.to_confirm is None or value.confirmed is None else value.to_confirm - value.confirmed
+
+
+def _deleted(value: NativeTotals) -> int:
+    deleted = (getattr(each, reason) or 0 for each in value.types.values() for reason in DELETED_BY)
+    return sum(deleted) + sum(value.dead_lettered.values())
 
 
 def _earlier(view: View, queue: Queue, seen: list[Purge]) -> list[Purge]:

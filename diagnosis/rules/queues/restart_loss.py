@@ -23,8 +23,8 @@ NAME = "restart-loss"
 
 _READINGS = 2
 """Readings after the restart that must show the same."""
-_RECOVERED = 10.0
-"""Seconds after the start of a node until the lengths of its queues are reported."""
+_RECOVERED, _LISTED = 10.0, 40.0
+"""Seconds after the start of a node until the lengths of its queues are reported, also by a busy one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,9 @@ def _across(readings: Series[Queue], node: Timestamped[Node]) -> _Restart | None
     after = [seen for seen in since if seen.at.mono >= started + _RECOVERED]
     if not before or len(after) < _READINGS:
         return None
+    # Dead letters that come later are counted nowhere, and would hide what is missing.
+    near = [seen for seen in after if seen.at.mono <= started + _LISTED]
+    after = near if len(near) >= _READINGS else after[:_READINGS]
     settled = settled_after(tuple(before), max(0.0, started - before[-1].at.mono))
     found = [each for seen in after if (each := _balance(before[-1], seen, since, settled)) is not None]
     return min(found, key=lambda each: each.lost, default=None)

@@ -130,6 +130,17 @@ def test_what_expired_at_once_was_not_purged():
     assert ([], ["only_metrics"]) == found("queue-purged", shot(lambda t: [purged(t, 300)], expired))
 
 
+def test_confirms_that_come_do_not_hide_what_expired():
+    """Fewer publishes wait than before, so fewer are unconfirmed."""
+
+    def native(seconds):
+        late = seconds > 38
+        expired = {"classic": totals(expired=7 + (300 if late else 0))}
+        return replace(counts(seconds), confirmed=10 * seconds - (0 if late else 400), types=expired)
+
+    assert ([], ["only_metrics"]) == found("queue-purged", shot(lambda t: [purged(t, 300)], native))
+
+
 @pytest.mark.parametrize("rate", [3, 8])
 def test_what_another_queue_loses_does_not_hide_a_purge(rate):
     """The totals count as many messages as that queue lacks, so they do not explain the purge."""
