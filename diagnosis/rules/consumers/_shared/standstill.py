@@ -126,6 +126,10 @@ def rose_step_by_step(series: Series[Holder], stalled: Series[Holder]) -> bool:
     return len(steps_up) >= _STEPS and 2 * (sum(steps_up) - max(steps_up)) >= gained
 
 
+_LATEST, _FAR_APART = 5, 12.0
+"""Readings that are compared with a batch of acknowledgements, and seconds from which on one fits between two."""
+
+
 @dataclass(frozen=True, slots=True)
 class UnsettledGrowth:
     """Unacknowledged messages that only grow while others are acknowledged.
@@ -159,7 +163,8 @@ def partial_standstill(history: Series[Queue], interval: float, *, counted: bool
     law, unacknowledged messages divided by acknowledgements per second. A consumer that gets a burst holds more at
     once, and no more after that. The counters must show the growth, too: the number of messages is read at another
     moment than they, and a moment in which much is held is no growth. Nor do messages count as held for longer when all
-    that is held is handled before the broker refreshes its counters once.
+    that is held is handled before the broker refreshes its counters once. A consumer that acknowledges in batches holds
+    between none and a batch: readings that are as far apart as its acknowledgements see that rise slowly.
 
     Args:
         history: readings of the queue.
@@ -177,6 +182,8 @@ def partial_standstill(history: Series[Queue], interval: float, *, counted: bool
     # One look has no more than two readings, so that it has one rise.
     if len(history) > 2 and grows_at_once([held(seen.value) for seen in series]):
         return None
+    if held(series[-1].value) <= _settled_between(series):
+        return None
     middle = series[0].at.mono + span(series) / 2
     first = tuple(seen for seen in series if seen.at.mono <= middle)
     if len(series) > 2:
@@ -190,6 +197,12 @@ def partial_standstill(history: Series[Queue], interval: float, *, counted: bool
     else:
         longer, leaks = False, _leaked_before(series[-1].value, grown, delivered)
     return UnsettledGrowth(series, grown, acked, delivered) if longer or leaks else None
+
+
+def _settled_between(series: Series[Queue]) -> int:
+    """Return the most messages that were acknowledged between two of the latest readings, if these are far apart."""
+    pairs = (pair for pair in pairwise(series[-_LATEST:]) if span(pair) > _FAR_APART)
+    return max((delta(pair, "ack") for pair in pairs), default=0)
 
 
 def _grown(series: Series[Queue], *, counted: bool) -> int:

@@ -228,3 +228,40 @@ def test_a_share_that_stays_unsettled_is_not_all_of_it():
 
     assert not finding.facts["settles_none"]
     assert "Some of its messages are never settled" in text(finding).cause
+
+
+def in_batches(*, rate, every, phase):
+    """A consumer that acknowledges all that it has every so many seconds."""
+
+    def frame(t):
+        delivered = int(rate * (t + 100))
+        acked = int(rate * ((t + 100 + phase) // every * every - phase))
+        counters = stats(publish=delivered, deliver=delivered, ack=acked, deliver_get=delivered)
+        held = delivered - acked
+        return {
+            "queues": (queue("a.b1", messages_unacked=held, stats=counters),),
+            "consumers": (consumer("a.b1", prefetch_count=0),),
+            "channels": (channel(messages_unacked=held, stats=counters),),
+            "connections": (connection(),),
+        }
+
+    return frame
+
+
+@pytest.mark.parametrize("every", [16.7, 18.0, 20.0, 40.0])
+@pytest.mark.parametrize("rate", [6.0, 80.0])
+@pytest.mark.parametrize("poll", [15.0, 19.0])
+def test_batches_that_are_read_at_about_their_own_pace_do_not_grow(rate, every, poll):
+    """Each reading comes a little later within a batch, so each shows more messages than the one before."""
+    for phase in range(0, 20, 4):
+        for until in (90, 150, 210):
+            result = look(film(in_batches(rate=rate, every=every, phase=phase), until=until, every=poll))
+            assert [] == [each for each in result.findings if each.rule == "unacked-grows"]
+
+
+@pytest.mark.parametrize("poll", [15.0, 20.0])
+def test_what_only_grows_is_seen_by_readings_that_are_far_apart(poll):
+    """More is held than is acknowledged between two of them."""
+    result = look(film(leaking(share=0.5), until=180, every=poll))
+
+    assert ["unacked-grows"] == [each.rule for each in result.findings if each.rule == "unacked-grows"]
