@@ -59,7 +59,7 @@ class NativeTotals:
         unroutable: those that no queue took, so that they were released.
         types: queue type -> what happened in its queues.
         to_confirm: messages of all protocols for which the publisher waits for a confirm or an outcome.
-        confirmed: those of them that it was told are safe; what was refused is not among them.
+        confirmed: those of them that were confirmed or accepted; what was refused is not among them.
         unconfirmed: those that AMQP 0-9-1 publishers wait for now.
         dead_lettered: reason -> messages that queues of all types gave to a dead-letter exchange.
         commands: virtual host -> quorum queue -> commands in its log. Each message that arrives, each settlement and

@@ -20,6 +20,7 @@ from diagnosis.memo import per_view
 from diagnosis.preconditions import only_metrics
 from diagnosis.purpose import CONSUMED, was_consumed
 from diagnosis.routes import Place, dead_lettering, dead_letters_from, dead_letters_to, is_delay
+from diagnosis.rules.consumers._shared.by_totals import DELETED_BY
 from diagnosis.rules.consumers._shared.consumer_balances import consumer_balances, never_acknowledging
 from diagnosis.rules.consumers._shared.discarded import expired_returns, time_to_live
 from diagnosis.rules.consumers._shared.objects import client_names
@@ -27,12 +28,10 @@ from diagnosis.rules.consumers.poison_drop import at_limit, delivery_limit
 from diagnosis.rules.queues._shared.message_balance import balance, latest_run
 from diagnosis.rules.queues._shared.queue import MAX_NAMED, certainty, involved_queue, queue_refs, queue_subject
 from diagnosis.series import REFRESH, delta, last, span
-from diagnosis.unattributed import TOTALS, counted
+from diagnosis.unattributed import counted
 from diagnosis.window import Series
 
 NAME = "dlq-filling"
-
-_METRICS = ("rejected", "expired", "maxlen", "delivery_limit")
 
 _FEW = 0.05
 """Share of the messages that leave the other queues below which dead letters are a few poison messages."""
@@ -256,7 +255,7 @@ def _finding(view: View, growth: _Growth) -> Finding:
                 key="totals",
                 value=sum(growth.totals.values()),
                 unit=Unit.MESSAGES,
-                source=source(TOTALS, *(f"rabbitmq_global_messages_dead_lettered_{it}_total" for it in _METRICS)),
+                source=tuple(metric for each in DELETED_BY.values() for metric in each),
             ),
         ),
         involved=involved_queue(queue, returning.links if returning else rejecting, queue_refs(sources)),

@@ -182,8 +182,7 @@ def _earlier(view: View, queue: Queue, seen: list[Purge]) -> list[Purge]:
     rises: list[Purge] = []
     others = 0
     for pair in pairwise(history):
-        before, after = levels(pair[0].value), levels(pair[1].value)
-        rise = 0 if before is None or after is None else after.vanished - before.vanished
+        rise = _vanished(pair)
         # The length and the counters around a purge are refreshed at other times.
         if pair[0].at.mono in beside:
             continue

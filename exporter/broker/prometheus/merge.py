@@ -316,7 +316,7 @@ def _native(found: list[NativeTotals]) -> NativeTotals:
         to_confirm=_sum(each.to_confirm for each in found),
         confirmed=_sum(each.confirmed for each in found),
         unconfirmed=_sum(each.unconfirmed for each in found),
-        dead_lettered=_whole_sums([each.dead_lettered for each in found]),
+        dead_lettered=_common_sums([each.dead_lettered for each in found]),
         types={
             kind: QueueTypeTotals(
                 **{
@@ -330,7 +330,7 @@ def _native(found: list[NativeTotals]) -> NativeTotals:
     )
 
 
-def _whole_sums(found: list[Mapping[str, int]]) -> dict[str, int]:
+def _common_sums(found: list[Mapping[str, int]]) -> dict[str, int]:
     """Return the sums of the counters that all nodes have."""
     names = {name for each in found for name in each}
     sums = {name: _sum(each.get(name) for each in found) for name in sorted(names)}
@@ -338,7 +338,7 @@ def _whole_sums(found: list[Mapping[str, int]]) -> dict[str, int]:
 
 
 def _churn(value: MetricsScrape) -> dict[str, int]:
-    return _whole_sums([each.node.churn for each in value.nodes])
+    return _common_sums([each.node.churn for each in value.nodes])
 
 
 def _nodes(listed: tuple[Node, ...] | None, value: MetricsScrape) -> tuple[Node, ...]:

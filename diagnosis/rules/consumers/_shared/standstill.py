@@ -25,6 +25,8 @@ _MANY_JOBS, _QUICK_JOB = 20, 1.0
 """Acknowledged messages, and seconds for each, that show the usual time of a handler with a prefetch of 1."""
 _STEPS = 3
 """Least rises between readings that are a growth: what fills at once shows in two, because its counters are late."""
+_LATEST, _FAR_APART = 5, 12.0
+"""Readings that are compared with a batch of acknowledgements, and seconds from which on one fits between two."""
 
 
 def refreshed(overviews: Series[Overview], stalled: Series[Queue]) -> bool:
@@ -124,10 +126,6 @@ def rose_step_by_step(series: Series[Holder], stalled: Series[Holder]) -> bool:
     ]
     gained = held(before[-1].value) - held(before[0].value) if before else 0
     return len(steps_up) >= _STEPS and 2 * (sum(steps_up) - max(steps_up)) >= gained
-
-
-_LATEST, _FAR_APART = 5, 12.0
-"""Readings that are compared with a batch of acknowledgements, and seconds from which on one fits between two."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,24 +6,14 @@ import pytest
 
 from ackscope.findings import Severity
 from ackscope.second_source import NativeTotals
-from ackscope.snapshot import FAMILIES, Overview, Part
 from diagnosis.text import Cluster, render
-from diagnosis.window import Window
-from tests.unit.diagnosis.pictures import look, moment, queue, snapshot, stats
-from tests.unit.diagnosis.queues.test_messages_discarded import UNKNOWN, steady, totals
-from tests.unit.diagnosis.test_metrics_source import ALONE
+from tests.unit.diagnosis.pictures import look
+from tests.unit.diagnosis.queues.test_messages_discarded import figures, reads, steady, totals
 
 
-def shot(make, native, until=90):
+def shot(make, native):
     """The result for queues and totals that two functions return at so many seconds."""
-    window = Window.empty("shop")
-    for seconds in range(0, until, 5):
-        reading = replace(ALONE, native=native(seconds))
-        overview = Overview(rabbitmq_version="4.3.6", rates_mode="basic", statistics=None)
-        taken = snapshot(seconds, overview=overview, queues=[*make(seconds), steady("calm", seconds)])
-        taken = replace(taken, prometheus=Part(value=reading, at=moment(seconds)))
-        window = window.add(replace(taken, **dict.fromkeys(set(FAMILIES) - set(reading.families), Part())))
-    return look(window)
+    return look(reads(lambda t: ([*make(t), steady("calm", t)], native(t))))
 
 
 def found(rule, result):
@@ -31,20 +21,6 @@ def found(rule, result):
     return [each for each in result.findings if each.rule == rule], [
         each.reason for each in result.inconclusive if each.rule == rule
     ]
-
-
-def figures(name, *, ready, consumers=0, **counters):
-    """A queue of which the endpoints tell lengths and counters."""
-    return queue(
-        name=name,
-        type="classic",
-        messages=ready,
-        messages_ready=ready,
-        messages_unacked=0,
-        consumers=consumers,
-        stats=stats(**counters),
-        **UNKNOWN,
-    )
 
 
 def counts(seconds, *, dead=0.0, others=0.0):

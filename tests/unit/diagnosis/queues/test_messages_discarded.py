@@ -16,12 +16,12 @@ RULE = "messages-discarded"
 UNKNOWN = {"settings_known": False, "durable": None, "exclusive": None, "auto_delete": None}
 
 
-def film(frame, *, base=ALONE, until=90):
-    """A window of queues and totals: `frame` returns `(queues, totals by type)` at so many seconds."""
+def reads(frame, *, base=ALONE, until=90):
+    """A window of queues and all totals: `frame` returns `(queues, totals)` at so many seconds."""
     window = Window.empty("shop")
     for seconds in range(0, until, 5):
-        queues, types = frame(seconds)
-        reading = replace(base, native=NativeTotals(types=types))
+        queues, native = frame(seconds)
+        reading = replace(base, native=native)
         overview = Overview(rabbitmq_version="4.3.6", rates_mode="basic", statistics=None)
         taken = snapshot(seconds, overview=overview, queues=queues)
         taken = replace(taken, prometheus=Part(value=reading, at=moment(seconds)))
@@ -30,39 +30,44 @@ def film(frame, *, base=ALONE, until=90):
     return window
 
 
-def losing(name, seconds, *, published, consumed, lost, ready=10, kind="classic"):
-    """A consumed queue; each number is of messages a second, but `ready`."""
-    taken = round(consumed * seconds) + 100
-    counters = stats(
-        publish=taken + round(lost * seconds) + ready, deliver=taken, ack=taken, deliver_get=taken, redeliver=0
-    )
-    assert round(published * seconds) == round((consumed + lost) * seconds)
+def film(frame, *, base=ALONE, until=90):
+    """The same, where `frame` returns `(queues, totals by type)`."""
+
+    def whole(seconds):
+        queues, types = frame(seconds)
+        return queues, NativeTotals(types=types)
+
+    return reads(whole, base=base, until=until)
+
+
+def figures(name, *, ready, consumers=0, kind="classic", **counters):
+    """A queue as the endpoints show it: lengths and counters, and no settings."""
     return queue(
         name=name,
         type=kind,
         messages=ready,
         messages_ready=ready,
         messages_unacked=0,
-        consumers=1,
-        stats=counters,
+        consumers=consumers,
+        stats=stats(**counters),
         **UNKNOWN,
     )
+
+
+def losing(name, seconds, *, published, consumed, lost, ready=10, kind="classic"):
+    """A consumed queue; each number is of messages a second, but `ready`."""
+    taken = round(consumed * seconds) + 100
+    assert round(published * seconds) == round((consumed + lost) * seconds)
+    arrived = taken + round(lost * seconds) + ready
+    counters = {"publish": arrived, "deliver": taken, "ack": taken, "deliver_get": taken, "redeliver": 0}
+    return figures(name, ready=ready, consumers=1, kind=kind, **counters)
 
 
 def rejecting(name, seconds, *, lost, kind="quorum"):
     """A queue whose consumer rejects so many of ten messages a second."""
     delivered, rejected = 10 * seconds, round(lost * seconds)
-    counters = stats(publish=delivered, deliver=delivered, ack=delivered - rejected, deliver_get=delivered, redeliver=0)
-    return queue(
-        name=name,
-        type=kind,
-        messages=0,
-        messages_ready=0,
-        messages_unacked=0,
-        consumers=1,
-        stats=counters,
-        **UNKNOWN,
-    )
+    counters = {"publish": delivered, "deliver": delivered, "ack": delivered - rejected, "deliver_get": delivered}
+    return figures(name, ready=0, consumers=1, kind=kind, redeliver=0, **counters)
 
 
 def steady(name, seconds):
@@ -217,15 +222,7 @@ def refusing(*, refused, unconfirmed=(0, 0, 0), queues=1, ended=0.0):
             types={"classic": totals(), "quorum": totals()},
         )
 
-    window = Window.empty("shop")
-    for seconds in range(0, 90, 5):
-        held, native = frame(seconds)
-        reading = replace(ALONE, native=native)
-        overview = Overview(rabbitmq_version="4.3.6", rates_mode="basic", statistics=None)
-        taken = snapshot(seconds, overview=overview, queues=held)
-        taken = replace(taken, prometheus=Part(value=reading, at=moment(seconds)))
-        window = window.add(replace(taken, **dict.fromkeys(set(FAMILIES) - set(reading.families), Part())))
-    return window
+    return reads(frame)
 
 
 @pytest.mark.parametrize("refused", [2, 7])
