@@ -164,7 +164,10 @@ def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:  
 
 
 def _bound(host: str, port: int) -> Room:
-    room = Room(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    # asyncio sends without delay (TCP_NODELAY) only where the protocol is said. With the delay, each response but the
+    # first of a connection takes 40 ms, until the client has acknowledged the headers (uvicorn, issue 3149).
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    room = Room(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         room.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         room.bind((host, port))

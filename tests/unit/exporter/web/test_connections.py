@@ -1,7 +1,9 @@
 import contextlib
+import os
 import socket
 import ssl
 
+import psutil
 import pytest
 
 from exporter.web.config import WebConfig
@@ -59,6 +61,24 @@ def test_the_client_that_has_done_nothing_for_longest_makes_room(few):
         assert b"{}" == answered(client)
     for client in (*clients, fifth):
         client.close()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_responses_are_sent_without_delay(host):
+    """Otherwise each but the first of a connection waits 40 ms, until the client acknowledges its headers."""
+    with serving(host=host) as server:
+        port = int(server.url.rpartition(":")[2])
+        with socket.create_connection((host, port), timeout=5) as client:
+            eventually(lambda: server.open_connections == 1)
+            accepted = [
+                it.fd
+                for it in psutil.Process().net_connections()
+                if it.laddr.port == port and it.raddr and it.raddr.port == client.getsockname()[1]
+            ]
+            with socket.socket(fileno=os.dup(accepted[0])) as ours:
+                delays_not = ours.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+    assert delays_not
 
 
 def test_handshakes_that_do_not_go_on_make_room(tmp_path):
