@@ -41,6 +41,7 @@ class NodeThresholds(Settings):
     certificate_days: float = Field(default=30.0, ge=0.0)
     vhost_down_for: Seconds = 8.0
     hung_for: Seconds = 8.0
+    silent_for: Seconds = 60.0
     listener_for: Seconds = 8.0
     broker_down_for: Seconds = 60.0
     starts_for: Seconds = 60.0
@@ -61,6 +62,7 @@ class NodeThresholds(Settings):
             overload_readings=1,
             vhost_down_for=4.0,
             hung_for=4.0,
+            silent_for=4.0,
             listener_for=4.0,
             broker_down_for=4.0,
         )

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from ackscope.findings import Certainty, Evidence, Finding, Involved, Severity, source
 from ackscope.snapshot import Node
 from diagnosis.contract import RuleResult, View
+from diagnosis.preconditions import only_metrics
 from diagnosis.rules.cluster._shared.cluster_state import running_nodes
 from diagnosis.rules.nodes._shared.node_history import cluster_subject, trailing
 from diagnosis.series import span
@@ -21,6 +22,9 @@ def evaluate(view: View) -> Iterator[RuleResult]:
     """Yield a finding where versions differ; else one where stable feature flags are off."""
     if len(_versions(view.nodes)) > 1:
         yield _skew(view)
+        return
+    if view.reads_only_metrics:
+        yield only_metrics(NAME)
         return
     off = sorted(
         flag.name

@@ -49,6 +49,8 @@ def _finding(view: View, seconds: float) -> Finding:
             "node": node,
             "amqp_refuses": bool(refused),
             "probed": bool(view.outcomes),
+            "reads_only_metrics": view.reads_only_metrics,
+            "plugin": "rabbitmq_prometheus" if view.reads_only_metrics else "rabbitmq_management",
             "uptime_seconds": known.uptime_seconds if (known := view.node(node)) else None,
             "warning_after_seconds": limit,
         },

@@ -100,10 +100,17 @@ def polled_node(view: View) -> str | None:
 
 
 def api_evidence(view: View, families: Iterable[str] = VITAL) -> list[Evidence]:
-    """Return how the latest requests to the management API failed, one evidence per family."""
+    """Return how the latest requests failed: one evidence per family, or one for the Prometheus endpoints alone."""
+    failed = errors(view, families)
+    if view.reads_only_metrics:
+        one = {"family": "metrics"}
+        return [
+            Evidence(key="api_error", value=error, source=source("/metrics"), facts=one)
+            for error in sorted(set(failed.values()))
+        ]
     return [
         Evidence(key="api_error", value=error, source=source(_PATHS.get(name, f"/api/{name}")), facts={"family": name})
-        for name, error in errors(view, families).items()
+        for name, error in failed.items()
     ]
 
 

@@ -1,11 +1,14 @@
 from dataclasses import replace
 
+import pytest
+
 from ackscope.records import ProbeState
-from ackscope.snapshot import Node
+from ackscope.snapshot import MetricsReading, Node, Part
 from tests.unit.diagnosis.nodes.machines import REFUSED, handshake_probe, node, outcome, round_trip_probe, silent
-from tests.unit.diagnosis.pictures import NODE, film, look, only
+from tests.unit.diagnosis.pictures import NODE, film, look, moment, only, text
 
 RULE = "hung-node"
+METRICS_ALONE = MetricsReading(nodes=(NODE,), families=("queues", "overview", "nodes", "health"), alone=True)
 MUTE = "broker:5672: no answer in time; check host, port and firewall"
 LOST = "no answer within 10 s"
 
@@ -91,12 +94,38 @@ def test_a_host_that_cannot_be_reached_does_not_accept_connections():
     assert RULE not in rules(result)
 
 
-def test_without_probes_nothing_is_guessed():
-    """It may be the management API alone; the rules that need its data are inconclusive."""
-    result = look(film(silent(), until=90))
+@pytest.mark.parametrize(
+    ("until", "severity"), [(25, None), (40, "info"), (75, "info"), (90, "warning"), (300, "warning")]
+)
+def test_without_probes_it_may_be_the_management_api_alone(until, severity):
+    """Information, and a warning after a minute; that clients are not served is not said."""
+    found = [it for it in look(film(silent(), until=until)).findings if it.rule == RULE]
 
-    assert RULE not in rules(result)
-    assert result.inconclusive
+    assert [severity] * len(found) == [it.severity.value for it in found]
+    assert len(found) == (0 if severity is None else 1)
+    for it in found:
+        assert "not known whether clients are served" in text(it).summary
+        assert "management API" in text(it).summary
+        assert "no message gets in or out" not in text(it).summary
+
+
+def test_a_prometheus_endpoint_that_is_the_only_source_and_hangs():
+    """The same with its words; how each family failed is the same request."""
+    hangs = silent()
+    window = film(lambda t: {**hangs(t), "prometheus": Part(value=METRICS_ALONE, at=moment(t))}, until=90)
+    finding = only(look(window))
+
+    assert (RULE, "warning", NODE) == (finding.rule, finding.severity.value, finding.subject.name)
+    assert "Prometheus endpoint" in text(finding).summary
+    assert ["metrics"] == [it.facts["family"] for it in finding.evidence]
+
+
+@pytest.mark.parametrize("ago", [0, 9, 29])
+def test_an_api_that_answers_now_and_then_is_no_warning(ago):
+    """One whole answer in each half minute, the latest so many seconds ago."""
+    window = film(lambda t: silent(since=t - (t + 30 - ago) % 30)(t), until=300 + ago)
+
+    assert {it.severity.value for it in look(window).findings if it.rule == RULE} <= {"info"}
 
 
 def test_of_several_nodes_the_polled_one_is_named():
