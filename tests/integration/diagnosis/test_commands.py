@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 
 from lab.cluster import start_lab
+from lab.node import Extra
 from tests.integration.diagnosis.commands import Names, Objects, Shell, catalogue_commands, filled, meant_for
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -14,6 +15,15 @@ DESTROYS = re.compile(r"purge|delete|DELETE|close_|restart_|/get$")
 DISK_LIMIT = "set_disk_free_limit"
 """On a host with less free disk, this command raises an alarm that stops publishing."""
 
+
+OFTEN = Extra(
+    config="".join(
+        f"management.sample_retention_policies.{policy}.{span} = 1\n"
+        for policy in ("global", "basic", "detailed")
+        for span in ("minute", "hour")
+    )
+)
+"""Samples of each second. The management API lists a new connection with its first sample: after 5 s by default."""
 
 OLDEST, BETWEEN, NEWEST = "3.10", "4.0", "4.3"
 
@@ -33,7 +43,7 @@ def test_every_command_of_the_catalogue_runs(version, tmp_path):
     What runs on the oldest and on the newest version is not run on the one between them.
     """
     done, failures = set(), []
-    with start_lab(version) as lab, Objects(lab) as objects:
+    with start_lab(version, extra=OFTEN) as lab, Objects(lab) as objects:
         shell = Shell(lab.control(), tmp_path, objects.credentials)
         for command in catalogue_commands():
             if command.step.untested or not meant_for(command.step.when, objects.names.version):
