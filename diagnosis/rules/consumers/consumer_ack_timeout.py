@@ -10,10 +10,11 @@ from dataclasses import asdict
 from ackscope.clock import iso
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Involved, Severity, Unit, source
 from diagnosis.contract import Relation, RuleResult, View
-from diagnosis.facts import client_name, queue_facts, queue_ref
+from diagnosis.facts import client_name, queue_ref
 from diagnosis.rules.consumers._shared.ack_timeouts import OverdueConsumer, overdue_consumers, returned_deliveries
 from diagnosis.rules.consumers._shared.consequences import queue_key
 from diagnosis.rules.consumers._shared.objects import queue_subject
+from diagnosis.rules.queues._shared.queue import queue_with_policy
 
 NAME = "consumer-ack-timeout"
 
@@ -76,7 +77,7 @@ def _finding(view: View, found: list[OverdueConsumer]) -> Finding:
         subject=queue_subject(queue),
         since=iso(view.now.wall - (worst.idle_seconds if worst.pace is None else 0.0)),
         facts={
-            "queue": queue_facts(queue),
+            "queue": queue_with_policy(view, queue),
             "ended": bool(ended),
             "works": any(each.works for each in concerned),
             "cancels_consumer": (view.version or (0, 0)) >= (4, 3),

@@ -13,7 +13,7 @@ from dataclasses import replace
 from ackscope.findings import Evidence, Finding, Severity, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import RuleResult, View
-from diagnosis.facts import consumer_facts, queue_facts
+from diagnosis.facts import consumer_facts
 from diagnosis.hold_time import may_hold
 from diagnosis.ledger import SKEW_SECONDS, from_its_beginning, ledger, may_have_lost
 from diagnosis.purpose import CONSUMED
@@ -24,6 +24,7 @@ from diagnosis.rules.consumers._shared.redelivery_rounds import only_polled
 from diagnosis.rules.consumers._shared.sessions import unreported
 from diagnosis.rules.consumers._shared.unattributed_consumers import unattributed
 from diagnosis.rules.publishers._shared.native_balance import BALANCED, arrivals_unknown, balance, with_returns
+from diagnosis.rules.queues._shared.queue import queue_with_policy
 from diagnosis.series import count, delta, last, span
 from diagnosis.unattributed import names, suspect_evidence, suspect_facts, with_suspects
 from diagnosis.window import Series
@@ -182,7 +183,7 @@ def _finding(
         subject=queue_subject(queue),
         since=history[0].at.iso(),
         facts={
-            "queue": queue_facts(queue),
+            "queue": queue_with_policy(view, queue),
             "dropped": dropped,
             "redelivered": redelivered,
             "delivery_limit": limit,

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Inconclusive, Severity, Unit, source
 from ackscope.snapshot import Connection, Queue
 from diagnosis.contract import ConsumerPath, RuleResult, View
-from diagnosis.facts import consumer_facts, queue_facts, queue_names
+from diagnosis.facts import consumer_facts, queue_names
 from diagnosis.ledger import Ledger, ledger, losing
 from diagnosis.rules.consumers._shared.by_totals import DELETED_BY, Deleted, deleted, sole_history
 from diagnosis.rules.consumers._shared.discarded import Discarded, discarded
@@ -25,6 +25,7 @@ from diagnosis.rules.consumers._shared.open_channels import (
 )
 from diagnosis.rules.consumers._shared.sessions import session_evidence, settled_during, settles_uncounted
 from diagnosis.rules.consumers._shared.unattributed_consumers import unattributed
+from diagnosis.rules.queues._shared.queue import queue_with_policy
 from diagnosis.rules.topology._shared.policies import shadowed_dead_lettering
 from diagnosis.series import delta, last, span
 from diagnosis.unattributed import counted, gained, names, of_type, suspect_evidence, suspect_facts, with_suspects
@@ -98,7 +99,7 @@ def _of_total(view: View, queue: Queue, gone: Deleted) -> Finding:
         subject=queue_subject(queue),
         since=gone.series[0].at.iso(),
         facts={
-            "queue": queue_facts(queue),
+            "queue": queue_with_policy(view, queue),
             "shadowed": shadowed_dead_lettering(view, queue),
             "lost": gone.least,
             "error": 0,
@@ -193,7 +194,7 @@ def _finding(view: View, each: Discarded) -> Finding:
         subject=queue_subject(queue),
         since=run[0].at.iso(),
         facts={
-            "queue": queue_facts(queue),
+            "queue": queue_with_policy(view, queue),
             "shadowed": shadowed_dead_lettering(view, queue),
             "lost": lost,
             "error": found.discarded_error,
@@ -225,7 +226,7 @@ def _since_opened(view: View, found: RejectedSinceOpened) -> Finding:
         severity=Severity.WARNING if found.lasts else Severity.INFO,
         subject=queue_subject(queue),
         facts={
-            "queue": queue_facts(queue),
+            "queue": queue_with_policy(view, queue),
             "shadowed": shadowed_dead_lettering(view, queue),
             "lost": found.lost,
             "error": found.error,

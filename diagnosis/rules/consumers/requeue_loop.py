@@ -17,7 +17,7 @@ from ackscope.baselines import Band
 from ackscope.findings import Certainty, Evidence, Fact, Finding, Severity, Source, Suppressed, Unit, source
 from ackscope.snapshot import Queue
 from diagnosis.contract import ConsumerPath, RuleResult, View
-from diagnosis.facts import consumer_facts, queue_facts
+from diagnosis.facts import consumer_facts
 from diagnosis.rules.cluster._shared.link_flow import circulations
 from diagnosis.rules.consumers._shared.by_totals import RETURNED_BY, none_returned, sole_history
 from diagnosis.rules.consumers._shared.consumer_balances import consumer_balances
@@ -34,6 +34,7 @@ from diagnosis.rules.consumers._shared.redelivery_rounds import (
 from diagnosis.rules.consumers._shared.sessions import session_evidence, unreported
 from diagnosis.rules.consumers._shared.unattributed_consumers import unattributed
 from diagnosis.rules.publishers._shared.native_balance import BALANCED, arrivals_unknown, balance, with_returns
+from diagnosis.rules.queues._shared.queue import queue_with_policy
 from diagnosis.rules.queues.dead_letter_cycle import goes_round
 from diagnosis.series import delta, span, steps, stretch
 from diagnosis.unattributed import names, suspect_evidence, suspect_facts, with_suspects
@@ -222,7 +223,7 @@ def _finding(
         subject=queue_subject(queue),
         since=rounds[0].at.iso(),
         facts={
-            "queue": queue_facts(queue),
+            "queue": queue_with_policy(view, queue),
             "clients": names(suspects) if suspects else client_names(links),
             "redelivered": redelivered,
             "delivered": deliveries(rounds[-1].value) - deliveries(rounds[0].value),

@@ -25,7 +25,7 @@ from ackscope.findings import (
 )
 from ackscope.snapshot import Channel, Connection, Queue
 from diagnosis.contract import Keys, Relation, RuleResult, View
-from diagnosis.facts import client_name, queue_facts, queue_ref
+from diagnosis.facts import client_name, queue_ref
 from diagnosis.relations import INVOLVED_QUEUES
 from diagnosis.routes import dead_letters_from, dead_letters_to
 from diagnosis.rules.clients._shared.connections import involved_connections
@@ -46,6 +46,7 @@ from diagnosis.rules.publishers._shared.refused_by_queue import (
 )
 from diagnosis.rules.publishers._shared.silent_publishers import SilentPublishers, silent_publishers
 from diagnosis.rules.publishers._shared.starved_queues import waiting_behind
+from diagnosis.rules.queues._shared.queue import queue_with_policy
 from diagnosis.series import delta, last, span
 from diagnosis.unattributed import suspect_facts, suspects
 from diagnosis.window import Series
@@ -188,7 +189,7 @@ def _finding(view: View, severity: Severity, full: FullQueue) -> Finding:
         subject=Subject(kind="queue", name=queue.name, vhost=queue.vhost, node=queue.node),
         since=_full_since(full),
         facts={
-            "queue": queue_facts(queue),
+            "queue": queue_with_policy(view, queue),
             "ready": queue.messages_ready or 0,
             "ready_bytes": queue.message_bytes_ready or 0,
             "limit_messages": _limit(queue, "max-length"),

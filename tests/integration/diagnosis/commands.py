@@ -81,6 +81,10 @@ class Names:
     exchange: str = "in; out"
 
 
+IN_FORCE = {"expires": 3_600_000}
+"""What the policy of each sample queue sets."""
+
+
 def catalogue_commands() -> Iterator[CatalogueCommand]:
     """Every command of every page, in the order of the pages."""
     for rule, page in pages().items():
@@ -99,7 +103,7 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
             "type": kind,
             "node": names.node,
             "policy": None,
-            "policy_definition": {"expires": 3_600_000},
+            "policy_definition": IN_FORCE,
             "operator_policy": None,
             "operator_definition": {},
         }
@@ -112,6 +116,7 @@ def sample_facts(command: CatalogueCommand, names: Names) -> dict[str, Any]:
         "subject": {"kind": "node", "name": names.node, "vhost": None, "node": names.node},
         "vhost": names.vhost,
         "policy": "keep (short)",
+        "plugin": "rabbitmq_management",
         "last_exchanges": [names.exchange],
         "vhosts": [names.vhost],
         "user": names.user,

@@ -1,3 +1,4 @@
+import json
 import re
 import shlex
 import subprocess
@@ -6,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from diagnosis.pages import StepTemplate, pages
-from tests.integration.diagnosis.commands import TOOLS, Names, catalogue_commands, filled, meant_for
+from tests.integration.diagnosis.commands import IN_FORCE, TOOLS, Names, catalogue_commands, filled, meant_for
 
 COMMANDS = list(catalogue_commands())
 HIDDEN = "caf\u00e9's \\n\u200b7 \u202e\u00a0$HOME\x1b[31m\n"
@@ -49,6 +50,17 @@ def test_a_name_with_characters_that_are_not_shown_is_copied_as_it_is(locale):
     done = subprocess.run(["bash", "-c", command], capture_output=True, check=True, env={"LC_ALL": locale})
 
     assert HIDDEN in done.stdout.decode().split("|")
+
+
+@every_command
+def test_a_policy_for_one_queue_keeps_what_is_in_force(command):
+    """One policy applies to a queue: a command without its other keys would take a dead-letter exchange away."""
+    words = shlex.split(filled(command, Names()), comments=True)
+    for start in [place for place, word in enumerate(words) if word in {"set_policy", "set_operator_policy"}]:
+        pattern, definition, *rest = words[start + 4 : start + 10]
+        if pattern.startswith("^") and pattern.endswith("$") and rest[:2] == ["--apply-to", "queues"]:
+            assert IN_FORCE.items() <= json.loads(definition).items()
+            assert ["--priority", "100"] == rest[2:]
 
 
 @every_command

@@ -135,7 +135,7 @@ def test_a_timeout_per_queue_is_offered_where_the_broker_has_one(version, offere
     def offers(acked):
         report = render(only(look(film(holding(acked=acked), until=60))), Cluster(version))
         return any(
-            "rabbitmqctl set_policy -p / ack-timeout '^orders$'" in (each.command or "") for each in report.steps
+            "rabbitmqctl set_policy -p / queue-orders '^orders$'" in (each.command or "") for each in report.steps
         )
 
     assert offered is offers(50)

@@ -38,9 +38,9 @@ def test_messages_that_disappear_at_the_delivery_limit_are_lost():
     assert ("poison-drop", "critical", "orders") == (finding.rule, finding.severity, finding.subject.name)
     assert (80, 240, 3) == tuple(finding.facts[key] for key in ("dropped", "redelivered", "delivery_limit"))
     assert (
-        "rabbitmqctl set_policy -p / dead-letters '^orders$' "
-        """'{"dead-letter-exchange":"","dead-letter-routing-key":"orders.dead-letters"}' """
-        "--apply-to queues --priority 10"
+        "rabbitmqctl set_policy -p / queue-orders '^orders$' "
+        """'{"dead-letter-exchange": "", "dead-letter-routing-key": "orders.dead-letters"}' """
+        "--apply-to queues --priority 100"
     ) in [step.command for step in text(finding).steps]
     assert "requeue-loop" not in {each for each, _, _ in found(look(film(dropping(), until=60)))}
 

@@ -139,7 +139,7 @@ def test_a_limit_by_policy_can_be_raised():
 
     assert "small" == finding.facts["queue"]["policy"]
     definition = '{"max-length": 20, "overflow": "reject-publish"}'
-    assert f"set_policy -p / more-room '^orders$' '{definition}' --apply-to queues" in step.command
+    assert f"set_policy -p / queue-orders '^orders$' '{definition}' --apply-to queues" in step.command
     assert "policy 'small'" in step.text
 
 
