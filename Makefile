@@ -1,7 +1,7 @@
 # Every target is one line and idempotent; `make` lists them.
 .DEFAULT_GOAL := help
 PYTEST := .venv/bin/python -m pytest
-JOBS ?= 3
+JOBS ?= 4
 PLATFORMS ?= linux/amd64,linux/arm64
 DEMO = $(if $(FOR),--for $(FOR)) $(if $(FAULT),--fault $(FAULT)) $(if $(BROKER),--broker $(BROKER)) $(if $(JSON),--json)
 # Python may cache compiled modules, also where the environment forbids it: hundreds of processes import the same ones.
@@ -20,7 +20,7 @@ setup-test:
 demo: setup ## a private broker, a workload, everything watched; FOR=120 ends by itself, FAULT=, BROKER=4.3, JSON=1
 	@exec .venv/bin/ackscope demo $(DEMO)
 
-test: setup-test ## install what is missing and run every test, three at once; JOBS=1 runs one after the other
+test: setup-test ## install what is missing and run every test, four at once; JOBS=1 runs one after the other
 	@$(MAKE) --no-print-directory -j2 lint .tools/spark-classes.jsa
 	@$(PYTEST) --ignore tests/ship --second-try $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist loadfile --no-loadscope-reorder)
 
