@@ -205,7 +205,7 @@ def lines(document: Document) -> list[str]:
     """Both tables."""
     head = ("", "rows", "s", "to driver, MB", "driver CPU", "executor CPU")
     runs = document["runs"]
-    names = {"driver": "rows through the driver", "executors": "executors write"}
+    names = {"driver": "the driver writes", "executors": "executors write"}
     driver, executors = runs["driver"], runs["executors"]
     text = [
         f"{document['hours']} hours of {document['queues']} queues, two workers of one core each:",
