@@ -3,7 +3,6 @@
 import logging
 import os
 import signal
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -79,22 +78,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A second try for real parts; and of several workers none is left alone with a slow file at the end.
-
-    The file that may take longest comes first, by the time limit of its tests.
-    """
+    """A second try for real parts; and of several workers none is left alone with a slow file at the end."""
     if config.getoption("second_try"):
         for item in items:
             if not item.path.is_relative_to(_PURE):
                 item.add_marker(pytest.mark.flaky(reruns=1))
     if hasattr(config, "workerinput"):
         slow = {item.path for item in items if item.get_closest_marker("slow")}
-        longest = defaultdict[Path, float](float)
-        for item in items:
-            limit = item.get_closest_marker("timeout")
-            if limit is not None:
-                longest[item.path] = max([longest[item.path], *limit.args[:1]])
-        items.sort(key=lambda item: (item.path not in slow, -longest[item.path]))
+        items.sort(key=lambda item: item.path not in slow)
 
 
 @pytest.hookimpl(trylast=True)
