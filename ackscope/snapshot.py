@@ -5,6 +5,7 @@ Each part has the time of its last good reading, so that its age is known.
 Names follow the management API. Counts are messages, sizes are bytes, and times are seconds, unless stated otherwise.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Generic, TypeVar
@@ -468,11 +469,12 @@ class Snapshot:
     @property
     def version(self) -> tuple[int, int] | None:
         """Major and minor version of RabbitMQ; None while unknown."""
-        pieces = (self.broker or "").split(".")
-        if len(pieces) < 2 or not (pieces[0].isdigit() and pieces[1].isdigit()):
-            return None
-        return (int(pieces[0]), int(pieces[1]))
+        found = _VERSION.match(self.broker or "")
+        return None if found is None else (int(found[1]), int(found[2]))
 
+
+# Not `isdigit`: it accepts digits such as a superscript 2, and `int` refuses them.
+_VERSION = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})(\.|\Z)")
 
 _NO_FAMILY = {"cluster", "taken", "prometheus", "exchange_publishes", "processes", "hidden_queues"}
 
