@@ -23,5 +23,6 @@ from ackscope.snapshot import Overview, Part, Snapshot
     ],
 )
 def test_a_version_is_two_numbers(broker, version):
+    """Anything else is no version, and never an exception."""
     overview = Part(value=Overview(rabbitmq_version=broker))
     assert Snapshot(cluster="shop", taken=Instant(wall=0.0, mono=0.0), overview=overview).version == version
