@@ -11,7 +11,7 @@ from dashboard.charts import sparkline
 from dashboard.format import queue_age, readable
 from dashboard.format.escape import visible
 from dashboard.frames import queue_rows
-from dashboard.ui import cache, elements
+from dashboard.ui import cache, elements, queue_table
 from dashboard.ui.layout import PageContext, current_zone, get_param, page_heading, search_box, select, set_param
 from dashboard.views import queue
 
@@ -20,50 +20,6 @@ MEANING = "all queues, most urgent first"
 _SHOWN = 300
 # Rows with sparklines.
 _TRENDS = 200
-
-# Widths in pixels: up to the redeliveries, all of it fits on a screen of 1,440.
-_FORMAT = {
-    "finding": st.column_config.TextColumn("Finding", help="rules with a finding about the queue", width=136),
-    "queue": st.column_config.TextColumn("Queue", width=184),
-    "vhost": st.column_config.TextColumn("Vhost", width=76),
-    "type": st.column_config.TextColumn("Type", width=66),
-    "ready": st.column_config.NumberColumn(
-        "Ready", help="messages not delivered to a consumer", format="localized", width=72
-    ),
-    "unacked": st.column_config.NumberColumn(
-        "Unacked", help="messages delivered to a consumer, not acknowledged yet", format="localized", width=72
-    ),
-    "backlog_trend": st.column_config.ImageColumn(
-        "Backlog", help="ready and unacked messages in the last 10 min, from zero; blank is a gap", width=88
-    ),
-    "oldest_text": st.column_config.TextColumn(
-        "Oldest", help="age of the oldest message, from the flow of messages; sort by it above", width=106
-    ),
-    "empties_text": st.column_config.TextColumn(
-        "Empty in",
-        help="time until the queue is empty at the present rate; it keeps up if what is in it is acked within 10 s",
-        width=100,
-    ),
-    "consumers": st.column_config.NumberColumn("Consumers", format="localized", width=82),
-    "published": st.column_config.NumberColumn("In /s", help="messages published per second", format="%.1f", width=58),
-    "acked": st.column_config.NumberColumn(
-        "Acked /s", help="messages acknowledged per second", format="%.1f", width=68
-    ),
-    "acked_trend": st.column_config.ImageColumn(
-        "Acked", help="messages acknowledged per second in the last 10 min, from zero; blank is a gap", width=88
-    ),
-    "redelivered": st.column_config.NumberColumn(
-        "Redelivered /s", help="messages redelivered per second", format="%.1f", width=102
-    ),
-    "growing": st.column_config.NumberColumn(
-        "Growing /s", help="recent growth of ready and unacked messages per second", format="%.1f", width=84
-    ),
-    "share": st.column_config.ProgressColumn(
-        "Of all messages", help="share of all messages of the cluster", format="%.0f %%", min_value=0, max_value=100
-    ),
-    "state": st.column_config.TextColumn("State", width="small"),
-    "seen": st.column_config.NumberColumn("Age, s", help="age of its statistics, seconds", format="%.0f"),
-}
 
 
 def render(context: PageContext) -> None:
@@ -123,22 +79,8 @@ def _list(context: PageContext, text: str, sort: str, *, own: bool) -> None:
         growing=ordered["growing"].round(1) + 0.0,
         **{name: ordered[name].map(lambda value: visible(str(value or ""))) for name in ("queue", "vhost", "finding")},
     )
-    selection = st.dataframe(
-        shown,
-        column_order=elements.without_empty(list(_FORMAT), shown, "finding"),
-        column_config=_FORMAT,
-        hide_index=True,
-        height=min(36 * (len(shown) + 1) + 2, 700),
-        on_select="rerun",
-        selection_mode="single-row",
-        placeholder=fmt.ABSENT,
-        key="queue-table",
-    )
-    selected = selection["selection"]["rows"]
-    if selected:
-        row = ordered.iloc[selected[0]]
-        st.query_params["queue"], st.query_params["vhost"] = row["queue"], row["vhost"]
-        st.rerun(scope="app")
+    with st.container(key=queue_table.KEY):
+        st.html(queue_table.queue_table(shown, sort, st.query_params.to_dict()))
     elements.download("all", lambda: found.drop(columns=["urgency", "own"]))
 
 
