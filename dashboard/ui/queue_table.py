@@ -108,14 +108,15 @@ def _cells(column: _Column, rows: pd.DataFrame, address: Mapping[str, str]) -> I
         for queue, vhost, finding in zip(rows["queue"], rows["vhost"], rows["finding"], strict=True):
             title = html_text(f"{queue}") + "".join(f"&#10;{html_text(it)}" for it in (vhost, finding) if it)
             link = _link(address, queue=queue, vhost=vhost)
-            yield f'<th scope="row"><a href="{link}" title="{title}">{html_text(queue)}</a></th>'
+            # A blank name is shown as code.
+            yield f'<th scope="row"><a href="{link}" title="{title}">{html_text(queue if queue.strip() else repr(queue))}</a></th>'
         return
     for value in rows[column.name]:
         yield _cell(column.kind, value)
 
 
 def _cell(kind: str, value: str | float | None) -> str:
-    if value is None or value != value:  # noqa: PLR0124  NaN
+    if pd.isna(value):
         return f'<td class="{kind}">{fmt.ABSENT}</td>'
     if isinstance(value, str):
         if kind == "picture":
@@ -123,7 +124,8 @@ def _cell(kind: str, value: str | float | None) -> str:
         return f"<td>{html_text(value)}</td>"
     if kind == "share":
         return f'<td class="share" style="background-size:{value:.0f}% 3px">{value:.0f} %</td>'
-    return f'<td class="{kind}">{value:,.{1 if kind == "rate" else 0}f}</td>'
+    # `z`: a change that rounds to zero has no sign.
+    return f'<td class="{kind}">{value:z,.{1 if kind == "rate" else 0}f}</td>'
 
 
 def _link(address: Mapping[str, str], **changed: str) -> str:

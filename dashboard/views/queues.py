@@ -5,11 +5,10 @@ from collections.abc import Callable
 import pandas as pd
 import streamlit as st
 
-from ackscope import format as fmt
 from ackscope.clock import SystemClock
 from dashboard.charts import sparkline
 from dashboard.format import queue_age, readable
-from dashboard.format.escape import visible
+from dashboard.frame.scripts import TABLE_LINKS
 from dashboard.frames import queue_rows
 from dashboard.ui import cache, elements, queue_table
 from dashboard.ui.layout import PageContext, current_zone, get_param, page_heading, search_box, select, set_param
@@ -75,11 +74,9 @@ def _list(context: PageContext, text: str, sort: str, *, own: bool) -> None:
             queue_age.empties_words, ordered["empties"], waiting, ordered["published"], ordered["acked"]
         ),
         **_trends(context, ordered),
-        # Without the sign of a change that rounds to zero.
-        growing=ordered["growing"].round(1) + 0.0,
-        **{name: ordered[name].map(lambda value: visible(str(value or ""))) for name in ("queue", "vhost", "finding")},
     )
     with st.container(key=queue_table.KEY):
+        st.html(TABLE_LINKS, unsafe_allow_javascript=True)
         st.html(queue_table.queue_table(shown, sort, st.query_params.to_dict()))
     elements.download("all", lambda: found.drop(columns=["urgency", "own"]))
 
@@ -117,4 +114,4 @@ def _summary(
     part = "" if len(shown) == len(found) else f", showing the first {len(shown)}"
     old = "" if age is None else f", as of {readable.duration(age)} ago"
     moment = readable.clock(SystemClock().now().wall - (age or 0), SystemClock().now().wall, current_zone())
-    st.caption(f"{total}{match}{part}{old} ({moment}). Select a row for the details of a queue. A dash means unknown.")
+    st.caption(f"{total}{match}{part}{old} ({moment}). Select a row for the details of a queue, a heading to sort. A dash means unknown.")
