@@ -1,5 +1,6 @@
 (() => {
-  // The script runs whenever the table appears; once is enough.
+  // The script runs whenever the table appears; once is enough, and its element is of no use then.
+  document.currentScript.remove();
   if (window.tableLinks) return;
   window.tableLinks = true;
   const table = ".st-key-queue-table";

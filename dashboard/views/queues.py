@@ -114,4 +114,5 @@ def _summary(
     part = "" if len(shown) == len(found) else f", showing the first {len(shown)}"
     old = "" if age is None else f", as of {readable.duration(age)} ago"
     moment = readable.clock(SystemClock().now().wall - (age or 0), SystemClock().now().wall, current_zone())
-    st.caption(f"{total}{match}{part}{old} ({moment}). Select a row for the details of a queue, a heading to sort. A dash means unknown.")
+    how = "Select a row for the details of a queue, a heading to sort. A dash means unknown."
+    st.caption(f"{total}{match}{part}{old} ({moment}). {how}")
