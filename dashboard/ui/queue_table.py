@@ -12,6 +12,8 @@ from dashboard.format.escape import html_text
 KEY = "queue-table"
 """Key of the container that scrolls; the table in it is replaced with each refresh."""
 
+_AT_LEFT = {"text", "picture"}
+
 
 class _Column(NamedTuple):
     """A column of the table.
@@ -100,7 +102,8 @@ def _head(column: _Column, sort: str, address: Mapping[str, str]) -> str:
     label = html_text(column.label)
     if column.sort:
         label = f'<a href="{_link(address, sort=column.sort)}">{label}</a>'
-    return f'<th scope="col" class="{column.kind}" style="width:{column.width}px"{title}{marked}>{label}</th>'
+    kind = ' class="text"' if column.kind in _AT_LEFT else ""
+    return f'<th scope="col"{kind} style="width:{column.width}px"{title}{marked}>{label}</th>'
 
 
 def _cells(column: _Column, rows: pd.DataFrame, address: Mapping[str, str]) -> Iterable[str]:
@@ -109,7 +112,7 @@ def _cells(column: _Column, rows: pd.DataFrame, address: Mapping[str, str]) -> I
             title = "&#10;".join(html_text(it) for it in (queue, vhost, finding) if it)
             link = _link(address, queue=queue, vhost=vhost)
             label = html_text(queue if queue.strip() else repr(queue))
-            yield f'<th scope="row"><a href="{link}" title="{title}">{label}</a></th>'
+            yield f'<th scope="row" class="text"><a href="{link}" title="{title}">{label}</a></th>'
         return
     for value in rows[column.name]:
         yield _cell(column.kind, value)
@@ -117,15 +120,14 @@ def _cells(column: _Column, rows: pd.DataFrame, address: Mapping[str, str]) -> I
 
 def _cell(kind: str, value: str | float | None) -> str:
     if pd.isna(value):
-        return f'<td class="{kind}">{fmt.ABSENT}</td>'
+        return f'<td class="text">{fmt.ABSENT}</td>' if kind in _AT_LEFT else f"<td>{fmt.ABSENT}</td>"
     if isinstance(value, str):
-        if kind == "picture":
-            return f'<td class="picture"><img src="{html_text(value)}" alt=""/></td>'
-        return f"<td>{html_text(value)}</td>"
+        shown = f'<img src="{html_text(value)}" alt=""/>' if kind == "picture" else html_text(value)
+        return f'<td class="text">{shown}</td>'
     if kind == "share":
-        return f'<td class="share" style="background-size:{value:.0f}% 3px">{value:.0f} %</td>'
+        return f'<td style="background-size:{value:.0f}% 3px">{value:.0f} %</td>'
     # `z`: a change that rounds to zero has no sign.
-    return f'<td class="{kind}">{value:z,.{1 if kind == "rate" else 0}f}</td>'
+    return f"<td>{value:z,.{1 if kind == 'rate' else 0}f}</td>"
 
 
 def _link(address: Mapping[str, str], **changed: str) -> str:
