@@ -22,7 +22,7 @@ def visible(text: str) -> str:
 
 
 def html_text(text: str) -> str:
-    """HTML that shows `text` literally, also within an attribute."""
+    """HTML that shows `text` literally, also within an attribute: markup is escaped, hidden characters are visible."""
     return escape(visible(text))
 
 
