@@ -93,7 +93,7 @@ def _trends(context: PageContext, ordered: pd.DataFrame) -> dict[str, pd.Series]
     report = cache.recent_series(url, cluster, "queues", keys, ("ready", "unacked", "ack"))
     known = {(it.vhost, it.name): {line.name: line.line for line in it.lines} for it in report.objects}
     lines = [known.get(key, {}) for key in zip(ordered["vhost"], ordered["queue"], strict=True)]
-    # Rows beyond those asked for stay empty: nothing is known of them here.
+    # Rows beyond those asked for have a dash: nothing is known of them here.
     backlog: list[str | None] = [None] * len(lines)
     acked = list(backlog)
     for row, it in enumerate(lines[:_TRENDS]):
