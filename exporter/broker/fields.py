@@ -246,13 +246,27 @@ def names(value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(sys.intern(name(item)) for item in value))
 
 
+_MOST_LEVELS = 64
+"""Nesting of arguments and policies that is read: JSON of some hundred levels cannot be written again."""
+
+
 def mapping(value: Any) -> dict[str, Any]:
     """An object; Erlang sends an empty one as `[]` (up to 4.2)."""
     if value == [] and isinstance(value, list):
         return {}
     if not isinstance(value, dict):
         raise ValueError(value)  # noqa: TRY004  as in _at
+    if _is_deeper(value.values(), _MOST_LEVELS):
+        raise ValueError("nested too deeply")
     return value
+
+
+def _is_deeper(values: Iterable[Any], levels: int) -> bool:
+    return not levels or any(
+        _is_deeper(it.values() if isinstance(it, dict) else it, levels - 1)
+        for it in values
+        if isinstance(it, (dict, list))
+    )
 
 
 def milliseconds(value: Any) -> float:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ackscope.snapshot import version_of
 from exporter.broker.families import FAMILIES
-from exporter.broker.fields import count, moment, number, whole
+from exporter.broker.fields import count, mapping, moment, number, whole
 from tests.unit.exporter.broker.server import VERSIONS, fixture
 from tests.unit.exporter.broker.test_amqp_sessions import CONSUMING, HOLDER, PUBLISHING
 from tests.unit.exporter.broker.test_stream_clients import LISTS
@@ -261,3 +261,18 @@ def test_a_moment_that_has_no_date_is_a_gap(text):
     """It could not be shown."""
     with pytest.raises(ValueError, match=r"."):
         moment(text)
+
+
+@pytest.mark.parametrize(
+    "wrapped", [lambda inner: {"a": inner}, lambda inner: {"a": [inner, 1]}], ids=["maps", "lists"]
+)
+def test_arguments_that_nest_too_deeply_are_a_gap(wrapped):
+    """They could not be written as JSON again; those of clients nest a few levels."""
+    few = many = {}
+    for level in range(900):
+        many = wrapped(many)
+        few = wrapped(few) if level < 20 else few
+
+    assert few == mapping(few)
+    with pytest.raises(ValueError, match=r"^nested too deeply$"):
+        mapping(many)
