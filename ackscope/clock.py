@@ -48,6 +48,11 @@ _LAST = 253_402_300_799.0
 """The last second of 9999, which is the last year that has a date."""
 
 
+def has_date(wall: float) -> bool:
+    """Whether a time, seconds since 1970, is from 1970 to 9999, so that it can be shown as a date."""
+    return 0.0 <= wall <= _LAST
+
+
 def _utc(wall: float) -> datetime:
     # In this order, what is not a number is the first second.
     return datetime.fromtimestamp(max(0.0, min(wall, _LAST)), UTC)

@@ -5,7 +5,6 @@ Each part has the time of its last good reading, so that its age is known.
 Names follow the management API. Counts are messages, sizes are bytes, and times are seconds, unless stated otherwise.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Generic, TypeVar
@@ -469,12 +468,21 @@ class Snapshot:
     @property
     def version(self) -> tuple[int, int] | None:
         """Major and minor version of RabbitMQ; None while unknown."""
-        found = _VERSION.match(self.broker or "")
-        return None if found is None else (int(found[1]), int(found[2]))
+        return version_of(self.broker)
 
 
-# Not `isdigit`: it accepts digits such as a superscript 2, and `int` refuses them.
-_VERSION = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})(\.|\Z)")
+_MOST_DIGITS = 10
+"""Python refuses to convert thousands of digits; no version has ten."""
+
+
+def version_of(text: object) -> tuple[int, int] | None:
+    """Parse major and minor from a version such as "4.3.6"; None for anything else."""
+    parts = text.split(".") if isinstance(text, str) else []
+    # Not `isdigit`: it accepts digits such as a superscript 2, and `int` refuses them.
+    if len(parts) < 2 or not all(part.isdecimal() and len(part) < _MOST_DIGITS for part in parts[:2]):
+        return None
+    return (int(parts[0]), int(parts[1]))
+
 
 _NO_FAMILY = {"cluster", "taken", "prometheus", "exchange_publishes", "processes", "hidden_queues"}
 

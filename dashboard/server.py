@@ -27,7 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ackscope import tuning
 from ackscope.log import get_logger
 from dashboard.auth.login_file import LoginConfig
-from dashboard.frame.scripts import FOCUS_SEARCH
+from dashboard.frame import scripts
 from dashboard.settings import PageSettings
 
 _LOG = get_logger(__name__)
@@ -155,12 +155,12 @@ def _exit(_number: int, _frame: FrameType | None) -> NoReturn:
 def content_policy() -> str:
     """The Content-Security-Policy: nothing from other hosts, and no scripts except Streamlit's files.
 
-    Inline scripts of Streamlit's index page, and the one of the search, are allowed by their hashes.
+    Inline scripts of Streamlit's index page, and those of the dashboard, are allowed by their hashes.
     Streamlit creates styles in the browser, so inline styles have to be allowed.
     """
     index = (Path(st.__file__).parent / "static" / "index.html").read_text()
-    scripts = re.findall(r"<script>(.*?)</script>", index + FOCUS_SEARCH, re.DOTALL)
-    digests = (hashlib.sha256(text.encode()).digest() for text in scripts)
+    inline = re.findall(r"<script>(.*?)</script>", "".join((index, *scripts.ALL)), re.DOTALL)
+    digests = (hashlib.sha256(text.encode()).digest() for text in inline)
     hashes = [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]
     return "; ".join(
         (

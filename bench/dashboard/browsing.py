@@ -29,7 +29,10 @@ _WATCH = """(() => {
     try { there = Boolean(document.body && (%s)); } catch (error) { there = false; }
     if (there && window.__seen === undefined) {
       window.__seen = 0;
-      requestAnimationFrame(() => { window.__seen = performance.now(); });
+      // The message arrives after the frame has been laid out and painted.
+      const painted = new MessageChannel();
+      painted.port1.onmessage = () => { window.__seen = performance.now(); };
+      requestAnimationFrame(() => painted.port2.postMessage(0));
     }
   };
   new MutationObserver(look).observe(document, {subtree: true, childList: true, characterData: true, attributes: true});

@@ -19,7 +19,8 @@ from bench.usage import MB
 OURS, THEIRS = "ackscope", "management"
 _WITHIN = 300.0
 
-_OUR_ROWS = "document.querySelectorAll('[data-testid=stDataFrame] table[role=grid] tbody tr').length > 1"
+# The last row has a height once the browser has laid out all of them.
+_OUR_ROWS = "document.querySelector('.st-key-queue-table tbody tr:nth-child(n+2):last-child').offsetHeight > 0"
 _THEIR_ROWS = "document.querySelectorAll('#queues-table-section table.list tbody tr').length > 1"
 _THEIR_LOGIN = "document.querySelector('input[name=username]')"
 _SORT = "a.sort[sort=messages_ready]"

@@ -5,6 +5,7 @@ All text from the broker or the exporter passes through here before it reaches a
 """
 
 import re
+from html import escape
 
 from ackscope.printable import is_hidden
 
@@ -18,6 +19,11 @@ def visible(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(repr(character)[1:-1] if is_hidden(character) else character for character in text)
+
+
+def html_text(text: str) -> str:
+    """HTML that shows `text` literally, also within an attribute: markup is escaped, hidden characters are visible."""
+    return escape(visible(text))
 
 
 def literal(text: str) -> str:

@@ -6,12 +6,11 @@ Every text that comes from outside is escaped, and a content security policy for
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from html import escape
 
 from ackscope import format as fmt
 from ackscope.findings import Severity
 from dashboard.format import readable
-from dashboard.format.escape import shortened, visible
+from dashboard.format.escape import html_text, shortened
 from dashboard.format.timezones import UTC, Zone
 from dashboard.frames.gantt_rows import GanttBar, GanttRow, groups
 from dashboard.frames.timeline_entries import NOTE, SHIFT, TimelineEntry
@@ -75,7 +74,7 @@ class TimelineReport:
 
 def timeline_html(report: TimelineReport) -> str:
     """The whole file."""
-    title = f"Timeline of {_text(report.cluster)}"
+    title = f"Timeline of {html_text(report.cluster)}"
     notes = [entry for entry in report.entries if entry.kind == NOTE]
     parts = [
         "<!doctype html>",
@@ -84,11 +83,11 @@ def timeline_html(report: TimelineReport) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{title}</title><style>{_STYLE}</style></head><body>",
         f"<h1>{title}</h1>",
-        f"<p>{_text(readable.between(report.start, report.end, report.zone))}</p>",
-        f"<p>{_text(_summary(report))}</p>",
+        f"<p>{html_text(readable.between(report.start, report.end, report.zone))}</p>",
+        f"<p>{html_text(_summary(report))}</p>",
     ]
     if report.remark:
-        parts.append(f'<p class="soft">{_text(report.remark)}</p>')
+        parts.append(f'<p class="soft">{html_text(report.remark)}</p>')
     if report.rows or report.entries:
         parts += ["<h2>Findings over time</h2>", '<figure class="chart">', _chart(report), "</figure>"]
     if report.rows:
@@ -96,7 +95,7 @@ def timeline_html(report: TimelineReport) -> str:
     if notes:
         parts += ["<h2>Notes</h2>", _table(["Time", "Who", "Note"], (_entry_cells(report, it) for it in notes))]
     parts += ["<h2>Everything in order of time</h2>", _everything(report)]
-    parts.append(f'<p class="soft">All times are in {_text(report.zone.name)}. Made by ackscope.</p></body></html>')
+    parts.append(f'<p class="soft">All times are in {html_text(report.zone.name)}. Made by ackscope.</p></body></html>')
     return "\n".join(parts) + "\n"
 
 
@@ -114,9 +113,11 @@ def _findings(report: TimelineReport) -> str:
         began = ("before " if bar.earlier else "") + _moment(report, bar.began)
         ended = "not over" if bar.lasts else "not seen" if bar.end_unknown else _moment(report, bar.ended)
         length = fmt.ABSENT if bar.end_unknown else fmt.duration(bar.seconds)
-        tag = f'<span class="tag" style="border-color:{_colour(bar.severity)}">{_text(bar.severity)}</span>'
-        what = f"<b>{_text(row.rule)}</b><br>{_text(row.who)}" + (f"<br>{_text(bar.summary)}" if bar.summary else "")
-        return [tag, what, _text(began), _text(ended), _text(length)]
+        tag = f'<span class="tag" style="border-color:{_colour(bar.severity)}">{html_text(bar.severity)}</span>'
+        what = f"<b>{html_text(row.rule)}</b><br>{html_text(row.who)}" + (
+            f"<br>{html_text(bar.summary)}" if bar.summary else ""
+        )
+        return [tag, what, html_text(began), html_text(ended), html_text(length)]
 
     rows = (cells(row, bar) for row in report.rows for bar in row.bars)
     return _table(["Severity", "Finding", "Began", "Ended", "Lasted"], rows, times=(2, 3, 4))
@@ -129,22 +130,29 @@ def _everything(report: TimelineReport) -> str:
     def cells(entry: TimelineEntry) -> list[str]:
         time, who, what = _entry_cells(report, entry)
         kind = f"{entry.severity} {entry.kind}".strip()
-        return [time, f'<span class="tag" style="border-color:{_mark_colour(entry)}">{_text(kind)}</span>', who, what]
+        return [
+            time,
+            f'<span class="tag" style="border-color:{_mark_colour(entry)}">{html_text(kind)}</span>',
+            who,
+            what,
+        ]
 
     return _table(["Time", "", "Who", "What"], map(cells, report.entries))
 
 
 def _entry_cells(report: TimelineReport, entry: TimelineEntry) -> list[str]:
-    return [_text(_moment(report, entry.at)), _text(entry.who), _lines(entry.what)]
+    return [html_text(_moment(report, entry.at)), html_text(entry.who), _lines(entry.what)]
 
 
 def _table(head: Sequence[str], rows: Iterable[list[str]], times: Sequence[int] = (0,)) -> str:
     """A table; the cells are HTML."""
-    names = "".join(f"<th>{_text(name)}</th>" for name in head)
+    names = "".join(f"<th>{html_text(name)}</th>" for name in head)
     body = "\n".join(
         "<tr>"
         + "".join(
-            f'<td class="time" data-name="{_text(head[place])}: ">{cell}</td>' if place in times else f"<td>{cell}</td>"
+            f'<td class="time" data-name="{html_text(head[place])}: ">{cell}</td>'
+            if place in times
+            else f"<td>{cell}</td>"
             for place, cell in enumerate(row)
         )
         + "</tr>"
@@ -172,7 +180,7 @@ def _chart(report: TimelineReport) -> str:
             y += _ROW
     words = f"{fmt.plural(len(report.rows), 'row')} of findings over time; the tables below have the same data."
     return (
-        f'<svg viewBox="0 0 {_WIDTH} {y + 6:.0f}" role="img" aria-label="{_text(words)}">'
+        f'<svg viewBox="0 0 {_WIDTH} {y + 6:.0f}" role="img" aria-label="{html_text(words)}">'
         + "".join([*_ticks(report, y), *shapes])
         + "</svg>"
     )
@@ -190,7 +198,7 @@ def _ticks(report: TimelineReport, height: float) -> Iterator[str]:
         anchor = "start" if x < _LEFT + 40 else "end" if x > _RIGHT - 40 else "middle"
         words = f"{report.zone.local(at):%m-%d %H:%M}" if days else f"{report.zone.local(at):%H:%M}"
         yield f'<line class="rule" x1="{x:.1f}" x2="{x:.1f}" y1="{_AXIS - 6}" y2="{height:.0f}"/>'
-        yield f'<text class="soft" x="{x:.1f}" y="13" text-anchor="{anchor}">{_text(words)}</text>'
+        yield f'<text class="soft" x="{x:.1f}" y="13" text-anchor="{anchor}">{html_text(words)}</text>'
         at += step
 
 
@@ -202,8 +210,8 @@ def _bar(report: TimelineReport, row: GanttRow, bar: GanttBar, y: float) -> str:
     state = "lasts" if bar.lasts else "end not seen" if bar.end_unknown else fmt.duration(bar.seconds)
     words = f"{row.label}, {_moment(report, bar.began)}, {state}. {bar.summary}"
     return (
-        f'<g><title>{_text(words)}</title><rect x="{x:.1f}" y="{y:.0f}" width="{width:.1f}" height="13" rx="2" {fill}/>'
-        "</g>"
+        f"<g><title>{html_text(words)}</title>"
+        f'<rect x="{x:.1f}" y="{y:.0f}" width="{width:.1f}" height="13" rx="2" {fill}/></g>'
     )
 
 
@@ -212,12 +220,12 @@ def _mark(report: TimelineReport, entry: TimelineEntry, y: float) -> str:
     points = f"{x:.1f},{y - 7:.0f} {x + 6:.1f},{y:.0f} {x:.1f},{y + 7:.0f} {x - 6:.1f},{y:.0f}"
     words = f"{_moment(report, entry.at)} {entry.who}: {entry.what}"
     fill = f'fill="{_NOTE}"' if entry.kind == NOTE else f'fill="none" stroke="{_OTHER}" stroke-width="2"'
-    return f'<g><title>{_text(words)}</title><polygon points="{points}" {fill}/></g>'
+    return f'<g><title>{html_text(words)}</title><polygon points="{points}" {fill}/></g>'
 
 
 def _label(text: str, y: float, kind: str = "") -> str:
     style = f' class="{kind}"' if kind else ""
-    return f'<text{style} x="{_LEFT}" y="{y:.0f}">{_text(text)}</text>'
+    return f'<text{style} x="{_LEFT}" y="{y:.0f}">{html_text(text)}</text>'
 
 
 def _place(report: TimelineReport, at: float) -> float:
@@ -238,9 +246,4 @@ def _moment(report: TimelineReport, at: float) -> str:
 
 
 def _lines(text: str) -> str:
-    return "<br>".join(_text(line) for line in text.splitlines())
-
-
-def _text(text: str) -> str:
-    """Foreign text as HTML, also within an attribute: markup is escaped, hidden characters are visible."""
-    return escape(visible(text))
+    return "<br>".join(html_text(line) for line in text.splitlines())

@@ -1,6 +1,14 @@
-"""Scripts of the frame; the content policy of the server allows them by their hashes."""
+"""Scripts of the dashboard; the content policy of the server allows them by their hashes."""
 
 from pathlib import Path
 
-FOCUS_SEARCH = f"<script>{Path(__file__).with_name('focus_search.js').read_text()}</script>"
+
+def _script(file: str) -> str:
+    return f"<script>{Path(__file__).with_name(file).read_text()}</script>"
+
+
+FOCUS_SEARCH = _script("focus_search.js")
 """Puts the cursor into the text of the search, for which Streamlit has no option."""
+TABLE_LINKS = _script("table_links.js")
+"""Links of an HTML table open without loading Streamlit again, and a refresh leaves the focus where it was."""
+ALL = (FOCUS_SEARCH, TABLE_LINKS)

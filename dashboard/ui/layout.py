@@ -148,10 +148,15 @@ def select(
         hidden: show the label to screen readers only.
     """
     current = get_param(name)
+    current = current if current in options else options[0] if first is None else first
+    index = options.index(current)
+    if st.session_state.get(key, current) != current:
+        # A link or the browser's Back changed the address; Streamlit accepts either a state or an index.
+        st.session_state[key], index = current, 0
     selected: str = within.selectbox(
         label,
         options,
-        index=options.index(current if current in options else options[0] if first is None else first),
+        index=index,
         format_func=words,
         key=key,
         on_change=lambda: set_param(name, st.session_state[key]),

@@ -5,13 +5,12 @@ from collections.abc import Callable
 import pandas as pd
 import streamlit as st
 
-from ackscope import format as fmt
 from ackscope.clock import SystemClock
 from dashboard.charts import sparkline
 from dashboard.format import queue_age, readable
-from dashboard.format.escape import visible
+from dashboard.frame.scripts import TABLE_LINKS
 from dashboard.frames import queue_rows
-from dashboard.ui import cache, elements
+from dashboard.ui import cache, elements, queue_table
 from dashboard.ui.layout import PageContext, current_zone, get_param, page_heading, search_box, select, set_param
 from dashboard.views import queue
 
@@ -20,50 +19,6 @@ MEANING = "all queues, most urgent first"
 _SHOWN = 300
 # Rows with sparklines.
 _TRENDS = 200
-
-# Widths in pixels: up to the redeliveries, all of it fits on a screen of 1,440.
-_FORMAT = {
-    "finding": st.column_config.TextColumn("Finding", help="rules with a finding about the queue", width=136),
-    "queue": st.column_config.TextColumn("Queue", width=184),
-    "vhost": st.column_config.TextColumn("Vhost", width=76),
-    "type": st.column_config.TextColumn("Type", width=66),
-    "ready": st.column_config.NumberColumn(
-        "Ready", help="messages not delivered to a consumer", format="localized", width=72
-    ),
-    "unacked": st.column_config.NumberColumn(
-        "Unacked", help="messages delivered to a consumer, not acknowledged yet", format="localized", width=72
-    ),
-    "backlog_trend": st.column_config.ImageColumn(
-        "Backlog", help="ready and unacked messages in the last 10 min, from zero; blank is a gap", width=88
-    ),
-    "oldest_text": st.column_config.TextColumn(
-        "Oldest", help="age of the oldest message, from the flow of messages; sort by it above", width=106
-    ),
-    "empties_text": st.column_config.TextColumn(
-        "Empty in",
-        help="time until the queue is empty at the present rate; it keeps up if what is in it is acked within 10 s",
-        width=100,
-    ),
-    "consumers": st.column_config.NumberColumn("Consumers", format="localized", width=82),
-    "published": st.column_config.NumberColumn("In /s", help="messages published per second", format="%.1f", width=58),
-    "acked": st.column_config.NumberColumn(
-        "Acked /s", help="messages acknowledged per second", format="%.1f", width=68
-    ),
-    "acked_trend": st.column_config.ImageColumn(
-        "Acked", help="messages acknowledged per second in the last 10 min, from zero; blank is a gap", width=88
-    ),
-    "redelivered": st.column_config.NumberColumn(
-        "Redelivered /s", help="messages redelivered per second", format="%.1f", width=102
-    ),
-    "growing": st.column_config.NumberColumn(
-        "Growing /s", help="recent growth of ready and unacked messages per second", format="%.1f", width=84
-    ),
-    "share": st.column_config.ProgressColumn(
-        "Of all messages", help="share of all messages of the cluster", format="%.0f %%", min_value=0, max_value=100
-    ),
-    "state": st.column_config.TextColumn("State", width="small"),
-    "seen": st.column_config.NumberColumn("Age, s", help="age of its statistics, seconds", format="%.0f"),
-}
 
 
 def render(context: PageContext) -> None:
@@ -119,26 +74,10 @@ def _list(context: PageContext, text: str, sort: str, *, own: bool) -> None:
             queue_age.empties_words, ordered["empties"], waiting, ordered["published"], ordered["acked"]
         ),
         **_trends(context, ordered),
-        # Without the sign of a change that rounds to zero.
-        growing=ordered["growing"].round(1) + 0.0,
-        **{name: ordered[name].map(lambda value: visible(str(value or ""))) for name in ("queue", "vhost", "finding")},
     )
-    selection = st.dataframe(
-        shown,
-        column_order=elements.without_empty(list(_FORMAT), shown, "finding"),
-        column_config=_FORMAT,
-        hide_index=True,
-        height=min(36 * (len(shown) + 1) + 2, 700),
-        on_select="rerun",
-        selection_mode="single-row",
-        placeholder=fmt.ABSENT,
-        key="queue-table",
-    )
-    selected = selection["selection"]["rows"]
-    if selected:
-        row = ordered.iloc[selected[0]]
-        st.query_params["queue"], st.query_params["vhost"] = row["queue"], row["vhost"]
-        st.rerun(scope="app")
+    with st.container(key=queue_table.KEY):
+        st.html(TABLE_LINKS, unsafe_allow_javascript=True)
+        st.html(queue_table.queue_table(shown, sort, st.query_params.to_dict()))
     elements.download("all", lambda: found.drop(columns=["urgency", "own"]))
 
 
@@ -154,7 +93,7 @@ def _trends(context: PageContext, ordered: pd.DataFrame) -> dict[str, pd.Series]
     report = cache.recent_series(url, cluster, "queues", keys, ("ready", "unacked", "ack"))
     known = {(it.vhost, it.name): {line.name: line.line for line in it.lines} for it in report.objects}
     lines = [known.get(key, {}) for key in zip(ordered["vhost"], ordered["queue"], strict=True)]
-    # Rows beyond those asked for stay empty: nothing is known of them here.
+    # Rows beyond those asked for have a dash: nothing is known of them here.
     backlog: list[str | None] = [None] * len(lines)
     acked = list(backlog)
     for row, it in enumerate(lines[:_TRENDS]):
@@ -175,4 +114,5 @@ def _summary(
     part = "" if len(shown) == len(found) else f", showing the first {len(shown)}"
     old = "" if age is None else f", as of {readable.duration(age)} ago"
     moment = readable.clock(SystemClock().now().wall - (age or 0), SystemClock().now().wall, current_zone())
-    st.caption(f"{total}{match}{part}{old} ({moment}). Select a row for the details of a queue. A dash means unknown.")
+    how = "Select a row for the details of a queue, a heading to sort. A dash means unknown."
+    st.caption(f"{total}{match}{part}{old} ({moment}). {how}")

@@ -7,8 +7,10 @@ that is present but unusable is None too and is counted as a gap, so that an API
 import sys
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
+
+from ackscope.clock import has_date, stamp
 
 T = TypeVar("T")
 
@@ -150,18 +152,6 @@ def by_key(payload: object, gap: str, gaps: Gaps) -> Iterator[tuple[str, Any]]:
     yield from payload.items()
 
 
-_MOST_DIGITS = 10
-"""Python refuses to convert thousands of digits; no version has ten."""
-
-
-def version_of(text: object) -> Version | None:
-    """Parse major and minor from a version such as "4.3.6"; None for anything else."""
-    parts = text.split(".") if isinstance(text, str) else []
-    if len(parts) < 2 or not all(part.isdecimal() and len(part) < _MOST_DIGITS for part in parts[:2]):
-        return None
-    return (int(parts[0]), int(parts[1]))
-
-
 _ABSENT = object()
 
 
@@ -256,13 +246,27 @@ def names(value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(sys.intern(name(item)) for item in value))
 
 
+_MOST_LEVELS = 64
+"""Nesting of arguments and policies that is read: JSON of some hundred levels cannot be written again."""
+
+
 def mapping(value: Any) -> dict[str, Any]:
     """An object; Erlang sends an empty one as `[]` (up to 4.2)."""
     if value == [] and isinstance(value, list):
         return {}
     if not isinstance(value, dict):
         raise ValueError(value)  # noqa: TRY004  as in _at
+    if _is_deeper(value.values(), _MOST_LEVELS):
+        raise ValueError("nested too deeply")
     return value
+
+
+def _is_deeper(values: Iterable[Any], levels: int) -> bool:
+    return not levels or any(
+        _is_deeper(it.values() if isinstance(it, dict) else it, levels - 1)
+        for it in values
+        if isinstance(it, (dict, list))
+    )
 
 
 def milliseconds(value: Any) -> float:
@@ -274,12 +278,16 @@ def moment(value: Any) -> float:
     """A timestamp as text, converted to seconds since 1970.
 
     3.10 to 4.3 send "2026-11-21T08:12:24.339+00:00" (`rabbit_mgmt_format`). Older ones send UTC: "2026-11-21 8:12:24".
+    Years before 1970 are not accepted: nothing that a broker dates is older.
     """
     if not isinstance(value, str):
         raise ValueError(value)  # noqa: TRY004  as in _at
     date, _, clock = value.replace("T", " ").strip().partition(" ")
     parsed = datetime.fromisoformat(f"{date}T{clock.rjust(8, '0') if clock[1:2] == ':' else clock}")
-    return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
+    seconds = stamp(parsed)
+    if not has_date(seconds):
+        raise ValueError(value)
+    return seconds
 
 
 def if_set(cast: Cast) -> Cast:

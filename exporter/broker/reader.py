@@ -10,7 +10,7 @@ from ackscope.clock import Clock, Instant
 from ackscope.errors import BrokerError
 from ackscope.failures import FailurePhrase
 from ackscope.past import ClusterPast
-from ackscope.snapshot import Node, Overview
+from ackscope.snapshot import Node, Overview, version_of
 from exporter.broker.amqp_sessions import AmqpSessions
 from exporter.broker.client import ManagementClient
 from exporter.broker.clock_offset import ClockOffset
@@ -28,7 +28,7 @@ from exporter.broker.fetch import (
     is_error,
     require_nodes,
 )
-from exporter.broker.fields import Version, version_of
+from exporter.broker.fields import Version
 from exporter.broker.health_poller import HealthPoller
 from exporter.broker.prometheus.merge import FigureMerger
 from exporter.broker.prometheus.reader import MetricsReader, MetricsScrape

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator
 from typing import Any
+from xml.etree import ElementTree as ET
 
+import pandas as pd
 from streamlit.testing.v1 import AppTest
 
 
@@ -31,6 +33,14 @@ def _texts(page: AppTest) -> Iterator[str]:
         yield f"{metric.label}: {metric.value}"
     for table in page.table:
         yield table.value.to_string()
+
+
+def html_table(page: AppTest) -> pd.DataFrame:
+    """The HTML table of the page, as the text of its cells by heading."""
+    (body,) = (it.proto.body for it in page.get("html") if it.proto.body.startswith("<table"))
+    table = ET.fromstring(body)
+    head, *rows = [["".join(cell.itertext()) for cell in row] for row in table.iter("tr")]
+    return pd.DataFrame(rows, columns=head)
 
 
 def errors(page: AppTest) -> list[Any]:

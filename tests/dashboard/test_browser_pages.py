@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Browser, Locator, Page, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from ackscope.reports import Step
@@ -23,6 +23,7 @@ from tests.dashboard.browser import chromium, quiet
 from tests.dashboard.command import serving_page
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
+expect.set_options(timeout=60_000)
 
 
 @pytest.fixture(scope="module")
@@ -214,6 +215,72 @@ def test_from_a_finding_to_its_queue_and_back(served: str, opened: Page, tmp_pat
     opened.get_by_role("heading", name="orders.invoices").wait_for()
     opened.go_back()
     opened.get_by_role("heading", name="1 critical, 1 warning").wait_for()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_row_of_the_list_opens_its_queue(served: str, opened: Page, width: int) -> None:
+    """With a click anywhere in it, in the same session; with the middle button in a new tab; Back leads to the list."""
+    opened.set_viewport_size({"width": width, "height": 900})
+    rows = _queues(served, opened, "&range=6h&sort=ready")
+    opened.evaluate("() => { window.loadedOnce = true; }")
+    rows.nth(0).click(position={"x": 340, "y": 20})
+    opened.get_by_role("heading", name="orders.invoices").wait_for()
+    address = parse_qs(urlsplit(opened.url).query)
+    opened.go_back()
+    rows.nth(1).wait_for()
+
+    chosen = {"cluster": ["shop"], "range": ["6h"], "sort": ["ready"]}
+    assert {**chosen, "queue": ["orders.invoices"], "vhost": ["/"]} == address
+    assert opened.evaluate("() => window.loadedOnce")
+    assert [] == opened.evaluate("() => performance.getEntries().filter((it) => it.name.includes('DataFrame'))")
+    with opened.context.expect_page() as other:
+        rows.nth(1).click(button="middle", position={"x": 340, "y": 20})
+    other.value.get_by_role("heading", name="retry.loop").wait_for()
+    assert {**chosen, "queue": ["retry.loop"], "vhost": ["/"]} == parse_qs(urlsplit(other.value.url).query)
+
+
+def test_a_heading_sorts_the_list(served: str, opened: Page) -> None:
+    """The box above says so, too, also after Back."""
+    rows = _queues(served, opened, "")
+    table, box = opened.locator(".st-key-queue-table"), opened.get_by_role("combobox", name="Sort by")
+    expect(rows.first).to_contain_text("orders.invoices")
+    table.get_by_role("columnheader", name="Queue").get_by_role("link").click()
+
+    expect(rows.first).to_contain_text("idle.00000")
+    expect(box).to_have_value("Name")
+    expect(table.locator("[aria-sort=ascending]")).to_have_text("Queue")
+    assert {"cluster": ["shop"], "sort": ["name"]} == parse_qs(urlsplit(opened.url).query)
+    opened.go_back()
+    expect(rows.first).to_contain_text("orders.invoices")
+    expect(box).to_have_value("Most urgent")
+
+
+def test_a_refresh_of_the_list_moves_nothing(served: str, opened: Page) -> None:
+    """It stays where it was scrolled to, below its headings, and the focus stays on its link; Enter opens it."""
+    opened.set_viewport_size({"width": 390, "height": 844})
+    rows, table = _queues(served, opened, "&sort=name"), opened.locator(".st-key-queue-table")
+    rows.nth(40).locator("a").focus()
+    table.evaluate("(it) => { it.scrollLeft = 120; }")
+    rows.nth(40).evaluate("(it) => { it.dataset.before = 'yes'; }")
+    place, head = "(it) => [it.scrollLeft, it.scrollTop]", "(it) => it.getBoundingClientRect().top"
+    before = table.evaluate(place)
+    table.locator("[data-before]").wait_for(state="detached")
+
+    assert before == table.evaluate(place)
+    assert before[0] == 120
+    assert before[1] > 500
+    assert table.locator("thead th").first.evaluate(head) - table.evaluate(head) in {0, 1}
+    assert opened.evaluate("() => document.documentElement.scrollWidth") <= 390
+    expect(rows.nth(40).locator("a")).to_be_focused()
+    opened.keyboard.press("Enter")
+    opened.get_by_role("heading", name="idle.00040").wait_for()
+
+
+def _queues(served: str, opened: Page, more: str) -> Locator:
+    """The rows of the list."""
+    opened.goto(f"{served}/queues?cluster=shop{more}")
+    quiet(opened)
+    return opened.locator(".st-key-queue-table tbody tr")
 
 
 def test_search_and_sort_order_are_in_the_address(served: str, opened: Page) -> None:

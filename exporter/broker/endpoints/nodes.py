@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ackscope.snapshot import Node
+from ackscope.snapshot import Node, version_of
 from ackscope.topology import NodeLink
 from exporter.broker.fields import (
     Field,
@@ -19,7 +19,6 @@ from exporter.broker.fields import (
     objects,
     read,
     text,
-    version_of,
 )
 
 _FIELDS = FieldTable(

@@ -6,10 +6,9 @@ from typing import Any
 
 from ackscope.clock import Clock, Instant
 from ackscope.errors import BadAnswer, BrokerError
-from ackscope.snapshot import Node, Overview
+from ackscope.snapshot import Node, Overview, version_of
 from diagnosis.preconditions import QUEUE_COUNTERS_SINCE
 from exporter.broker.endpoints.queues import QueueKey
-from exporter.broker.fields import version_of
 from exporter.broker.http_errors import not_metrics_error
 from exporter.broker.prometheus.clients import CHANNEL_FAMILIES, ChannelFigures
 from exporter.broker.prometheus.endpoint import MetricsEndpoint, NodeEndpoints

@@ -8,11 +8,11 @@ import pytest
 
 from ackscope.clock import SystemClock
 from ackscope.errors import Refused
+from ackscope.snapshot import version_of
 from exporter.broker.client import ManagementClient
 from exporter.broker.endpoints.queues import columns_for, decode_queues
 from exporter.broker.families import FAMILIES
 from exporter.broker.fetch import QUEUES_PATH, fetch_pages
-from exporter.broker.fields import version_of
 from exporter.broker.settings import ManagementSettings
 from exporter.broker.snapshot_builder import read_once
 from exporter.broker.visibility import OWN_OBJECTS_ONLY

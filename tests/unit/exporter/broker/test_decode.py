@@ -17,10 +17,10 @@ from ackscope.snapshot import (
     Node,
     Overview,
     Queue,
+    version_of,
 )
 from exporter.broker.endpoints.queues import columns_for, decode_queues
 from exporter.broker.families import FAMILIES
-from exporter.broker.fields import version_of
 from tests.unit.exporter.broker.server import SHAPES, VERSIONS, fixture, recorded
 
 OLDEST = next(version for version in VERSIONS if version_of(version) == (3, 10))

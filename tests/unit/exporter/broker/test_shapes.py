@@ -6,8 +6,8 @@ import pytest
 
 from ackscope.clock import SystemClock
 from ackscope.snapshot import FAMILIES as PARTS
+from ackscope.snapshot import version_of
 from exporter.broker.families import FAMILIES, FetchMode
-from exporter.broker.fields import version_of
 from exporter.broker.reader import BrokerReader
 from exporter.broker.settings import ManagementSettings
 from tests.unit.exporter.broker.server import FIXTURES, SHAPES, VERSIONS, broker, fixture, recorded, serve

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ackscope.snapshot import version_of
 from exporter.broker.families import FAMILIES
-from exporter.broker.fields import count, number, version_of, whole
+from exporter.broker.fields import count, mapping, moment, number, whole
 from tests.unit.exporter.broker.server import VERSIONS, fixture
 from tests.unit.exporter.broker.test_amqp_sessions import CONSUMING, HOLDER, PUBLISHING
 from tests.unit.exporter.broker.test_stream_clients import LISTS
@@ -230,3 +231,48 @@ def test_an_object_that_is_listed_twice_is_there_once(key):
     twice = [item for item in payload for _ in range(2)] if isinstance(payload, list) else doubled(payload, 1)
 
     assert decode(payload, version_of(version))[0] == decode(twice, version_of(version))[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("1970-01-01 0:00:00", 0),
+        ("2026-11-21T08:12:24.339+00:00", 1_795_248_744.339),
+        ("2026-11-21 8:12:24", 1_795_248_744),
+        ("9999-12-31 23:59:59", 253_402_300_799),
+    ],
+)
+def test_a_moment_is_seconds_since_1970(text, seconds):
+    """As brokers of all versions send it."""
+    assert moment(text) == seconds
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0001-01-01T00:00:00+14:00",
+        "0001-01-01 00:00:00",
+        "1969-12-31 23:59:59",
+        "9999-12-31T23:59:59-14:00",
+        "10000-01-01",
+    ],
+)
+def test_a_moment_that_has_no_date_is_a_gap(text):
+    """It could not be shown."""
+    with pytest.raises(ValueError, match=r"."):
+        moment(text)
+
+
+@pytest.mark.parametrize(
+    "wrapped", [lambda inner: {"a": inner}, lambda inner: {"a": [inner, 1]}], ids=["maps", "lists"]
+)
+def test_arguments_that_nest_too_deeply_are_a_gap(wrapped):
+    """They could not be written as JSON again; those of clients nest a few levels."""
+    few = many = {}
+    for level in range(900):
+        many = wrapped(many)
+        few = wrapped(few) if level < 20 else few
+
+    assert few == mapping(few)
+    with pytest.raises(ValueError, match=r"^nested too deeply$"):
+        mapping(many)

@@ -4,10 +4,10 @@ from dataclasses import fields
 
 import pytest
 
+from ackscope.snapshot import version_of
 from ackscope.topology import AuthAttempts, Binding, Bindings, Feature, Limit, Link, NodeMemory, Policy, VHost
 from exporter.broker.endpoints import bindings
 from exporter.broker.families import FAMILIES
-from exporter.broker.fields import version_of
 from tests.unit.exporter.broker.server import VERSIONS, fixture
 
 NODE = "lab1@localhost"

@@ -6,9 +6,8 @@ import pytest
 
 from ackscope.clock import Instant
 from ackscope.counters import MessageStats
-from ackscope.snapshot import Queue
+from ackscope.snapshot import Queue, version_of
 from exporter.broker.endpoints.queues import decode_queue, decode_queues, decode_totals
-from exporter.broker.fields import version_of
 from exporter.broker.queue_store import QueueStore
 from tests.unit.exporter.broker.server import VERSIONS, fixture
 
