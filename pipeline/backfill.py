@@ -16,7 +16,6 @@ from pipeline.jobs import SessionFactory
 from pipeline.lag import MARGIN
 from pipeline.progress import NoProgress, Progress
 from pipeline.rebuild import rebuild
-from pipeline.side_by_side import side_by_side
 from pipeline.stop import Stop
 from pipeline.storage.landing import Landing, Partition, TouchedHours, require_folder
 from pipeline.storage.rollups import Rollups
@@ -114,12 +113,8 @@ def backfill(
     if there and not dry_run:
         with session() as spark:
             summary.rollup_files = rebuild(spark, landing, rollups, touched, ingest_log, stop.go_on, progress)
-
-            def refresh(cluster: str) -> None:
-                downsample.refresh(spark, rollups, cluster, stop.go_on)
-                stop.check()
-
-            side_by_side(spark, sorted(there), refresh)
+            downsample.refresh(spark, rollups, there, stop.go_on)
+            stop.check()
     summary.seconds = round(clock.now().since(start), 3)
     return summary
 

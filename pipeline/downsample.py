@@ -4,10 +4,12 @@ An hour stores the digest of its source rows, and the manifest has the digest of
 is done next time.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from ackscope.manifest import Manifest
@@ -16,9 +18,12 @@ from ackscope.tables.arrow import arrow_schema
 from pipeline.executor_writes import is_collected, write_files
 from pipeline.frames import read_rollups
 from pipeline.session import SPARK_ERRORS, job_failure
+from pipeline.side_by_side import side_by_side, together
 from pipeline.storage.data_file_writer import FilePlan, WrittenFile, hour_ranges
 from pipeline.storage.rollups import Rollups
+from pipeline.storage.store import store_of
 from pipeline.storage.transaction import Transaction
+from pipeline.transforms import CLUSTER
 from pipeline.transforms.merging import downsampled
 
 # Rows read by one Spark job; at least one hour or day.
@@ -80,6 +85,23 @@ class _Downsampled:
         return 0 if self.rows is None else self.rows.num_rows
 
 
+@dataclass(frozen=True, slots=True)
+class _Portion:
+    """Consecutive stale hours or days of one cluster.
+
+    Attributes:
+        manifest: of the cluster.
+        rebuild: as in `Stale`.
+        rows: rows of the source.
+        more: whether more of the step follows.
+    """
+
+    manifest: Manifest
+    rebuild: Mapping[int, str]
+    rows: int
+    more: bool
+
+
 def find_stale(manifest: Manifest, step: DownsampleStep) -> Stale:
     """Compare the current source with the source of the target rows; expired source rows are not a difference."""
     digests, source_digests = _digests(manifest, step.source), _source_digests(manifest, step.target)
@@ -87,53 +109,106 @@ def find_stale(manifest: Manifest, step: DownsampleStep) -> Stale:
     return Stale(rebuild, frozenset(source_digests.keys() - digests.keys()))
 
 
-def refresh(spark: SparkSession, rollups: Rollups, cluster: str, go_on: Callable[[], bool] = lambda: True) -> None:
-    """Bring the hours and days of a cluster up to date with its minutes.
+def refresh(
+    spark: SparkSession,
+    rollups: Rollups,
+    clusters: Iterable[str],
+    go_on: Callable[[], bool] = lambda: True,
+    *,
+    at_once: int | None = None,
+) -> None:
+    """Bring the hours and days of clusters up to date with their minutes.
 
-    It computes without the writer lock and takes the lock to commit; rows that changed meanwhile are left for the next
-    time. It ends early if `go_on` returns False.
+    Small clusters are computed together, and groups of clusters side by side, at most `at_once`. It computes without
+    the writer lock and takes the lock to commit; rows that changed meanwhile are left for the next time. It ends early
+    if `go_on` returns False.
 
     Raises:
         DataError: Spark failed, or a file cannot be read or written.
     """
+
+    def of_group(names: Sequence[str]) -> None:
+        _refresh_group(spark, rollups, names, go_on)
+
+    sizes = {cluster: _stale_rows(rollups.manifest(cluster)) for cluster in clusters}
+    side_by_side(spark, together(sizes, MAX_ROWS), of_group, at_once)
+
+
+def _stale_rows(manifest: Manifest) -> int:
+    return sum(_source_rows(manifest, step, find_stale(manifest, step).rebuild) for step in _HOUR_STEPS)
+
+
+def _refresh_group(spark: SparkSession, rollups: Rollups, names: Sequence[str], go_on: Callable[[], bool]) -> None:
     for steps in (_HOUR_STEPS, _DAY_STEPS):
-        batch: list[_Downsampled] = []
+        pending: dict[str, list[_Downsampled]] = defaultdict(list)
         for step in steps:
             try:
-                for it in _downsample(spark, rollups, cluster, step):
-                    batch.append(it)
+                for cluster, it in _downsample(spark, rollups, names, step):
+                    pending[cluster].append(it)
                     # The next files of the step may replace these, so they are planned after their commit.
-                    if (it.files and it.more) or sum(it.pending_rows for it in batch) > _MAX_PENDING_ROWS:
-                        _commit(rollups, cluster, batch)
-                        batch = []
+                    if it.files and it.more:
+                        _commit(rollups, cluster, pending.pop(cluster))
+                    if sum(it.pending_rows for batch in pending.values() for it in batch) > _MAX_PENDING_ROWS:
+                        _commit_all(rollups, pending)
                     if not go_on():
                         return
             except SPARK_ERRORS as error:
                 if not go_on():
                     return
-                what = f"{step.target.name} of cluster {cluster} could not be downsampled"
+                what = f"{step.target.name} of cluster {', '.join(names)} could not be downsampled"
                 raise job_failure(error, what, str(rollups.root)) from None
-        if batch:
-            _commit(rollups, cluster, batch)
+        _commit_all(rollups, pending)
 
 
-def _downsample(spark: SparkSession, rollups: Rollups, cluster: str, step: DownsampleStep) -> Iterator[_Downsampled]:
-    manifest = rollups.manifest(cluster)
-    stale_units = find_stale(manifest, step)
-    if stale_units.remove:
-        yield _Downsampled(step, Stale({}, stale_units.remove), arrow_schema(step.target).empty_table())
-    portions = list(_portions(manifest, step, stale_units.rebuild))
-    for starts in portions:
-        rows = read_rollups(spark, rollups.root, manifest, step.source, starts[0], starts[-1] + step.span)
-        rebuild = {start: stale_units.rebuild[start] for start in starts}
-        frame = downsampled(rows, step.source, step.target)
-        if is_collected(spark, _source_rows(manifest, step, starts) / _LEAST_MERGED):
-            yield _Downsampled(step, Stale(rebuild, frozenset()), frame.toArrow())
-        else:
-            transaction = rollups.transaction(cluster)
-            plans = transaction.plan(step.target, hour_ranges(_hours(starts, step)))
-            files = list(zip(plans, write_files(frame, plans, transaction.store), strict=True))
-            yield _Downsampled(step, Stale(rebuild, frozenset()), None, files, more=starts is not portions[-1])
+def _downsample(
+    spark: SparkSession, rollups: Rollups, clusters: Sequence[str], step: DownsampleStep
+) -> Iterator[tuple[str, _Downsampled]]:
+    """What each cluster gets; those that have the same portion of stale hours are computed by one query."""
+    units: dict[tuple[int, int], list[_Portion]] = defaultdict(list)
+    for cluster in clusters:
+        manifest = rollups.manifest(cluster)
+        stale_units = find_stale(manifest, step)
+        if stale_units.remove:
+            yield cluster, _Downsampled(step, Stale({}, stale_units.remove), arrow_schema(step.target).empty_table())
+        portions = list(_portions(manifest, step, stale_units.rebuild))
+        for starts in portions:
+            rebuild = {start: stale_units.rebuild[start] for start in starts}
+            rows = _source_rows(manifest, step, starts)
+            units[starts[0], starts[-1]].append(_Portion(manifest, rebuild, rows, more=starts is not portions[-1]))
+    for (first, last), found in sorted(units.items()):
+        yield from _computed(spark, rollups, step, (first, last + step.span), found)
+
+
+def _computed(
+    spark: SparkSession, rollups: Rollups, step: DownsampleStep, hours: tuple[int, int], group: Sequence[_Portion]
+) -> Iterator[tuple[str, _Downsampled]]:
+    """Compute one portion of each cluster of a group with one query."""
+    scope = (CLUSTER,) if len(group) > 1 else ()
+    source = read_rollups(spark, rollups.root, [it.manifest for it in group], step.source, *hours, scope=scope)
+    frame = downsampled(source, step.source, step.target, scope)
+    if is_collected(spark, sum(it.rows for it in group) / _LEAST_MERGED):
+        rows = frame.toArrow()
+        for it in group:
+            cluster, own = it.manifest.cluster, rows
+            if scope:
+                own = rows.filter(pc.equal(rows[CLUSTER], cluster)).drop_columns([CLUSTER])
+            yield cluster, _Downsampled(step, Stale(it.rebuild, frozenset()), own)
+        return
+    plans = [
+        (it, plan)
+        for it in group
+        for plan in rollups.transaction(it.manifest.cluster).plan(step.target, hour_ranges(_hours(it.rebuild, step)))
+    ]
+    written = write_files(frame, [plan for _, plan in plans], store_of(rollups.root), scope)
+    for it in group:
+        files = [(plan, file) for (owner, plan), file in zip(plans, written, strict=True) if owner is it]
+        yield it.manifest.cluster, _Downsampled(step, Stale(it.rebuild, frozenset()), None, files, more=it.more)
+
+
+def _commit_all(rollups: Rollups, pending: dict[str, list[_Downsampled]]) -> None:
+    while pending:
+        cluster = next(iter(pending))
+        _commit(rollups, cluster, pending.pop(cluster))
 
 
 def _commit(rollups: Rollups, cluster: str, batch: list[_Downsampled]) -> None:

@@ -66,13 +66,16 @@ def is_collected(spark: SparkSession, rows: float) -> bool:
     return rows <= (COLLECTED_ROWS if is_local else COLLECTED_ROWS_IN_CLUSTER)
 
 
-def write_files(frame: DataFrame, plans: Sequence[FilePlan], store: FileStore) -> list[WrittenFile]:
+def write_files(
+    frame: DataFrame, plans: Sequence[FilePlan], store: FileStore, scope: Sequence[str] = ()
+) -> list[WrittenFile]:
     """Write the files of these plans with the rows of a frame, in the order of the plans; other rows are ignored.
 
     Args:
         frame: rows of the plans' table.
-        plans: of one table, with hours apart.
+        plans: of one table; those of one cluster with hours apart.
         store: where; sent to the executors.
+        scope: `(CLUSTER,)` if the frame has rows of several clusters, and that column.
 
     Raises:
         DataError: a file cannot be read or written.
@@ -86,11 +89,15 @@ def write_files(frame: DataFrame, plans: Sequence[FilePlan], store: FileStore) -
     places = {
         "_hour": pa.array([hour for plan in plans for hour in plan.hours], pa.int64()),
         _PLAN: pa.array([number for number, plan in enumerate(plans) for _ in plan.hours], pa.int32()),
+        **{name: pa.array([plan.cluster for plan in plans for _ in plan.hours], pa.string()) for name in scope},
     }
-    placed = frame.select(*table.names, _hour(table).alias("_hour")).join(
-        F.broadcast(spark.createDataFrame(pa.table(places))), "_hour"
+    placed = frame.select(*scope, *table.names, _hour(table).alias("_hour")).join(
+        F.broadcast(spark.createDataFrame(pa.table(places))), [*scope, "_hour"]
     )
-    shuffled = placed.drop("_hour").repartitionById(len(plans), _PLAN)
+    # Rows computed together with those of other clusters are few: a task for each core is enough, and costs less.
+    tasks = min(len(plans), spark.sparkContext.defaultParallelism) if scope else len(plans)
+    task = F.col(_PLAN) % tasks if tasks < len(plans) else F.col(_PLAN)
+    shuffled = placed.drop("_hour", *scope).repartitionById(tasks, task)
     found = shuffled.mapInArrow(_PlanWriter(store, tuple(plans)), _RESULT).toArrow().to_pylist()
     documents = {it["plan"]: orjson.loads(it["document"]) for it in found}
     for it in documents.values():

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -23,35 +24,44 @@ _TASKS_PER_CORE = 2
 _GLOB = str.maketrans({character: f"\\{character}" for character in "\\*?[]{}"})
 
 
-def read_files(spark: SparkSession, table: Table, paths: Sequence[Place], path_column: str = "") -> DataFrame:
+def read_files(
+    spark: SparkSession, table: Table, paths: Sequence[Place], path_column: str = "", scope: Sequence[str] = ()
+) -> DataFrame:
     """The rows of these files; an empty DataFrame of the table without any.
 
-    `path_column` adds a column of that name with the path of the file of each row.
+    `path_column` adds a column of that name with the path of the file of each row. The scope adds a column for each of
+    its names, `cluster`, with the value of the folder `cluster=...` of the file.
     """
-    schema = _schema(table, path_column)
+    schema = _schema(table, *([path_column] if path_column else []), *scope)
     if not paths:
         return spark.createDataFrame([], schema)
     objects = [path for path in paths if isinstance(path, ObjectPath)]
     if objects:
-        return _read_objects(spark, table, objects, path_column)
-    local = (spark_path(path) for path in paths if isinstance(path, Path))
-    rows = spark.read.schema(spark_schema(table)).parquet(*local)
+        return _read_objects(spark, table, objects, path_column, scope)
+    local = [path for path in paths if isinstance(path, Path)]
+    reader = spark.read.schema(_schema(table, *scope))
+    if scope:
+        # Spark reads the names of the folders between this one and a file as columns, also that of the date.
+        folder = local[0].absolute().parents[2]
+        return reader.option("basePath", f"file:{folder}").parquet(*map(spark_path, local)).select(*table.names, *scope)
+    rows = reader.parquet(*map(spark_path, local))
     return rows.withColumn(path_column, F.col("_metadata.file_path")) if path_column else rows
 
 
-def _read_objects(spark: SparkSession, table: Table, paths: Sequence[ObjectPath], path_column: str) -> DataFrame:
+def _read_objects(
+    spark: SparkSession, table: Table, paths: Sequence[ObjectPath], path_column: str, scope: Sequence[str]
+) -> DataFrame:
     """The rows of these objects, read by the executors with our own library: Spark's would need Hadoop's connectors."""
-    schema = _schema(table, path_column)
+    schema = _schema(table, *([path_column] if path_column else []), *scope)
     tasks = min(len(paths), _TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
     places = [number % tasks for number in range(len(paths))]
     named = pa.table({"task": pa.array(places, pa.int32()), "path": [*map(str, paths)]})
     spread = spark.createDataFrame(named).repartitionById(tasks, "task")
-    return spread.mapInArrow(_ObjectReader(table, path_column), schema)
+    return spread.mapInArrow(_ObjectReader(table, path_column, tuple(scope)), schema)
 
 
-def _schema(table: Table, path_column: str) -> StructType:
-    path = [StructField(path_column, StringType())] if path_column else []
-    return StructType([*spark_schema(table), *path])
+def _schema(table: Table, *texts: str) -> StructType:
+    return StructType([*spark_schema(table), *(StructField(name, StringType()) for name in texts)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,20 +70,40 @@ class _ObjectReader:
 
     table: Table
     path_column: str
+    scope: tuple[str, ...]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         names = [text for batch in batches for text in batch["path"].to_pylist()]
         for name in names:
+            values = {self.path_column: name} if self.path_column else {}
+            values |= {column: _folder_value(name, column) for column in self.scope}
             for batch in dataset([place(name)], arrow_schema(self.table)).to_batches():
-                paths = pa.repeat(name, batch.num_rows)
-                yield batch.append_column(self.path_column, paths) if self.path_column else batch
+                for column, value in values.items():
+                    batch = batch.append_column(column, pa.repeat(value, batch.num_rows))  # noqa: PLW2901
+                yield batch
+
+
+def _folder_value(path: str, column: str) -> str:
+    """The value of a folder such as `cluster=shop` in a path."""
+    return unquote(next(part for part in path.split("/") if part.startswith(f"{column}=")).partition("=")[2])
 
 
 def read_rollups(
-    spark: SparkSession, root: Place, manifest: Manifest, table: Table, start: int | None = None, end: int | None = None
+    spark: SparkSession,
+    root: Place,
+    manifests: Manifest | Sequence[Manifest],
+    table: Table,
+    start: int | None = None,
+    end: int | None = None,
+    scope: Sequence[str] = (),
 ) -> DataFrame:
-    """The rows of a rollup table from hour `start` to before hour `end`, hours since 1970; None means unbounded."""
-    rows = read_files(spark, table, manifest.paths(root, table.name, start, end))
+    """The rows of a rollup table from hour `start` to before hour `end`, hours since 1970; None means unbounded.
+
+    Of several clusters if there are several manifests; `scope` as in `read_files`.
+    """
+    each = [manifests] if isinstance(manifests, Manifest) else manifests
+    paths = [path for manifest in each for path in manifest.paths(root, table.name, start, end)]
+    rows = read_files(spark, table, paths, scope=scope)
     if start is not None:
         rows = rows.where(F.col(table.time) >= F.timestamp_seconds(F.lit(start * HOUR)))
     if end is not None:

@@ -113,12 +113,14 @@ def run(
             summary.rollup_files = rebuild(spark, landing, rollups, touched, ingest_log, stop.go_on, progress)
 
             def analyse(cluster: str) -> None:
-                downsample.refresh(spark, rollups, cluster, stop.go_on)
                 refresh(spark, landing, rollups, cluster, clock.now().wall, stop.go_on)
                 stop.check()
 
             if not minutes_only:
-                side_by_side(spark, [it for it in rollups.clusters() if it in shard], analyse)
+                clusters = [it for it in rollups.clusters() if it in shard]
+                downsample.refresh(spark, rollups, clusters, stop.go_on)
+                stop.check()
+                side_by_side(spark, clusters, analyse)
     rollups.vacuum(shard)
     advance_watermark(rollups_root, generation(), start.wall - MARGIN, shard)
     summary.hours = sum(len(hours) for hours in touched.values())

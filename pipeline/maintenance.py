@@ -34,6 +34,9 @@ ANALYSE_FIRST_SECONDS, ANALYSE_SECONDS = 300.0, 3600.0
 # Between the analyses, only level shifts are detected: at most this often, and at most this share of the time.
 SHIFTS_SECONDS, SHIFTS_SHARE = 300.0, 0.05
 
+# Clusters, or groups of them, at the same time: the stream itself comes first.
+_AT_ONCE = 2
+
 
 class Maintenance:
     """The background thread, and when each task ran last.
@@ -82,7 +85,7 @@ class Maintenance:
 
     def _work(self) -> None:
         try:
-            self._each(lambda cluster: downsample.refresh(self._spark, self._rollups, cluster, self._go_on))
+            downsample.refresh(self._spark, self._rollups, self._clusters(), self._go_on, at_once=_AT_ONCE)
             if _due(self._analysed_at, self._clock, self._pause):
                 self._analyse()
             elif _due(self._shifts_at, self._clock, self._shifts_pause):
@@ -118,9 +121,10 @@ class Maintenance:
         self._shifts_pause = max(SHIFTS_SECONDS, self._shifts_at.since(began) / SHIFTS_SHARE)
 
     def _each(self, work: Callable[[str], None]) -> None:
-        """Call for every cluster, two at a time: the stream itself comes first."""
-        clusters = [cluster for cluster in self._rollups.clusters() if cluster in self._shard]
-        side_by_side(self._spark, clusters, work, at_once=2)
+        side_by_side(self._spark, self._clusters(), work, at_once=_AT_ONCE)
+
+    def _clusters(self) -> list[str]:
+        return [cluster for cluster in self._rollups.clusters() if cluster in self._shard]
 
     def _go_on(self) -> bool:
         return not self._stop.requested and not self._ended

@@ -1,15 +1,19 @@
 """Rebuild the rollups of some hours from their landing rows: complete and idempotent.
 
-Each commit is made under the writer lock from one listing of landing. Any unprocessed files found by that listing are
-included in the same commit, so a file that lands meanwhile is visible with all of its rows or none.
+Each commit is made under the writer lock of its cluster from one listing of its landing files. Any unprocessed files
+found by that listing are included in the same commit, so a file that lands meanwhile is visible with all of its rows or
+none.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from ackscope.errors import DataError
@@ -24,14 +28,15 @@ from pipeline.ingest_log import IngestLog
 from pipeline.listing import Files, LandingListing
 from pipeline.progress import NoProgress, Progress
 from pipeline.session import SPARK_ERRORS, job_failure
-from pipeline.side_by_side import side_by_side
+from pipeline.side_by_side import side_by_side, together
 from pipeline.stop import StoppedError
 from pipeline.storage.file_stats import FileStats
 from pipeline.storage.landing import Landing, TouchedHours
 from pipeline.storage.rollups import Rollups
 from pipeline.storage.transaction import Transaction
-from pipeline.transforms import TRANSFORMS, Transform
+from pipeline.transforms import CLUSTER, TRANSFORMS, Transform
 from pipeline.work_ranges import (
+    MAX_LANDING_ROWS,
     GrowthRate,
     MinuteRange,
     Work,
@@ -41,6 +46,7 @@ from pipeline.work_ranges import (
     hours_of,
     merge_work,
     narrow,
+    read_rows,
     restrict,
     split_steps,
     whole_hour,
@@ -80,7 +86,7 @@ def rebuild(
     """Rebuild every rollup that depends on landing rows of these tables, clusters and hours.
 
     The result depends on the landing rows alone. All tables of a chunk of hours of one cluster are committed together.
-    Several clusters are rebuilt side by side.
+    Small clusters are computed together, and groups of clusters side by side.
     Files that land meanwhile, which are not in `ingest_log`, are ingested as a whole by the first chunk that reads from
     them.
 
@@ -91,14 +97,14 @@ def rebuild(
         DataError: Spark failed although no landing file is damaged, or a file cannot be written.
         StoppedError: `go_on` returned False.
     """
-
-    def of_cluster(cluster: str) -> int:
-        mine = {table: hours for (table, its), hours in touched.items() if its == cluster}
+    by_cluster: dict[str, dict[Table, set[int]]] = defaultdict(dict)
+    for (table, cluster), hours in touched.items():
+        by_cluster[cluster][table] = hours
+    jobs = []
+    for cluster, mine in sorted(by_cluster.items()):
         work = {transform: {hour: whole_hour(hour) for hour in _hours(mine, transform)} for transform in TRANSFORMS}
-        job = _Rebuild(spark, landing, rollups, cluster, ingest_log, go_on, progress or NoProgress())
-        return job.run(exclude(work, set()))
-
-    return sum(side_by_side(spark, sorted({cluster for _, cluster in touched}), of_cluster))
+        jobs.append(_ClusterJob(landing, cluster, ingest_log, exclude(work, set())))
+    return _run(spark, landing, rollups, jobs, go_on, progress or NoProgress())
 
 
 def ingest(
@@ -126,15 +132,15 @@ def ingest(
         if partition is not None:
             requested[partition.cluster].add(path)
 
-    def of_cluster(cluster: str) -> Ingested:
-        job = _Rebuild(spark, landing, rollups, cluster, ingest_log, go_on, NoProgress(), alone=alone)
-        job.run({}, requested[cluster])
-        return job.ingested
-
+    jobs = [
+        _ClusterJob(landing, cluster, ingest_log, requested=paths, alone=alone)
+        for cluster, paths in sorted(requested.items())
+    ]
+    _run(spark, landing, rollups, jobs, go_on, NoProgress())
     ingested = Ingested()
-    for it in side_by_side(spark, sorted(requested), of_cluster):
-        ingested.requested.update(it.requested)
-        ingested.concurrent.update(it.concurrent)
+    for job in jobs:
+        ingested.requested.update(job.ingested.requested)
+        ingested.concurrent.update(job.ingested.concurrent)
     return ingested
 
 
@@ -158,36 +164,31 @@ class _CommitPlan:
 
 
 @dataclass(slots=True)
-class _Rebuild:
-    """The rebuild of one cluster."""
+class _ClusterJob:
+    """What is to be rebuilt of one cluster, and what was ingested.
 
-    spark: SparkSession
+    Attributes:
+        remaining: minutes of earlier landing rows.
+        requested: new landing files.
+        alone: other new files are left for later.
+    """
+
     landing: Landing
-    rollups: Rollups
     cluster: str
     ingest_log: IngestLog | None
-    go_on: Callable[[], bool]
-    progress: Progress
+    remaining: Work = field(default_factory=dict)
+    requested: set[Place] = field(default_factory=set)
     alone: bool = False
     ingested: Ingested = field(default_factory=Ingested)
-    growth: dict[Transform, GrowthRate] = field(default_factory=dict)
 
-    def run(self, work: Work, paths: Iterable[Place] = ()) -> int:
-        """Do this work and ingest these files in as many commits as needed; return the number of new files."""
-        written, remaining, requested = 0, work, set(paths)
-        self.progress.expect(len(hours_of(work)))
-        while remaining or requested:
-            with self.rollups.writer_lock(self.cluster):
-                plan, transaction = self._stage(remaining, requested)
-                written += _count_new_files(transaction.manifest, transaction.commit())
-            self._record(plan)
-            before, after = hours_of(remaining), hours_of(plan.remaining)
-            self.progress.expect(len(after - before))
-            self.progress.done(len(before - after))
-            remaining, requested = plan.remaining, set()
-        return written
+    def size(self) -> int:
+        """Landing rows that it reads, about: to decide with which other clusters it is computed."""
+        listing = LandingListing(self.landing, self.cluster)
+        files = self._not_ingested(self._requested_files(listing))
+        return read_rows(merge_work(self.remaining, _work_of(listing, files)), listing.rows_of)
 
-    def _record(self, plan: _CommitPlan) -> None:
+    def record(self, plan: _CommitPlan) -> None:
+        """Remember a plan that was committed."""
         requested, concurrent = (
             {path: stats for path, (_, stats) in files.items()} for files in (plan.requested, plan.concurrent)
         )
@@ -195,65 +196,12 @@ class _Rebuild:
         self.ingested.concurrent.update(concurrent)
         if self.ingest_log is not None:
             self.ingest_log.record(requested | concurrent)
+        self.remaining, self.requested = plan.remaining, set()
 
-    def _stage(self, remaining: Work, requested: set[Place]) -> tuple[_CommitPlan, Transaction]:
-        """Stage the next commit; plan again if a landing file turns out to be damaged."""
-        while True:
-            transaction, floor = self.rollups.transaction(self.cluster), self.landing.floor(self.cluster)
-            listing = LandingListing(self.landing, self.cluster)
-            plan = self._plan(listing, remaining, requested)
-            try:
-                for portion in plan.portions:
-                    for transform, ranges in plan.work.items():
-                        windows = _widen_new_hours(transaction.manifest, transform.rollup, ranges)
-                        # Skip hours whose raw rows expired meanwhile: their rollups would be replaced with nothing.
-                        for run in runs(hour for hour in portion if hour in windows and hour >= floor):
-                            self._upsert(
-                                transaction, listing, plan.files, transform, {hour: windows[hour] for hour in run}
-                            )
-            except _LandingChangedError:
-                continue
-            return plan, transaction
-
-    def _upsert(
-        self,
-        transaction: Transaction,
-        listing: LandingListing,
-        files: FilesByTable,
-        transform: Transform,
-        windows: Mapping[int, MinuteRange],
-    ) -> None:
-        """Rebuild these minutes of consecutive hours."""
-        growth = self.growth.setdefault(transform, GrowthRate(transform.max_growth))
-        hours = sorted(windows)
-        each = listing.rows_of(transform, covering_range(windows, hours)) / len(hours)
-        if not is_collected(self.spark, each * len(hours) * growth.factor):
-            window = covering_range(windows, hours)
-            plans = transaction.plan(transform.rollup, [window])
-            write = partial(write_files, plans=plans, store=transaction.store)
-            written = self._compute(files, transform, window, write)
-            if written is None:
-                transaction.upsert_range(transform.rollup, *window, arrow_schema(transform.rollup).empty_table())
-                return
-            for plan, it in zip(plans, written, strict=True):
-                if not transaction.stage(plan, it):
-                    raise DataError(
-                        f"{self.rollups.root / it.path}: an executor wrote it, and it is not here; if the workers have "
-                        "this folder under the same path, it was removed meanwhile: run it again"
-                    )
-            if window == _whole(hours) and all(len(plan.hours) == plan.slot.end - plan.slot.start for plan in plans):
-                growth.update(each * len(hours), sum(it.rows for it in written))
-            return
-        for step in split_steps(hours, each, growth):
-            window = covering_range(windows, step)
-            rows = self._compute(files, transform, window, DataFrame.toArrow)
-            if rows is None:
-                rows = arrow_schema(transform.rollup).empty_table()
-            growth.update(each * len(step), rows.num_rows)
-            transaction.upsert_range(transform.rollup, *window, rows)
-
-    def _plan(self, listing: LandingListing, remaining: Work, paths: set[Place]) -> _CommitPlan:
-        requested, concurrent = self._requested_files(listing, paths), Files()
+    def plan(self, listing: LandingListing) -> _CommitPlan:
+        """The next commit."""
+        remaining = self.remaining
+        requested, concurrent = self._requested_files(listing), Files()
         while True:
             arrived = _work_of(listing, self._not_ingested(requested) | concurrent)
             pieces = list(chunks(arrived, listing.rows_of))
@@ -272,10 +220,10 @@ class _Rebuild:
                 return _CommitPlan(requested, concurrent, work, [*first, *rest], later, files)
             concurrent = found
 
-    def _requested_files(self, listing: LandingListing, paths: set[Place]) -> Files:
-        """The passed files that count and may hold new rows."""
+    def _requested_files(self, listing: LandingListing) -> Files:
+        """The requested files that count and may hold new rows."""
         found: Files = {}
-        for path in paths:
+        for path in self.requested:
             partition = self.landing.partition_of(path.parent)
             stats = None if partition is None else listing.files(partition.table, partition.day).get(path)
             if partition is None or stats is None:
@@ -295,10 +243,148 @@ class _Rebuild:
             return {}
         return {path: it for path, it in self.ingest_log.not_ingested(listing.seen).items() if path not in requested}
 
-    def _compute(
-        self, files: FilesByTable, transform: Transform, window: MinuteRange, use: Callable[[DataFrame], T]
-    ) -> T | None:
+
+def _run(
+    spark: SparkSession,
+    landing: Landing,
+    rollups: Rollups,
+    jobs: Sequence[_ClusterJob],
+    go_on: Callable[[], bool],
+    progress: Progress,
+) -> int:
+    """Do these jobs, small clusters together, groups side by side; return the number of new files."""
+    by_cluster = {job.cluster: job for job in jobs}
+    sizes = side_by_side(spark, jobs, _ClusterJob.size) if len(jobs) > 1 else [0] * len(jobs)
+
+    def of_group(clusters: Sequence[str]) -> int:
+        return _GroupRebuild(spark, landing, rollups, go_on, progress).run([by_cluster[it] for it in clusters])
+
+    groups = together(dict(zip(by_cluster, sizes, strict=True)), MAX_LANDING_ROWS)
+    return sum(side_by_side(spark, groups, of_group))
+
+
+@dataclass(frozen=True, slots=True)
+class _StagedCommit:
+    """One commit of one cluster while it is computed.
+
+    Attributes:
+        floor: the first hour since 1970 whose raw rows are complete.
+    """
+
+    job: _ClusterJob
+    transaction: Transaction
+    floor: int
+    listing: LandingListing
+    plan: _CommitPlan
+
+    def windows(self, transform: Transform, hours: Iterable[int]) -> Mapping[int, MinuteRange]:
+        """The minutes to rebuild in these hours."""
+        ranges = self.plan.work.get(transform, {})
+        known = _widen_new_hours(self.transaction.manifest, transform.rollup, ranges)
+        # Without hours whose raw rows expired meanwhile: their rollups would be replaced with nothing.
+        return {hour: known[hour] for hour in hours if hour in known and hour >= self.floor}
+
+
+# The clusters of a group that have minutes to rebuild in a run of hours, each with these minutes.
+_Parts = Sequence[tuple[_StagedCommit, Mapping[int, MinuteRange]]]
+
+
+@dataclass(slots=True)
+class _GroupRebuild:
+    """The rebuild of one cluster, or of several that are computed together.
+
+    Each query computes the rows of all of them. What it reads covers the minutes of all, so it may make rows of more
+    minutes than a cluster rebuilds; the plans of its files leave these out.
+    """
+
+    spark: SparkSession
+    landing: Landing
+    rollups: Rollups
+    go_on: Callable[[], bool]
+    progress: Progress
+    growth: dict[Transform, GrowthRate] = field(default_factory=dict)
+
+    def run(self, jobs: Sequence[_ClusterJob]) -> int:
+        """Do these jobs in as many commits as needed; return the number of new files."""
+        written = 0
+        for job in jobs:
+            self.progress.expect(len(hours_of(job.remaining)))
+        while active := [job for job in jobs if job.remaining or job.requested]:
+            with ExitStack() as locks:
+                # In the order of their names, as everybody who holds several.
+                for job in active:
+                    locks.enter_context(self.rollups.writer_lock(job.cluster))
+                staged = self._stage(active)
+                for it in staged:
+                    written += _count_new_files(it.transaction.manifest, it.transaction.commit())
+            for it in staged:
+                before, after = hours_of(it.job.remaining), hours_of(it.plan.remaining)
+                it.job.record(it.plan)
+                self.progress.expect(len(after - before))
+                self.progress.done(len(before - after))
+        return written
+
+    def _stage(self, jobs: Sequence[_ClusterJob]) -> list[_StagedCommit]:
+        """Stage the next commit of each; plan again if a landing file turns out to be damaged."""
+        while True:
+            staged = []
+            for job in jobs:
+                transaction, floor = self.rollups.transaction(job.cluster), self.landing.floor(job.cluster)
+                listing = LandingListing(self.landing, job.cluster)
+                staged.append(_StagedCommit(job, transaction, floor, listing, job.plan(listing)))
+            try:
+                for portion in _portions(staged):
+                    for transform in TRANSFORMS:
+                        windows = [(it, it.windows(transform, portion)) for it in staged]
+                        for run in runs(hour for _, mine in windows for hour in mine):
+                            parts = [(it, _in_hours(mine, run)) for it, mine in windows]
+                            self._upsert(transform, run, [(it, mine) for it, mine in parts if mine])
+            except _LandingChangedError:
+                continue
+            return staged
+
+    def _upsert(self, transform: Transform, hours: Sequence[int], parts: _Parts) -> None:
+        """Rebuild these minutes of consecutive hours."""
+        growth, table = self.growth.setdefault(transform, GrowthRate(transform.max_growth)), transform.rollup
+        scope = (CLUSTER,) if len(parts) > 1 else ()
+        rows = sum(it.listing.rows_of(transform, covering_range(mine, mine)) for it, mine in parts)
+        if not is_collected(self.spark, rows * growth.factor):
+            plans = [(it, plan) for it, mine in parts for plan in it.transaction.plan(table, _ranges(mine))]
+            store = parts[0][0].transaction.store
+            write = partial(write_files, plans=[plan for _, plan in plans], store=store, scope=scope)
+            written = self._compute(transform, parts, write)
+            if written is None:
+                self._replace(transform, parts, arrow_schema(table).empty_table())
+                return
+            for (it, plan), file in zip(plans, written, strict=True):
+                if not it.transaction.stage(plan, file):
+                    raise DataError(
+                        f"{self.rollups.root / file.path}: an executor wrote it, and it is not here; if the workers "
+                        "have this folder under the same path, it was removed meanwhile: run it again"
+                    )
+            whole = all(_ranges(mine) == [_whole(hours)] for _, mine in parts)
+            if whole and all(len(plan.hours) == plan.slot.end - plan.slot.start for _, plan in plans):
+                growth.update(rows, sum(file.rows for file in written))
+            return
+        each = rows / len(hours)
+        for step in split_steps(hours, each, growth):
+            some = [(it, mine) for it, all_ in parts if (mine := _in_hours(all_, step))]
+            found = self._compute(transform, some, DataFrame.toArrow)
+            growth.update(each * len(step), 0 if found is None else found.num_rows)
+            self._replace(transform, some, arrow_schema(table).empty_table() if found is None else found)
+
+    def _replace(self, transform: Transform, parts: _Parts, rows: pa.Table) -> None:
+        """Replace these minutes by the rows, which have a column `CLUSTER` if they are of several clusters."""
+        for it, mine in parts:
+            own = rows
+            if CLUSTER in rows.column_names:
+                own = rows.filter(pc.equal(rows[CLUSTER], it.job.cluster)).drop_columns([CLUSTER])
+            it.transaction.upsert_ranges(transform.rollup, _ranges(mine), own)
+
+    def _compute(self, transform: Transform, parts: _Parts, use: Callable[[DataFrame], T]) -> T | None:
         """What `use` makes of the rollup rows of these minutes; None if there are no landing rows.
+
+        With several clusters, the rows have a first column `CLUSTER`.
 
         Raises:
             DataError: a file cannot be written, or the rows cannot be computed.
@@ -306,30 +392,56 @@ class _Rebuild:
         """
         if not self.go_on():
             raise StoppedError
-        start, end = window
+        scope = (CLUSTER,) if len(parts) > 1 else ()
+        ranges = [covering_range(mine, mine) for _, mine in parts]
+        start, end = min(first for first, _ in ranges), max(last for _, last in ranges)
         low, high = start - transform.lookback, end + transform.lookback
         first, last = low * 1_000_000, high * 1_000_000
-        paths = {
-            table: [path for path, stats in files[table].items() if stats.first < last and first <= stats.last]
-            for table in transform.sources
-        }
+        paths: dict[Table, list[Place]] = {table: [] for table in transform.sources}
+        for it, _ in parts:
+            mine = {
+                table: [
+                    path for path, stats in it.plan.files[table].items() if stats.first < last and first <= stats.last
+                ]
+                for table in transform.sources
+            }
+            for table in transform.sources if mine[transform.source] else ():
+                paths[table] += mine[table]
         if not paths[transform.source]:
             return None
         try:
             nearby = bounds(self.spark, low=low, high=high)
             frames = [
-                within(read_files(self.spark, table, paths[table]), table.time, nearby) for table in transform.sources
+                within(read_files(self.spark, table, paths[table], scope=scope), table.time, nearby)
+                for table in transform.sources
             ]
             output_bounds = [bounds(self.spark, start=start, end=end)] if transform.lookback else []
-            return use(transform.build(*frames, *output_bounds))
+            return use(transform.build(*frames, *output_bounds, scope=scope))
         except SPARK_ERRORS as error:
             if not self.go_on():
                 raise StoppedError from None
             if sum(self.landing.quarantine_damaged(table, paths[table]) for table in transform.sources):
                 raise _LandingChangedError from None
             folder = str(self.landing.root / transform.source.name)
-            what = f"{transform.rollup.name} of cluster {self.cluster} could not be computed from {folder}"
+            names = ", ".join(it.job.cluster for it, _ in parts)
+            what = f"{transform.rollup.name} of cluster {names} could not be computed from {folder}"
             raise job_failure(error, what, folder) from None
+
+
+def _portions(staged: Sequence[_StagedCommit]) -> list[list[int]]:
+    """Hours that are computed together: those of one plan, or of a group, which is small."""
+    if len(staged) == 1:
+        return staged[0].plan.portions
+    return list(runs(hour for it in staged for portion in it.plan.portions for hour in portion))
+
+
+def _in_hours(windows: Mapping[int, MinuteRange], hours: Iterable[int]) -> dict[int, MinuteRange]:
+    return {hour: windows[hour] for hour in hours if hour in windows}
+
+
+def _ranges(windows: Mapping[int, MinuteRange]) -> list[MinuteRange]:
+    """One range for each run of hours."""
+    return [covering_range(windows, run) for run in runs(windows)]
 
 
 def _work_of(listing: LandingListing, files: Files) -> Work:

@@ -1,11 +1,16 @@
-"""Work on several clusters at the same time: they share nothing, and the jobs of one fill the gaps of another."""
+"""Work on several clusters at the same time.
 
-from collections.abc import Callable, Iterable
+Small clusters are computed together, by the same queries: planning a query takes Spark as long for one cluster as for
+many. Groups of clusters are worked on side by side: they share nothing, and the jobs of one fill the gaps of another.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 # Clusters at the same time, for each core of Spark: one computes while the driver plans and commits another.
@@ -14,18 +19,38 @@ _PER_CORE = 2
 # Limit, because each cluster in work holds its listing of landing in the driver.
 _MOST = 16
 
+# Clusters that are computed together: all of them wait for one another, and for the locks of all.
+TOGETHER = 16
 
-def side_by_side(
-    spark: SparkSession, clusters: Iterable[str], work: Callable[[str], T], at_once: int | None = None
-) -> list[T]:
-    """Call `work` for each cluster and return the results in the order of the clusters.
 
-    After an error no further cluster is begun, those that were begun end, and the first error is raised.
+def together(sizes: Mapping[str, int], most: int) -> Iterator[list[str]]:
+    """Group clusters that are computed together, in the order of their names.
 
     Args:
-        spark: its cores decide how many clusters are worked on at once.
-        clusters: in the order in which they begin.
-        work: called in threads, unless there is only one cluster.
+        sizes: rows of each cluster.
+        most: rows of a group; a cluster with more is alone.
+    """
+    group: list[str] = []
+    for cluster in sorted(sizes):
+        if group and (len(group) >= TOGETHER or sizes[cluster] + sum(sizes[it] for it in group) > most):
+            yield group
+            group = []
+        group.append(cluster)
+    if group:
+        yield group
+
+
+def side_by_side(
+    spark: SparkSession, clusters: Iterable[S], work: Callable[[S], T], at_once: int | None = None
+) -> list[T]:
+    """Call `work` for each cluster, or group of them, and return the results in their order.
+
+    After an error nothing further is begun, what was begun ends, and the first error is raised.
+
+    Args:
+        spark: its cores decide how many are worked on at once.
+        clusters: clusters or groups, in the order in which they begin.
+        work: called in threads, unless there is only one.
         at_once: at most so many; None: as many as suit the cores.
     """
     names = list(clusters)

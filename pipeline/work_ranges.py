@@ -90,7 +90,7 @@ def chunks(work: Work, rows: Callable[[Transform, MinuteRange], int]) -> Iterato
     chunk: list[list[int]] = []
     left = MAX_LANDING_ROWS
     for run in runs(hours_of(work)):
-        most = max(rows(transform, covering_range(windows, run)) for transform, windows in work.items())
+        most = _most_rows(work, run, rows)
         step = max(1, MAX_LANDING_ROWS * len(run) // max(most, 1))
         for start in range(0, len(run), step):
             portion = run[start : start + step]
@@ -102,6 +102,15 @@ def chunks(work: Work, rows: Callable[[Transform, MinuteRange], int]) -> Iterato
             left -= mine
     if chunk:
         yield chunk
+
+
+def read_rows(work: Work, rows: Callable[[Transform, MinuteRange], int]) -> int:
+    """Landing rows that this work reads, by the transform that reads most; `rows` as in `chunks`."""
+    return sum(_most_rows(work, run, rows) for run in runs(hours_of(work)))
+
+
+def _most_rows(work: Work, run: Sequence[int], rows: Callable[[Transform, MinuteRange], int]) -> int:
+    return max(rows(transform, covering_range(windows, run)) for transform, windows in work.items())
 
 
 # Safety factor: the next hours may yield more rollup rows per landing row.

@@ -32,16 +32,13 @@ def _run(spark: SparkSession, request: dict[str, Any]) -> dict[str, float]:
     """Roll up to minutes, hours and days."""
     collected = sys.maxsize if request["how"] == "driver" else -1
     executor_writes.COLLECTED_ROWS = executor_writes.COLLECTED_ROWS_IN_CLUSTER = collected
-    side_by_side._MOST = request["at_once"]  # noqa: SLF001  the product has no option for what only a bench limits
+    # The product has no option for what only a bench limits.
+    side_by_side._MOST = side_by_side.TOGETHER = request["at_once"]  # noqa: SLF001
     clock, root = SystemClock(), Path(request["rollups"])
     began = clock.now()
     jobs.run(Path(request["landing"]), root, lambda: nullcontext(spark), clock, minutes_only=True)
     rollups = Rollups(root)
-
-    def coarse(cluster: str) -> None:
-        downsample.refresh(spark, rollups, cluster)
-
-    side_by_side.side_by_side(spark, rollups.clusters(), coarse)
+    downsample.refresh(spark, rollups, rollups.clusters())
     return {"began": began.wall, "ended": clock.now().wall, "rows": sum(rollups.row_counts().values())}
 
 

@@ -1,6 +1,7 @@
 """The stream, killed at random moments while files keep landing: is anything lost, duplicated or half visible?
 
 In a folder or in a bucket (`--store s3`), in one process or with two executors, which are killed, too (`--executors`).
+Files of several clusters land, which the stream computes together (`--clusters`); readers watch the first.
 At the end a second stream over the same rollups is started by mistake (`--twice`). In a folder it is refused. In a
 bucket it waits; so the first one is paused until its lease has ended, and goes on when the other has committed.
 """
@@ -12,14 +13,14 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from typing import Any, Self
 
 import psutil
 
 from ackscope.errors import DataError
-from ackscope.manifest import Manifest, read
+from ackscope.manifest import read
 from ackscope.object_path import ObjectPath, Place
 from ackscope.tables import DAYS, HOURS, MINUTES
 from bench.bench import Bench, Document, progress
@@ -47,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kills", type=int, default=200, help="(default 200)")
     parser.add_argument("--minutes", type=float, default=0.0, help="begin no kill after so long (default: no limit)")
     parser.add_argument("--every", type=float, default=2.0, help="seconds from landing to landing (default 2)")
+    parser.add_argument("--clusters", type=int, default=2, help="whose files land (default 2)")
     parser.add_argument("--seed", type=int, default=1, help="of the input and the moments (default 1)")
     add_store(parser)
     parser.add_argument("--executors", action="store_true", help="two executors compute and write, and are killed, too")
@@ -56,23 +58,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def measure(args: argparse.Namespace) -> Document:
     """Kill streams; let the last one finish; then compare with one `run` over the same landing."""
     began = time.monotonic()
+    minutes = [*MINUTES]
+    clusters = [CLUSTER, *(f"{CLUSTER}-{number}" for number in range(2, args.clusters + 1))]
     with stage_of(args.store, args.seed, executors=args.executors) as stage:
         with _Reader(stage.rollups) as reader:
-            with Feeder(stage.landing, CLUSTER, args.every, args.seed) as feeder:
-                killed = _kill(stage, feeder, args)
+            with ExitStack() as feeding:
+                feeders = [
+                    feeding.enter_context(Feeder(stage.landing, cluster, args.every, args.seed + number))
+                    for number, cluster in enumerate(clusters)
+                ]
+                killed = _kill(stage, feeders[0], args)
                 losers = [_started_twice(stage) for _ in range(args.twice)]
             progress("the last stream ingests what is left")
             _last_life(stage)
         batch = stage.root / "batch"
-        streamed = _parts(stage.rollups, MINUTES)
+        streamed = _parts(stage.rollups, clusters, minutes)
         progress("one run over all of it")
         stage.run(batch)
-        differing = _differing(streamed, _parts(batch, MINUTES))
+        differing = _differing(streamed, _parts(batch, clusters, minutes))
         # Hours and days that a killed stream left are downsampled by the next run or stream.
         stage.run(stage.rollups)
         coarse = [it.name for it in (*HOURS.values(), *DAYS.values())]
-        differing += _differing(_parts(stage.rollups, coarse), _parts(batch, coarse))
-        rows = sum(it.rows for files in _manifest(batch).tables.values() for it in files)
+        differing += _differing(_parts(stage.rollups, clusters, coarse), _parts(batch, clusters, coarse))
+        tables = [files for it in clusters for files in read(batch, it).tables.values()]
+        rows = sum(it.rows for files in tables for it in files)
         files = sum(1 for path in _below(stage.landing) if path.name.endswith(".parquet"))
     broken = [loser for loser in losers if not loser["lost"]]
     goals = [
@@ -84,6 +93,7 @@ def measure(args: argparse.Namespace) -> Document:
     return {
         "store": args.store,
         "executors": bool(args.executors),
+        "clusters": len(clusters),
         "kills": dict(killed),
         "landing_files": files,
         "rollup_rows": rows,
@@ -257,21 +267,17 @@ class _Reader:
         self.seen = json.loads(output)
 
 
-def _manifest(root: Place) -> Manifest:
-    return read(root, CLUSTER)
-
-
 def _below(folder: Place) -> Iterable[Place]:
     return folder.below() if isinstance(folder, ObjectPath) else folder.rglob("*")
 
 
-def _parts(root: Place, tables: Iterable[str]) -> dict[str, str]:
+def _parts(root: Place, clusters: Iterable[str], tables: Sequence[str]) -> dict[str, str]:
     """Return the digest of the rows of every hour or day."""
-    manifest = _manifest(root)
     return {
-        f"{name}/{start}": text
+        f"{cluster}/{name}/{start}": text
+        for cluster in clusters
         for name in tables
-        for it in manifest.files_for(name)
+        for it in read(root, cluster).files_for(name)
         for start, text in it.parts.items()
     }
 
@@ -291,6 +297,7 @@ def lines(document: Document) -> list[str]:
     seen = document["seen"]
     rows = [(f"killed: {what}", str(count)) for what, count in sorted(document["kills"].items())]
     rows += [
+        ("clusters", str(document["clusters"])),
         ("landing files", str(document["landing_files"])),
         ("rollup rows in the end", str(document["rollup_rows"])),
         ("hours of tables of minutes, compared by digest", str(document["compared"])),

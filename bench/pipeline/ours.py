@@ -9,7 +9,7 @@ only rollups of these landing tables are computed.
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from pipeline.transforms import latency, outcomes
 from pipeline.transforms.common import distinct_messages
 
 
-def _as_they_are(rows: DataFrame) -> DataFrame:
+def _as_they_are(rows: DataFrame, _scope: Sequence[str]) -> DataFrame:
     return rows
 
 

@@ -62,10 +62,11 @@ def run(args: argparse.Namespace) -> int:
             with session() as spark:
 
                 def analyse(cluster: str) -> None:
-                    downsample.refresh(spark, rollups, cluster, stop.go_on)
                     refresh(spark, landing, rollups, cluster, now, stop.go_on)
                     stop.check()
 
+                downsample.refresh(spark, rollups, clusters, stop.go_on)
+                stop.check()
                 side_by_side(spark, clusters, analyse)
     summaries = [
         AnalyseSummary(

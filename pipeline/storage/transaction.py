@@ -139,13 +139,13 @@ class Transaction:
         digests = {hour: (source_digests or {}).get(hour) for hour in numbers}
         self._replace(table, hour_ranges(numbers), rows, digests)
 
-    def upsert_range(self, table: Table, start: int, end: int, rows: pa.Table) -> None:
-        """Replace the minutes from `start` to before `end`, seconds since 1970, of a table of minutes with these rows.
+    def upsert_ranges(self, table: Table, ranges: Iterable[TimeRange], rows: pa.Table) -> None:
+        """Replace the minutes of these ranges, seconds since 1970, of a table of minutes with the rows in them.
 
         Raises:
             DataError: same as `replace_hours`.
         """
-        self._replace(table, [(start, end)], rows, {})
+        self._replace(table, ranges, rows, {})
 
     def _replace(
         self, table: Table, replaced: Iterable[TimeRange], rows: pa.Table, source_digests: Mapping[int, str | None]

@@ -1,5 +1,7 @@
 """ack_bursts -> bursts_1m: how the broker batches its confirms."""
 
+from collections.abc import Sequence
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
 
@@ -7,12 +9,12 @@ from ackscope.tables import ACK_BURSTS, BURSTS_1M
 from pipeline.transforms.common import STREAM, duration, minute, nanoseconds, seconds
 
 
-def bursts_1m(bursts: DataFrame) -> DataFrame:
+def bursts_1m(bursts: DataFrame, scope: Sequence[str] = ()) -> DataFrame:
     """One row per minute and stream."""
     # Bursts have no key: equal rows are one burst that landed twice.
-    rows = bursts.select(*ACK_BURSTS.names).distinct()
+    rows = bursts.select(*scope, *ACK_BURSTS.names).distinct()
     interval = duration("interval")
-    minutes = rows.groupBy(minute("at"), *STREAM).agg(
+    minutes = rows.groupBy(*scope, minute("at"), *STREAM).agg(
         F.count("*").alias("bursts"),
         F.sum("frames").alias("frames"),
         F.sum("multiple_frames").alias("multiple_frames"),
@@ -22,4 +24,4 @@ def bursts_1m(bursts: DataFrame) -> DataFrame:
         F.count(interval).alias("interval_count"),
         F.max(interval).alias("interval_max"),
     )
-    return minutes.select(*BURSTS_1M.names)
+    return minutes.select(*scope, *BURSTS_1M.names)

@@ -1,5 +1,7 @@
 """channel_samples, poll_samples -> channels_1m."""
 
+from collections.abc import Sequence
+
 from pyspark.sql import DataFrame
 
 from ackscope.tables import CHANNEL_SAMPLES, CHANNELS_1M
@@ -21,7 +23,9 @@ _CHANNELS = SampleHold(
 )
 
 
-def channels_1m(samples: DataFrame, polls: DataFrame, bounds: DataFrame | None = None) -> DataFrame:
+def channels_1m(
+    samples: DataFrame, polls: DataFrame, bounds: DataFrame | None = None, scope: Sequence[str] = ()
+) -> DataFrame:
     """One row per minute and channel.
 
     The prefetch is per consumer (`basic.qos` with global=false), so a channel may have `prefetch * consumers`
@@ -38,4 +42,4 @@ def channels_1m(samples: DataFrame, polls: DataFrame, bounds: DataFrame | None =
         "unconfirmed_max": f"max({at_poll('messages_unconfirmed')})",
         "unconfirmed_last": at_last_poll("messages_unconfirmed"),
     }
-    return _CHANNELS.minutes(samples, polls, levels, bounds).selectExpr(*CHANNELS_1M.names)
+    return _CHANNELS.minutes(samples, polls, levels, bounds, scope).selectExpr(*scope, *CHANNELS_1M.names)

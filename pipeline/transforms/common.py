@@ -34,14 +34,14 @@ def distinct_rows(rows: DataFrame, key: Sequence[str]) -> DataFrame:
     return rows.repartition(*key).groupBy(*key).agg(F.max(F.struct(*rest)).alias("row")).select(*key, "row.*")
 
 
-def distinct_messages(rows: DataFrame) -> DataFrame:
+def distinct_messages(rows: DataFrame, scope: Sequence[str] = ()) -> DataFrame:
     """Same as `distinct_rows` for the key of messages, at a third of the cost if there are no duplicates.
 
     Sequence numbers are dense, so each block of 64 of them is counted, and marked in 64 bits: a block with more
     messages than bits has duplicates. Only messages of such blocks are sorted. Blocks are identified by a hash: a
     collision looks like duplicates, which only costs time.
     """
-    others = [name for name in MESSAGE if name != "seq"]
+    others = [*scope, *(name for name in MESSAGE if name != "seq")]
     marked = rows.withColumn("_block", F.xxhash64(*others, F.shiftright("seq", 6)))
     suspect = (
         marked.groupBy("_block")
@@ -54,7 +54,7 @@ def distinct_messages(rows: DataFrame) -> DataFrame:
     single = marked.join(blocks, "_block", "left_anti").select(*rows.columns)
     in_suspect = marked.join(blocks, "_block", "left_semi").select(*rows.columns)
     # The time is part of the key: each message has one, and a minute must not depend on rows of other minutes.
-    return single.unionByName(distinct_rows(in_suspect, (*MESSAGE, "intended_at")))
+    return single.unionByName(distinct_rows(in_suspect, (*MESSAGE, *scope, "intended_at")))
 
 
 def duration(name: str) -> Column:

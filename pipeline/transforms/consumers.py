@@ -1,5 +1,7 @@
 """consumer_samples, poll_samples -> consumers_1m."""
 
+from collections.abc import Sequence
+
 from pyspark.sql import DataFrame
 
 from ackscope.tables import CONSUMER_SAMPLES, CONSUMERS_1M
@@ -10,7 +12,9 @@ _OWNER = ("connection", "user", "node")
 _CONSUMERS = SampleHold(CONSUMER_SAMPLES, "consumers", levels=(*_OWNER, "prefetch_count", "ack_required", "active"))
 
 
-def consumers_1m(samples: DataFrame, polls: DataFrame, bounds: DataFrame | None = None) -> DataFrame:
+def consumers_1m(
+    samples: DataFrame, polls: DataFrame, bounds: DataFrame | None = None, scope: Sequence[str] = ()
+) -> DataFrame:
     """One row per minute and consumer; unknown flags count neither as inactive nor as automatic."""
     levels = {
         **{name: f"max({name})" for name in _OWNER},
@@ -18,4 +22,4 @@ def consumers_1m(samples: DataFrame, polls: DataFrame, bounds: DataFrame | None 
         "automatic": count_polls("NOT ack_required"),
         "prefetch_last": at_last_poll("prefetch_count"),
     }
-    return _CONSUMERS.minutes(samples, polls, levels, bounds).selectExpr(*CONSUMERS_1M.names)
+    return _CONSUMERS.minutes(samples, polls, levels, bounds, scope).selectExpr(*scope, *CONSUMERS_1M.names)

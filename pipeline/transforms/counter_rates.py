@@ -43,13 +43,17 @@ class SampleHold:
     counters: Mapping[str, str] = field(default_factory=dict)
     starts_at_zero: bool = False
 
-    @property
-    def key(self) -> tuple[str, ...]:
+    def key(self, scope: Sequence[str]) -> tuple[str, ...]:
         """The columns that identify an object."""
-        return tuple(name for name in self.source.key if name != self.source.time)
+        return (*scope, *(name for name in self.source.key if name != self.source.time))
 
     def minutes(
-        self, samples: DataFrame, polls: DataFrame, levels: Mapping[str, str], bounds: DataFrame | None = None
+        self,
+        samples: DataFrame,
+        polls: DataFrame,
+        levels: Mapping[str, str],
+        bounds: DataFrame | None = None,
+        scope: Sequence[str] = (),
     ) -> DataFrame:
         """One row per minute and object, with these levels and the increase of each counter.
 
@@ -61,11 +65,15 @@ class SampleHold:
             polls: rows of `POLL_SAMPLES`.
             levels: column -> aggregate, made with `at_poll`, `at_last_poll` and `count_polls`.
             bounds: one row with `start` and `end` of the minutes to return, microseconds; None returns all.
+            scope: columns of both that are part of every key.
         """
+        key, by = self.key(scope), (*scope, "minute")
         good = number_polls(
-            polls.where(f"family = '{self.family}' AND success").selectExpr("unix_micros(at) AS at", "whole")
+            polls.where(f"family = '{self.family}' AND success").selectExpr(*scope, "unix_micros(at) AS at", "whole"),
+            scope,
         )
-        found = count_polls_per_minute(self._by_minute(hold_until(self._with_baseline(samples), good), bounds), good)
+        held = hold_until(self._with_baseline(samples, key), good, by)
+        found = count_polls_per_minute(self._by_minute(held, bounds), good, by)
         aggregates = {
             "samples": "sum(polls)",
             **levels,
@@ -73,25 +81,25 @@ class SampleHold:
         }
         conditions = ["samples > 0", *(f"{name} IS NOT NULL" for name in self.counters.values())]
         return (
-            found.groupBy(*self.key, "minute")
+            found.groupBy(*key, "minute")
             .agg(*(F.expr(f"{value} AS {name}") for name, value in aggregates.items()))
             .where(" OR ".join(conditions))
             .withColumn("minute", F.timestamp_micros("minute"))
         )
 
-    def _with_baseline(self, samples: DataFrame) -> DataFrame:
+    def _with_baseline(self, samples: DataFrame, key: Sequence[str]) -> DataFrame:
         """Each sample once, with the counters known before it and the time of the next one; times in microseconds."""
-        own = f"PARTITION BY _hash, {', '.join(self.key)} ORDER BY at"
+        own = f"PARTITION BY _hash, {', '.join(key)} ORDER BY at"
         earlier = f"({own} RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
         then = {name: name for name in self.counters}
         if then:
             then["any"] = f"coalesce({', '.join(self.counters)})"
-        rows = self._sorted(samples).selectExpr(
+        rows = self._sorted(samples, key).selectExpr(
             "*",
             f"lead(at) OVER ({own}) AS next",
             *(f"{_last_reading(value)} OVER {earlier} AS {name}_then" for name, value in then.items()),
         )
-        columns = ("at", "known_at", "gone", "older", "next", *self.key, *self.levels, *self.counters)
+        columns = ("at", "known_at", "gone", "older", "next", *key, *self.levels, *self.counters)
         return (
             # Of rows with the same key and different values, the greatest stays; it is sorted last.
             rows.where("next IS NULL OR next > at")
@@ -103,17 +111,17 @@ class SampleHold:
             )
         )
 
-    def _sorted(self, samples: DataFrame) -> DataFrame:
+    def _sorted(self, samples: DataFrame, key: Sequence[str]) -> DataFrame:
         """Samples by object and time."""
         tombstone, at, late = "coalesce(gone, false)", "unix_micros(at)", "details_at" in self.source.names
         absent = "0" if self.starts_at_zero else "NULL"
         counters = (f"if({tombstone}, {absent}, {name}) AS {name}" for name in self.counters)
-        order = ("_hash", *self.key, "at")
+        order = ("_hash", *key, "at")
         rest = ("known_at", "gone", "older", *self.levels, *self.counters)
         rows = samples.selectExpr(
             # Sorting compares numbers many times faster than text.
-            f"xxhash64({', '.join(self.key)}) AS _hash",
-            *self.key,
+            f"xxhash64({', '.join(key)}) AS _hash",
+            *key,
             f"{at} AS at",
             f"least(unix_micros(details_at), {at}) AS known_at" if late else f"{at} AS known_at",
             f"{tombstone} AS gone",
@@ -121,7 +129,7 @@ class SampleHold:
             *self.levels,
             *counters,
         )
-        return rows.repartition(*self.key).sortWithinPartitions(*order, *rest)
+        return rows.repartition(*key).sortWithinPartitions(*order, *rest)
 
     def _by_minute(self, rows: DataFrame, bounds: DataFrame | None) -> DataFrame:
         """One row per sample and minute that it affects: it holds in this minute, or an increase lies in it."""

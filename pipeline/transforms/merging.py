@@ -1,5 +1,7 @@
 """Downsample any table, minutes to hours and hours to days. Each column declares how its values merge."""
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column as Spark
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
@@ -8,7 +10,7 @@ from ackscope.tables import Column, Kind, Merge, Table
 from pipeline.transforms.common import nanoseconds, seconds
 
 
-def downsampled(rows: DataFrame, source: Table, target: Table) -> DataFrame:
+def downsampled(rows: DataFrame, source: Table, target: Table, scope: Sequence[str] = ()) -> DataFrame:
     """One row of `target` for all rows of `source` in its time range with the same key.
 
     Seconds are added as whole nanoseconds, so hours made of minutes equal hours made of landing rows, and days made of
@@ -18,13 +20,14 @@ def downsampled(rows: DataFrame, source: Table, target: Table) -> DataFrame:
         rows: rows of `source`, each once; all rows of an hour or day, or none.
         source: a table of minutes or hours.
         target: the table that `coarser` made of it, or of the same minutes.
+        scope: columns that are part of every key, and come first in the result.
     """
     same = tuple(it.name for it in target.columns if it.merge is Merge.SAME)
     key = tuple(name for name in target.key if name != target.time)
     start = F.date_trunc(target.time, F.col(source.time)).alias(target.time)
     excluded = {target.time, *key, *same}
     values = [_aggregate(it, source) for it in target.columns if it.name not in excluded]
-    return rows.groupBy(start, *key, *same).agg(*values).select(*target.names)
+    return rows.groupBy(*scope, start, *key, *same).agg(*values).select(*scope, *target.names)
 
 
 def _aggregate(column: Column, source: Table) -> Spark:

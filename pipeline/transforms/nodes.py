@@ -1,5 +1,7 @@
 """node_samples -> nodes_1m."""
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
 
@@ -11,11 +13,11 @@ _MAX = ("partitions", "mem_used", "fd_used", "sockets_used", "proc_used", "run_q
 _LAST = ("mem_used", "mem_limit", "disk_free", "disk_free_limit", "fd_total", "sockets_total", "proc_total")
 
 
-def nodes_1m(samples: DataFrame) -> DataFrame:
+def nodes_1m(samples: DataFrame, scope: Sequence[str] = ()) -> DataFrame:
     """One row per minute and node; unknown flags count neither as true nor as false."""
     uptime = F.col("uptime_seconds")
-    rows = distinct_rows(samples.select(*NODE_SAMPLES.names), ("node", "at"))
-    minutes = rows.groupBy(minute("at"), "node").agg(
+    rows = distinct_rows(samples.select(*scope, *NODE_SAMPLES.names), (*scope, "node", "at"))
+    minutes = rows.groupBy(*scope, minute("at"), "node").agg(
         F.count("*").alias("samples"),
         F.count_if(~F.col("running")).alias("down"),
         *(F.count_if(flag).alias(name) for name, flag in _FLAGS.items()),
@@ -24,7 +26,7 @@ def nodes_1m(samples: DataFrame) -> DataFrame:
         F.min("disk_free").alias("disk_free_min"),
         F.min(F.when((uptime >= 0) & (uptime < float("inf")), uptime)).alias("uptime_min"),
     )
-    return minutes.select(*NODES_1M.names)
+    return minutes.select(*scope, *NODES_1M.names)
 
 
 def _last(name: str) -> Column:

@@ -1,5 +1,7 @@
 """probe_messages -> outcomes_1m: outcomes of the messages intended for a minute."""
 
+from collections.abc import Sequence
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
 
@@ -7,9 +9,10 @@ from ackscope.tables import OUTCOMES, OUTCOMES_1M
 from pipeline.transforms.common import MESSAGE, STREAM, distinct_messages, minute
 
 
-def outcomes_1m(messages: DataFrame) -> DataFrame:
+def outcomes_1m(messages: DataFrame, scope: Sequence[str] = ()) -> DataFrame:
     """One row per minute and stream; lost, late and undecided messages stay in `messages`."""
     rows = messages.select(
+        *scope,
         *MESSAGE,
         "intended_at",
         "queue_type",
@@ -24,8 +27,8 @@ def outcomes_1m(messages: DataFrame) -> DataFrame:
     # Null if no deliveries are expected: then the message counts neither as missing nor as a duplicate.
     missing = (F.col("outcome") == "acked") & (deliveries == 0)
     minutes = (
-        distinct_messages(rows)
-        .groupBy(minute("intended_at"), *STREAM, "delivery_mode")
+        distinct_messages(rows, scope)
+        .groupBy(*scope, minute("intended_at"), *STREAM, "delivery_mode")
         .agg(
             F.count("*").alias("messages"),
             *(F.count_if(F.col("outcome") == name).alias(name) for name in OUTCOMES),
@@ -35,4 +38,4 @@ def outcomes_1m(messages: DataFrame) -> DataFrame:
             F.count_if(missing).alias("missing"),
         )
     )
-    return minutes.select(*OUTCOMES_1M.names)
+    return minutes.select(*scope, *OUTCOMES_1M.names)

@@ -4,6 +4,8 @@ The number of a poll is looked up by minute. So the cost of a row does not grow 
 compile everything that is done per minute and object.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -25,15 +27,28 @@ _HOLD_MINUTES_MICROS = -(-_HOLD_MICROS // MINUTE) * MINUTE
 _NO_MINUTE = 1 << 62
 
 
-def number_polls(polls: DataFrame) -> DataFrame:
+def number_polls(polls: DataFrame, scope: Sequence[str] = ()) -> DataFrame:
     """The numbered polls of each minute (`by_minute`), broadcast. There are few, so they are numbered in the driver.
 
     Args:
         polls: `at`, and `whole`: objects without a row at this poll did not exist.
+        scope: columns of text; the polls of each combination of their values are numbered apart.
     """
     rows = polls.toArrow()
-    times, wholes = (np.unique(held["at"].to_numpy()) for held in (rows, rows.filter(pc.field("whole"))))
-    return F.broadcast(polls.sparkSession.createDataFrame(by_minute(times, wholes)))
+    found = []
+    for values in rows.select(scope).group_by(list(scope)).aggregate([]).to_pylist() if scope else [{}]:
+        mine = rows
+        for name, value in values.items():
+            mine = mine.filter(pc.field(name) == value)
+        times, wholes = (np.unique(held["at"].to_numpy()) for held in (mine, mine.filter(pc.field("whole"))))
+        minutes = by_minute(times, wholes)
+        for name, value in values.items():
+            minutes = minutes.append_column(name, pa.repeat(value, minutes.num_rows))
+        found.append(minutes)
+    empty = by_minute(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    for name in scope:
+        empty = empty.append_column(name, pa.repeat("", empty.num_rows))
+    return F.broadcast(polls.sparkSession.createDataFrame(pa.concat_tables(found) if found else empty))
 
 
 def by_minute(times: Micros, wholes: Micros) -> pa.Table:
@@ -71,12 +86,13 @@ def _floor(moment: np.int64) -> np.int64:
     return moment - moment % MINUTE
 
 
-def hold_until(samples: DataFrame, minutes: DataFrame) -> DataFrame:
+def hold_until(samples: DataFrame, minutes: DataFrame, by: Sequence[str]) -> DataFrame:
     """Samples with the time until which they hold, and the numbers of the polls at which they do.
 
     Args:
         samples: `at`, `next` (time of the next sample of the same object, or null), `gone`, and more.
         minutes: made by `number_polls`.
+        by: its scope, and `minute`.
 
     Returns:
         Samples with `until`; `low`, `high`: numbers of polls up to `at`, and before `until`. For times outside all
@@ -87,17 +103,17 @@ def hold_until(samples: DataFrame, minutes: DataFrame) -> DataFrame:
     low = "first + size(filter(times, poll -> poll <= at))"
     high = "first + size(filter(times, poll -> poll < until))"
     columns = [*samples.columns, "low", "until"]
-    found = samples.selectExpr("*", _minute("at")).join(minutes, "minute", "left")
+    found = samples.selectExpr("*", _minute("at")).join(minutes, [*by], "left")
     found = found.selectExpr(*samples.columns, f"coalesce({low}, 0) AS low", f"if(gone, at, {until}) AS until")
-    found = found.selectExpr("*", _minute("until")).join(minutes, "minute", "left")
+    found = found.selectExpr("*", _minute("until")).join(minutes, [*by], "left")
     return found.selectExpr(*columns, f"coalesce({high}, {_NO_MINUTE}) AS high")
 
 
-def count_polls_per_minute(spread: DataFrame, minutes: DataFrame) -> DataFrame:
+def count_polls_per_minute(spread: DataFrame, minutes: DataFrame, by: Sequence[str]) -> DataFrame:
     """Samples by `minute`, with `polls`: the number of polls of this minute at which each holds, including its own."""
     later = "greatest(least(high, end) - greatest(low, first), 0)"
     own = f"if(NOT gone AND at >= minute AND at < minute + {MINUTE}, 1, 0)"
-    found = spread.join(minutes, "minute", "left")
+    found = spread.join(minutes, [*by], "left")
     # In minutes before its own, a sample does not hold: they only contain its increases.
     none = f"first IS NULL OR minute + {MINUTE} <= at"
     return found.selectExpr(*spread.columns, f"if({none}, 0, {later}) + {own} AS polls")

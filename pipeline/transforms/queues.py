@@ -1,5 +1,7 @@
 """queue_samples, poll_samples -> queues_1m."""
 
+from collections.abc import Sequence
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
 
@@ -18,7 +20,9 @@ _QUEUES = SampleHold(
 )
 
 
-def queues_1m(samples: DataFrame, polls: DataFrame, bounds: DataFrame | None = None) -> DataFrame:
+def queues_1m(
+    samples: DataFrame, polls: DataFrame, bounds: DataFrame | None = None, scope: Sequence[str] = ()
+) -> DataFrame:
     """One row per minute and queue."""
     levels = {
         "queue_type": "max(queue_type)",
@@ -32,9 +36,9 @@ def queues_1m(samples: DataFrame, polls: DataFrame, bounds: DataFrame | None = N
     # Encoded as numbers they are aggregated in a hash table; text would make Spark sort all rows.
     types = _types(samples)
     coded = samples.withColumn("queue_type", F.expr(f"array_position({types}, queue_type)"))
-    rows = _QUEUES.minutes(coded, polls, levels, bounds)
+    rows = _QUEUES.minutes(coded, polls, levels, bounds, scope)
     expressions = {"queue_type": f"get({types}, cast(queue_type AS int) - 1)", "busy": "cast(published > 0 AS bigint)"}
-    return rows.selectExpr(*(f"{expressions.get(name, name)} AS {name}" for name in QUEUES_1M.names))
+    return rows.selectExpr(*scope, *(f"{expressions.get(name, name)} AS {name}" for name in QUEUES_1M.names))
 
 
 def _types(samples: DataFrame) -> str:

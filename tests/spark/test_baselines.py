@@ -139,10 +139,10 @@ def test_only_hours_of_the_day_that_changed(spark, tmp_path) -> None:
     rollups, landing = Rollups(tmp_path / "rollups"), Landing(tmp_path / "landing")
     rows = queue("orders", counts(4 * 60))
     put(rollups, rows, 0, 3)
-    downsample.refresh(spark, rollups, CLUSTER)
+    downsample.refresh(spark, rollups, [CLUSTER])
     refresh(spark, landing, rollups, CLUSTER, (FIRST + 3) * 3600.0)
     put(rollups, rows, 3, 4)
-    downsample.refresh(spark, rollups, CLUSTER)
+    downsample.refresh(spark, rollups, [CLUSTER])
 
     assert answers_file.answers_path(rollups.root, CLUSTER).exists()
     assert [3] == due(rollups, CLUSTER, (FIRST + 4) * 3600.0).hours

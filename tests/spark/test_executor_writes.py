@@ -33,9 +33,9 @@ def executors_write(monkeypatch):
     asked = []
     write_files = executor_writes.write_files
 
-    def counted(frame, plans, store):
+    def counted(frame, plans, store, scope=()):
         asked.extend(plans)
-        return write_files(frame, plans, store)
+        return write_files(frame, plans, store, scope)
 
     monkeypatch.setattr(executor_writes, "COLLECTED_ROWS", -1)
     for module in ("pipeline.rebuild", "pipeline.downsample"):
@@ -66,8 +66,7 @@ def files(root):
 def run(root, spark, session, rollups):
     """Roll up `root/landing` to minutes, hours and days."""
     jobs.run(root / "landing", root / rollups, session, SystemClock(), minutes_only=True)
-    for cluster in manifest.clusters(root / rollups):
-        downsample.refresh(spark, Rollups(root / rollups), cluster)
+    downsample.refresh(spark, Rollups(root / rollups), manifest.clusters(root / rollups))
 
 
 def test_executors_write_what_the_driver_writes(spark, session, executors_write, monkeypatch, tmp_path):

@@ -16,7 +16,9 @@ def test_kills_lose_and_double_nothing_and_show_nothing_half():
 
     No stream ends by itself, and of two that are started by mistake one ends with one line.
     """
-    words = argparse.Namespace(kills=4, minutes=0.0, every=2.0, seed=6, store=FOLDER, executors=False, twice=1)
+    words = argparse.Namespace(
+        kills=4, minutes=0.0, every=2.0, seed=6, store=FOLDER, executors=False, twice=1, clusters=2
+    )
     found = kills.measure(words)
 
     assert 4 == sum(found["kills"].values())

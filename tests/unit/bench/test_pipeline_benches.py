@@ -5,6 +5,7 @@ from dataclasses import asdict
 
 import pytest
 
+from bench.pipeline import batch
 from bench.pipeline.__main__ import BENCHES
 from bench.pipeline.scale import CLUSTERS, lines, plan
 from bench.tables import WIDTH
@@ -53,3 +54,12 @@ def test_the_tables_fit(seen):
     text = lines(seen | {"plans": [asdict(plan(seen, count)) for count in CLUSTERS]})
 
     assert all(len(line) <= WIDTH for line in text if "  " in line)
+
+
+def test_a_batch_of_many_clusters_is_compared_with_one_by_one():
+    """Seconds, CPU seconds, and how many times as fast."""
+    costs = {"one by one": {"seconds": 40.0, "cpu": 41.0}, "together": {"seconds": 5.0, "cpu": 4.0}}
+
+    text = batch.lines({"queues": 50, "times": 3, "batches": {"30": costs}})
+
+    assert "30                 40.0   41.0          5.0    4.0           8.00" == text[-1]

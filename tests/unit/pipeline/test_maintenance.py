@@ -39,7 +39,7 @@ def lived(monkeypatch, tmp_path: Path, until: float, each: float, every: float |
         began["shifts"].append(clock.seconds)
         clock.seconds += each
 
-    monkeypatch.setattr(maintenance.downsample, "refresh", lambda *_: None)
+    monkeypatch.setattr(maintenance.downsample, "refresh", lambda *_, **__: None)
     monkeypatch.setattr(maintenance, "refresh", lambda *_: began["all"].append(clock.seconds))
     monkeypatch.setattr(maintenance, "shifts", detect)
     monkeypatch.setattr(maintenance, "VACUUM_SECONDS", 1e9)

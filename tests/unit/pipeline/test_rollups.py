@@ -159,7 +159,7 @@ def test_some_minutes_are_replaced(tmp_path):
     """Minutes before and after them stay, across hours, too; the content equals that of one replacement."""
     put(tmp_path, [NINE, NINE + 1], rows(0, 30, 58, 59, 60, 90))
     transaction = Rollups(tmp_path).transaction("shop")
-    transaction.upsert_range(BURSTS_1M, NINE * 3600 + 58 * 60, NINE * 3600 + 61 * 60, rows(59, bursts=7))
+    transaction.upsert_ranges(BURSTS_1M, [(NINE * 3600 + 58 * 60, NINE * 3600 + 61 * 60)], rows(59, bursts=7))
     amended = transaction.commit()
     whole = pa.concat_tables([rows(0, 30), rows(59, bursts=7), rows(90)])
 

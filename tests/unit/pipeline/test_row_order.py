@@ -125,7 +125,7 @@ def test_some_minutes_of_a_day_are_replaced(compacted, tmp_path_factory):
     found = []
     for folder in (root, other):
         transaction = Rollups(folder).transaction("shop")
-        transaction.upsert_range(QUEUES_1M, *window, late)
+        transaction.upsert_ranges(QUEUES_1M, [window], late)
         transaction.commit()
         found.append(
             {start: text for it in transaction.manifest.files_for("queues_1m") for start, text in it.parts.items()}

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pipeline.side_by_side import side_by_side
+from pipeline.side_by_side import TOGETHER, side_by_side, together
 
 SPARK = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=1))
 
@@ -42,3 +42,20 @@ def test_an_error_is_raised_and_nothing_more_begins():
         side_by_side(SPARK, ["a", *map(str, range(1000))], work)
 
     assert len(began) < 1000
+
+
+def test_small_clusters_are_grouped_and_large_ones_are_alone():
+    """In the order of their names, with as many rows as a group may have."""
+    sizes = {"d": 1, "a": 40, "b": 60, "c": 101, "e": 99}
+
+    assert [["a", "b"], ["c"], ["d", "e"]] == [*together(sizes, 100)]
+    assert [["a"], ["b"], ["c"], ["d"], ["e"]] == [*together(sizes, 0)]
+    assert not [*together({}, 100)]
+
+
+def test_a_group_has_few_clusters():
+    """All of them wait for one another, however few rows they have."""
+    groups = [*together({f"{number:03}": 0 for number in range(2 * TOGETHER + 1)}, 100)]
+
+    assert [TOGETHER, TOGETHER, 1] == [len(it) for it in groups]
+    assert sorted(it for group in groups for it in group) == [it for group in groups for it in group]
