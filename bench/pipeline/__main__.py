@@ -3,7 +3,18 @@
 import sys
 
 from bench.bench import run_all
-from bench.pipeline import backtest, compaction, delta_live, executors, freshness, incidents, kills, scale, throughput
+from bench.pipeline import (
+    backtest,
+    batch,
+    compaction,
+    delta_live,
+    executors,
+    freshness,
+    incidents,
+    kills,
+    scale,
+    throughput,
+)
 
 BENCHES = (
     throughput.BENCH,
@@ -15,6 +26,7 @@ BENCHES = (
     kills.BENCH,
     delta_live.BENCH,
     executors.BENCH,
+    batch.BENCH,
 )
 
 
