@@ -1,9 +1,11 @@
 import json
+import re
 
 import pytest
 
 from ackscope.__main__ import main
 from diagnosis.pages import pages
+from exporter.commands.runbook import wrapped
 
 
 def test_a_runbook_is_printed_without_a_checkout(capsys):
@@ -42,3 +44,61 @@ def test_an_unknown_rule_gets_one_line(capsys, given, said):
     assert text.startswith(f"ackscope runbook: unknown rule {given!r}")
     assert said in text
     assert 1 == len(text.splitlines())
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_every_runbook_fits_a_terminal(width):
+    """All words stay; only commands, tables and what has no space is wider."""
+    for name, page in pages().items():
+        text = wrapped(page.body, width)
+
+        assert page.body.split() == text.split(), name
+        for line in text.splitlines():
+            if len(line) > width and not line.startswith(("    ", "|", "#")):
+                words = re.sub(r"`[^`]+`", "command", line).removeprefix("- ").split()
+
+                assert 1 == len(words), line
+
+
+def test_commands_lists_and_paragraphs_stay_what_they_are():
+    """Also an item in an item, and a command within a sentence."""
+    text = """# a
+
+One two three four five six seven eight nine ten. Run
+`rabbitmqctl list_queues name` twice.
+
+    rabbitmqctl list_queues -p V name memory messages message_bytes
+
+1. One two three four five six seven eight nine
+   ten:
+   - eleven twelve thirteen
+     fourteen
+2. `a b`
+"""
+
+    assert (
+        wrapped(text, 40)
+        == """# a
+
+One two three four five six seven eight
+nine ten. Run
+`rabbitmqctl list_queues name` twice.
+
+    rabbitmqctl list_queues -p V name memory messages message_bytes
+
+1. One two three four five six seven
+   eight nine ten:
+   - eleven twelve thirteen fourteen
+2. `a b`"""
+    )
+
+
+def test_a_terminal_gets_it_wrapped(capsys, monkeypatch):
+    """To its width; a pipe gets the Markdown as it is."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "70")
+    assert 0 == main(["runbook", "no-consumer"])
+
+    text = capsys.readouterr().out
+    assert text == wrapped(pages()["no-consumer"].body.strip(), 70) + "\n"
+    assert text != pages()["no-consumer"].body.strip() + "\n"
