@@ -217,6 +217,16 @@ def test_sets_foreign_files_apart(tmp_path, caplog, schema, row, reason):
     assert reason in caplog.text
 
 
+@pytest.mark.parametrize("groups", [1000, 1001])
+def test_a_file_of_thousands_of_row_groups_is_set_apart(tmp_path, caplog, groups):
+    """Each costs time, whatever it holds; the exporter writes one a file."""
+    path = write(tmp_path, [burst(hour(1, number % 60)) for number in range(groups)], row_group_size=1)
+    found = Landing(tmp_path).files(BURSTS)
+
+    assert ([path] if groups == 1000 else []) == list(found)
+    assert ("has 1001 row groups, and at most 1000 are read" in caplog.text) == (groups == 1001)
+
+
 @pytest.mark.parametrize("data", [b"", b"PAR1", b"PAR1" + b"\0" * 100 + b"PAR1"])
 def test_sets_damaged_files_apart(tmp_path, data):
     """Neither an empty nor a broken file is read, and a second one of that name replaces none in quarantine."""
