@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from ackscope.manifest import Manifest
@@ -18,12 +17,11 @@ from ackscope.tables.arrow import arrow_schema
 from pipeline.executor_writes import is_collected, write_files
 from pipeline.frames import read_rollups
 from pipeline.session import SPARK_ERRORS, job_failure
-from pipeline.side_by_side import side_by_side, together
+from pipeline.side_by_side import rows_of, scope_of, side_by_side, together
 from pipeline.storage.data_file_writer import FilePlan, WrittenFile, hour_ranges
 from pipeline.storage.rollups import Rollups
 from pipeline.storage.store import store_of
 from pipeline.storage.transaction import Transaction
-from pipeline.transforms import CLUSTER
 from pipeline.transforms.merging import downsampled
 
 # Rows read by one Spark job; at least one hour or day.
@@ -130,7 +128,9 @@ def refresh(
     def of_group(names: Sequence[str]) -> None:
         _refresh_group(spark, rollups, names, go_on)
 
-    sizes = {cluster: _stale_rows(rollups.manifest(cluster)) for cluster in clusters}
+    names = list(clusters)
+    # One cluster is a group, whatever its size.
+    sizes = {it: _stale_rows(rollups.manifest(it)) if len(names) > 1 else 0 for it in names}
     side_by_side(spark, together(sizes, MAX_ROWS), of_group, at_once)
 
 
@@ -183,16 +183,14 @@ def _computed(
     spark: SparkSession, rollups: Rollups, step: DownsampleStep, hours: tuple[int, int], group: Sequence[_Portion]
 ) -> Iterator[tuple[str, _Downsampled]]:
     """Compute one portion of each cluster of a group with one query."""
-    scope = (CLUSTER,) if len(group) > 1 else ()
+    scope = scope_of(group)
     source = read_rollups(spark, rollups.root, [it.manifest for it in group], step.source, *hours, scope=scope)
     frame = downsampled(source, step.source, step.target, scope)
     if is_collected(spark, sum(it.rows for it in group) / _LEAST_MERGED):
         rows = frame.toArrow()
         for it in group:
-            cluster, own = it.manifest.cluster, rows
-            if scope:
-                own = rows.filter(pc.equal(rows[CLUSTER], cluster)).drop_columns([CLUSTER])
-            yield cluster, _Downsampled(step, Stale(it.rebuild, frozenset()), own)
+            cluster = it.manifest.cluster
+            yield cluster, _Downsampled(step, Stale(it.rebuild, frozenset()), rows_of(rows, cluster))
         return
     plans = [
         (it, plan)

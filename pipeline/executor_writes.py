@@ -75,7 +75,7 @@ def write_files(
         frame: rows of the plans' table.
         plans: of one table; those of one cluster with hours apart.
         store: where; sent to the executors.
-        scope: `(CLUSTER,)` if the frame has rows of several clusters, and that column.
+        scope: `side_by_side.scope_of` the clusters of the plans; the frame has its columns.
 
     Raises:
         DataError: a file cannot be read or written.

@@ -41,11 +41,12 @@ def read_files(
     local = [path for path in paths if isinstance(path, Path)]
     reader = spark.read.schema(_schema(table, *scope))
     if scope:
-        # Spark reads the names of the folders between this one and a file as columns, also that of the date.
-        folder = local[0].absolute().parents[2]
-        return reader.option("basePath", f"file:{folder}").parquet(*map(spark_path, local)).select(*table.names, *scope)
+        reader = reader.option("basePath", f"file:{local[0].absolute().parents[2]}")
     rows = reader.parquet(*map(spark_path, local))
-    return rows.withColumn(path_column, F.col("_metadata.file_path")) if path_column else rows
+    if path_column:
+        rows = rows.withColumn(path_column, F.col("_metadata.file_path"))
+    # Spark reads the names of all folders below the base path as columns, also that of the date.
+    return rows.select(*schema.names) if scope else rows
 
 
 def _read_objects(

@@ -13,7 +13,6 @@ from functools import partial
 from typing import TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from ackscope.errors import DataError
@@ -28,13 +27,13 @@ from pipeline.ingest_log import IngestLog
 from pipeline.listing import Files, LandingListing
 from pipeline.progress import NoProgress, Progress
 from pipeline.session import SPARK_ERRORS, job_failure
-from pipeline.side_by_side import side_by_side, together
+from pipeline.side_by_side import rows_of, scope_of, side_by_side, together
 from pipeline.stop import StoppedError
 from pipeline.storage.file_stats import FileStats
 from pipeline.storage.landing import Landing, TouchedHours
 from pipeline.storage.rollups import Rollups
 from pipeline.storage.transaction import Transaction
-from pipeline.transforms import CLUSTER, TRANSFORMS, Transform
+from pipeline.transforms import TRANSFORMS, Transform
 from pipeline.work_ranges import (
     MAX_LANDING_ROWS,
     GrowthRate,
@@ -346,7 +345,7 @@ class _GroupRebuild:
     def _upsert(self, transform: Transform, hours: Sequence[int], parts: _Parts) -> None:
         """Rebuild these minutes of consecutive hours."""
         growth, table = self.growth.setdefault(transform, GrowthRate(transform.max_growth)), transform.rollup
-        scope = (CLUSTER,) if len(parts) > 1 else ()
+        scope = scope_of(parts)
         rows = sum(it.listing.rows_of(transform, covering_range(mine, mine)) for it, mine in parts)
         if not is_collected(self.spark, rows * growth.factor):
             plans = [(it, plan) for it, mine in parts for plan in it.transaction.plan(table, _ranges(mine))]
@@ -376,10 +375,7 @@ class _GroupRebuild:
     def _replace(self, transform: Transform, parts: _Parts, rows: pa.Table) -> None:
         """Replace these minutes by the rows, which have a column `CLUSTER` if they are of several clusters."""
         for it, mine in parts:
-            own = rows
-            if CLUSTER in rows.column_names:
-                own = rows.filter(pc.equal(rows[CLUSTER], it.job.cluster)).drop_columns([CLUSTER])
-            it.transaction.upsert_ranges(transform.rollup, _ranges(mine), own)
+            it.transaction.upsert_ranges(transform.rollup, _ranges(mine), rows_of(rows, it.job.cluster))
 
     def _compute(self, transform: Transform, parts: _Parts, use: Callable[[DataFrame], T]) -> T | None:
         """What `use` makes of the rollup rows of these minutes; None if there are no landing rows.
@@ -392,7 +388,7 @@ class _GroupRebuild:
         """
         if not self.go_on():
             raise StoppedError
-        scope = (CLUSTER,) if len(parts) > 1 else ()
+        scope = scope_of(parts)
         ranges = [covering_range(mine, mine) for _, mine in parts]
         start, end = min(first for first, _ in ranges), max(last for _, last in ranges)
         low, high = start - transform.lookback, end + transform.lookback

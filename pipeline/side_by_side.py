@@ -4,10 +4,12 @@ Small clusters are computed together, by the same queries: planning a query take
 many. Groups of clusters are worked on side by side: they share nothing, and the jobs of one fill the gaps of another.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import TypeVar
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 S = TypeVar("S")
@@ -18,6 +20,9 @@ _PER_CORE = 2
 
 # Limit, because each cluster in work holds its listing of landing in the driver.
 _MOST = 16
+
+# The column that tells clusters apart where rows of several are computed together; no table has it.
+CLUSTER = "cluster"
 
 # Clusters that are computed together: all of them wait for one another, and for the locks of all.
 TOGETHER = 16
@@ -38,6 +43,18 @@ def together(sizes: Mapping[str, int], most: int) -> Iterator[list[str]]:
         group.append(cluster)
     if group:
         yield group
+
+
+def scope_of(group: Sized) -> tuple[str, ...]:
+    """The columns that are part of every key where the clusters of a group are computed together; none for one."""
+    return (CLUSTER,) if len(group) > 1 else ()
+
+
+def rows_of(rows: pa.Table, cluster: str) -> pa.Table:
+    """Of rows with a column `CLUSTER`, those of one cluster, without it; all rows if there is no such column."""
+    if CLUSTER not in rows.column_names:
+        return rows
+    return rows.filter(pc.equal(rows[CLUSTER], cluster)).drop_columns([CLUSTER])
 
 
 def side_by_side(

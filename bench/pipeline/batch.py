@@ -4,10 +4,8 @@ import argparse
 import os
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -26,17 +24,9 @@ from pipeline.storage.landing import Landing
 from pipeline.storage.rollups import Rollups
 
 _STEP = 15
-_NEWEST = 10.0
+_NEWEST = 10
 """Seconds of the rows in a batch: an exporter writes a file of each table so often."""
 _HOUR = 3600
-
-
-@dataclass(frozen=True, slots=True)
-class BatchCost:
-    """Medians of the batches of one kind: wall-clock seconds, and CPU seconds of Python and Java."""
-
-    seconds: float
-    cpu: float
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,33 +39,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def measure(args: argparse.Namespace) -> Document:
     """Roll up the newest seconds of some clusters, again and again, in both ways."""
     numbers = sorted(int(it) for it in args.clusters.split(","))
-    together = side_by_side.TOGETHER
-    found: dict[str, dict[str, list[BatchCost]]] = {}
+    ways = {"together": side_by_side.TOGETHER, "one by one": 1}
     with tempfile.TemporaryDirectory(prefix="ackscope-bench-") as name, spark_session(long_lived=True) as spark:
         landing, rollups = Landing(Path(name) / "landing"), Rollups(Path(name) / "rollups", delta=False)
         newest = [_land(Path(name) / "landing", number, args.queues) for number in range(numbers[-1])]
+
+        def cost(count: int, limit: int) -> dict[str, float]:
+            """Seconds of a batch, and CPU seconds of Python and Java."""
+            paths, before = [path for each in newest[:count] for path in each], side_by_side.TOGETHER
+            side_by_side.TOGETHER = limit
+            began, cpu = time.monotonic(), cpu_seconds(os.getpid())
+            try:
+                ingest(spark, landing, rollups, paths, IngestLog(time.time()))
+            finally:
+                side_by_side.TOGETHER = before
+            return {"seconds": time.monotonic() - began, "cpu": cpu_seconds(os.getpid()) - cpu}
+
+        batches = {}
         for count in numbers:
-            paths = [path for each in newest[:count] for path in each]
-            costs: dict[str, list[BatchCost]] = {"together": [], "one by one": []}
             # The first of each kind is not counted: Java compiles its code.
+            rounds = []
             for number in range(args.times + 1):
-                for how, limit in (("together", together), ("one by one", 1)):
-                    progress(f"{count} clusters, {how}: batch {number} of {args.times}")
-                    side_by_side.TOGETHER = limit
-                    began, cpu = time.monotonic(), cpu_seconds(os.getpid())
-                    ingest(spark, landing, rollups, paths, IngestLog(time.time()))
-                    cost = BatchCost(time.monotonic() - began, cpu_seconds(os.getpid()) - cpu)
-                    if number:
-                        costs[how].append(cost)
-            side_by_side.TOGETHER = together
-            found[str(count)] = costs
-    batches = {
-        count: {
-            how: {"seconds": median([it.seconds for it in each]), "cpu": median([it.cpu for it in each])}
-            for how, each in costs.items()
-        }
-        for count, costs in found.items()
-    }
+                progress(f"{count} clusters: batch {number} of {args.times}")
+                rounds.append({way: cost(count, limit) for way, limit in ways.items()})
+            batches[str(count)] = {
+                way: {key: median([it[way][key] for it in rounds[1:]]) for key in ("seconds", "cpu")} for way in ways
+            }
     return {"queues": args.queues, "times": args.times, "batches": batches}
 
 
@@ -87,16 +76,16 @@ def _land(landing: Path, number: int, queues: int) -> list[Place]:
     for path in landing.glob(f"*/cluster={fleet.cluster}/*/*.parquet"):
         rows = pq.ParquetFile(path).read()
         moments = rows[LANDING[path.parents[2].name].time].cast(pa.int64()).to_numpy()
-        is_new = moments >= np.int64((START + _HOUR - _NEWEST) * 1e6)
+        is_new = moments >= (START + _HOUR - _NEWEST) * 1_000_000
         pq.write_table(rows.filter(pa.array(~is_new)), path, compression="zstd")
         if is_new.any():
-            newest.append(path.with_name(f"{START + _HOUR - round(_NEWEST)}.parquet"))
+            newest.append(path.with_name(f"{START + _HOUR - _NEWEST}.parquet"))
             pq.write_table(rows.filter(pa.array(is_new)), newest[-1], compression="zstd")
     return newest
 
 
 def lines(document: Document) -> list[str]:
-    """Seconds of a batch, and what a cluster more costs."""
+    """Seconds and CPU seconds of a batch in both ways."""
     rows = []
     for count, each in document["batches"].items():
         one, all_ = each["one by one"], each["together"]

@@ -80,8 +80,7 @@ def measure(args: argparse.Namespace) -> Document:
         stage.run(stage.rollups)
         coarse = [it.name for it in (*HOURS.values(), *DAYS.values())]
         differing += _differing(_parts(stage.rollups, clusters, coarse), _parts(batch, clusters, coarse))
-        tables = [files for it in clusters for files in read(batch, it).tables.values()]
-        rows = sum(it.rows for files in tables for it in files)
+        rows = sum(it.rows for cluster in clusters for files in read(batch, cluster).tables.values() for it in files)
         files = sum(1 for path in _below(stage.landing) if path.name.endswith(".parquet"))
     broken = [loser for loser in losers if not loser["lost"]]
     goals = [

@@ -8,6 +8,7 @@ import pandas as pd
 
 from ackscope import format as fmt
 from dashboard.format.escape import html_text
+from dashboard.ui.elements import without_empty
 
 KEY = "queue-table"
 """Key of the container that scrolls; the table in it is replaced with each refresh."""
@@ -83,8 +84,8 @@ def queue_table(rows: pd.DataFrame, sort: str, address: Mapping[str, str]) -> st
         sort: key of `queue_rows.SORTS` that the rows are sorted by.
         address: query parameters of the page, which links keep.
     """
-    # A phone shows few columns.
-    columns = [it for it in _COLUMNS if it.name != "finding" or rows["finding"].astype(bool).any()]
+    names = without_empty([it.name for it in _COLUMNS], rows, "finding")
+    columns = [it for it in _COLUMNS if it.name in names]
     width = sum(it.width for it in columns)
     heads = "".join(_head(it, sort, address) for it in columns)
     cells = [_cells(it, rows, address) for it in columns]

@@ -55,22 +55,21 @@ def run(args: argparse.Namespace) -> int:
 
 def wrapped(markdown: str, width: int) -> str:
     """Markdown with its paragraphs and list items wrapped to a width, used between 40 and 100 columns."""
-    columns, blocks, is_text = max(NARROWEST, min(width, WIDEST)), list[str](), False
+    columns, blocks, is_text = max(NARROWEST, min(width, WIDEST)), list[tuple[bool, str]](), False
     for line in markdown.splitlines():
         # In the middle of a paragraph or item, an indented line is text.
         item = _ITEM.match(line) if is_text or not line.startswith("    ") else None
         if is_text and line.strip() and not item and not line.startswith(("#", "|")):
-            blocks[-1] += f" {line.strip()}"
+            blocks[-1] = (True, f"{blocks[-1][1]} {line.strip()}")
             continue
         is_text = item is not None or not _AS_IT_IS.match(line)
-        blocks.append(line)
-    return "\n".join(_block(each, columns) for each in blocks)
+        blocks.append((is_text, line))
+    return "\n".join(_wrapped_block(text, columns) if wraps else text for wraps, text in blocks)
 
 
-def _block(text: str, columns: int) -> str:
+def _wrapped_block(text: str, columns: int) -> str:
+    """A paragraph, or an item of a list with its other lines below its text."""
     item = _ITEM.match(text)
-    if item is None and _AS_IT_IS.match(text):
-        return text
     hanging = " " * (item.end() if item else 0)
     whole = _CODE.sub(lambda code: code[0].replace(" ", _NO_BREAK), text)
     lines = wrap(whole, columns, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False)

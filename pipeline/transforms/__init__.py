@@ -36,9 +36,6 @@ from pipeline.transforms.polls import polls_1m
 from pipeline.transforms.queues import queues_1m
 from pipeline.transforms.steps import steps_1m
 
-CLUSTER = "cluster"
-"""The column that tells clusters apart where rows of several are computed together; no table has it."""
-
 
 @dataclass(frozen=True, slots=True)
 class Transform:
@@ -47,7 +44,7 @@ class Transform:
     Attributes:
         build: takes the rows of `source`, then those of each table in `also_reads`; with a `lookback`, finally the
             range of minutes to return (`SampleHold.minutes`). Columns in `scope` are part of every key, and come first
-            in its result: `(CLUSTER,)` for rows of several clusters.
+            in its result: `side_by_side.scope_of` has that of rows of several clusters.
         lookback: seconds before and after an hour whose landing rows its rollup also depends on; at most an hour.
         also_reads: other tables that its rollup depends on.
         max_growth: maximum rollup rows per landing row; 0: always fewer rollup rows than landing rows.

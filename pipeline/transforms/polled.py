@@ -34,21 +34,18 @@ def number_polls(polls: DataFrame, scope: Sequence[str] = ()) -> DataFrame:
         polls: `at`, and `whole`: objects without a row at this poll did not exist.
         scope: columns of text; the polls of each combination of their values are numbered apart.
     """
-    rows = polls.toArrow()
-    found = []
-    for values in rows.select(scope).group_by(list(scope)).aggregate([]).to_pylist() if scope else [{}]:
+    rows, found = polls.toArrow(), []
+    groups = rows.group_by([*scope]).aggregate([]).to_pylist() if scope else [{}]
+    for group in groups or [dict.fromkeys(scope, "")]:
         mine = rows
-        for name, value in values.items():
+        for name, value in group.items():
             mine = mine.filter(pc.field(name) == value)
         times, wholes = (np.unique(held["at"].to_numpy()) for held in (mine, mine.filter(pc.field("whole"))))
         minutes = by_minute(times, wholes)
-        for name, value in values.items():
+        for name, value in group.items():
             minutes = minutes.append_column(name, pa.repeat(value, minutes.num_rows))
         found.append(minutes)
-    empty = by_minute(np.zeros(0, np.int64), np.zeros(0, np.int64))
-    for name in scope:
-        empty = empty.append_column(name, pa.repeat("", empty.num_rows))
-    return F.broadcast(polls.sparkSession.createDataFrame(pa.concat_tables(found) if found else empty))
+    return F.broadcast(polls.sparkSession.createDataFrame(pa.concat_tables(found)))
 
 
 def by_minute(times: Micros, wholes: Micros) -> pa.Table:

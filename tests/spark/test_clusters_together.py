@@ -38,7 +38,7 @@ def land_fleet(root):
 
 @pytest.mark.parametrize("who", COLLECTED)
 def test_clusters_together_get_what_each_gets_alone(who, spark, session, monkeypatch, tmp_path):
-    """The same files, whoever writes them; hours and days where the driver does (executors: `test_executor_writes`)."""
+    """The same files from driver and executors; hours and days from the driver (executors: `test_executor_writes`)."""
     land_fleet(tmp_path / "landing")
     monkeypatch.setattr(executor_writes, "COLLECTED_ROWS", COLLECTED[who])
     for name, limit in (("together", side_by_side.TOGETHER), ("alone", 1)):

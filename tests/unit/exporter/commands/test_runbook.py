@@ -68,6 +68,7 @@ One two three four five six seven eight nine ten. Run
 `rabbitmqctl list_queues name` twice.
 
     rabbitmqctl list_queues -p V name memory messages message_bytes
+    - a line of a command that looks like an item of a list
 
 1. One two three four five six seven eight nine
    ten:
@@ -85,6 +86,7 @@ nine ten. Run
 `rabbitmqctl list_queues name` twice.
 
     rabbitmqctl list_queues -p V name memory messages message_bytes
+    - a line of a command that looks like an item of a list
 
 1. One two three four five six seven
    eight nine ten:
