@@ -14,13 +14,17 @@ import signal
 import socket
 import sys
 import warnings
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
+from http import HTTPStatus
 from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
 import streamlit as st
+from starlette.datastructures import Headers
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -97,6 +101,9 @@ def serve(settings: PageSettings, host: str, port: int, base: str = "", login: L
     # Streamlit puts the folder of argv[0] first on the import path; this folder is already on it.
     sys.argv = [str(SCRIPT.parent.parent / "ackscope")]
     middleware = [Middleware(_SecurityHeaders, policy=content_policy())]
+    # Nothing is read for people without access.
+    if not settings.has_login:
+        middleware.append(Middleware(EarlyRead, read=partial(_read_exporter, settings.exporter)))
     if login is not None:
         _quiet_login_logs(login)
     app = st.App(
@@ -195,6 +202,42 @@ class _SecurityHeaders:
             await send(message)
 
         await self._app(scope, receive, send_with_headers if scope["type"] == "http" else send)
+
+
+class EarlyRead:
+    """Reads the state of the exporter as soon as a browser asks for a page.
+
+    The browser then still has to load Streamlit, for most of a second, before it can run the page.
+    """
+
+    def __init__(self, app: ASGIApp, read: Callable[[], object]) -> None:
+        self._app = app
+        self._read = read
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="early-read")
+        self._last: Future[object] | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the response on; the reading does not delay it."""
+
+        async def send_and_read(message: Message) -> None:
+            idle = self._last is None or self._last.done()
+            if message["type"] == "http.response.start" and _is_page(message) and idle:
+                self._last = self._reader.submit(self._read)
+            await send(message)
+
+        await self._app(scope, receive, send_and_read if scope["type"] == "http" else send)
+
+
+def _read_exporter(url: str) -> None:
+    from dashboard.ui import cache  # noqa: PLC0415  imported with the pages, once the server runs
+
+    cache.exporter_state(url)
+
+
+def _is_page(start: Message) -> bool:
+    return start["status"] == HTTPStatus.OK and Headers(raw=start["headers"]).get("content-type", "").startswith(
+        "text/html"
+    )
 
 
 class _SingleLineErrors(logging.Filter):

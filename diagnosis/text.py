@@ -330,7 +330,10 @@ def _in_dollar_quotes(character: str) -> str:
 
 @cache
 def _template(source: str) -> Template:
-    return _environment().from_string(source)
+    template = _environment().from_string(source)
+    # Each rendering copies the globals; Jinja2 gives them as a ChainMap, whose copy takes longer than the rendering.
+    template.globals = dict(template.globals)
+    return template
 
 
 @cache

@@ -9,7 +9,7 @@ import orjson
 
 from ackscope.clock import Instant
 from ackscope.findings import DiagnosisResult
-from ackscope.reports import FindingReport, as_document, flat_reports
+from ackscope.reports import FindingReport, flat_reports
 from ackscope.snapshot import FAMILIES, Part, Snapshot
 from ackscope.topology import Bindings
 from ackscope.triage import Triage
@@ -67,11 +67,10 @@ def cluster_findings(
         "age_seconds": max(ages.values(), default=None),
         "overdue_seconds": max(overdue, default=None),
         "findings": [
-            as_document(with_triage(render(each, cluster), triage, now.wall))
-            for each in (result.findings if result else ())
+            with_triage(render(each, cluster), triage, now.wall) for each in (result.findings if result else ())
         ],
-        "cannot_tell": [as_document(render_inconclusive(each)) for each in (result.inconclusive if result else ())],
-        "set_aside": [as_document(render_suppressed(each)) for each in (result.suppressed if result else ())],
+        "cannot_tell": [render_inconclusive(each) for each in (result.inconclusive if result else ())],
+        "set_aside": [render_suppressed(each) for each in (result.suppressed if result else ())],
         "checked": list(result.checked) if result else [],
     }
 

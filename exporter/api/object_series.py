@@ -142,7 +142,7 @@ def subject_series(window: Window, now: Instant, kind: str, vhost: str | None, n
     if kind == "cluster":
         return cluster_series(window, now)
     if kind == "queue":
-        return next(_queues(window, [(vhost, name)], now))
+        return queue_lines(queue_series(window, vhost or "", name), now)
     family = _FAMILIES.get(kind)
     return [] if family is None else next(_named(window, family, [(None, name)], now, REACH))
 

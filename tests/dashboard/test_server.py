@@ -1,7 +1,15 @@
 import asyncio
 import socket
+import threading
 
-from dashboard.server import send_without_delay
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+from starlette.testclient import TestClient
+
+from dashboard.server import EarlyRead, send_without_delay
 
 
 def test_responses_are_sent_without_delay() -> None:
@@ -28,3 +36,43 @@ def test_responses_are_sent_without_delay() -> None:
     asyncio.run(accept_one())
 
     assert [True] == options
+
+
+@pytest.mark.parametrize(
+    ("response", "reads"),
+    [
+        pytest.param(HTMLResponse("<title>Now</title>"), True, id="page"),
+        pytest.param(HTMLResponse("gone", 404), False, id="missing page"),
+        pytest.param(JSONResponse({}), False, id="other file"),
+        pytest.param(Response(), False, id="without a type"),
+    ],
+)
+def test_the_exporter_is_read_while_the_browser_loads_the_page(response: Response, *, reads: bool) -> None:
+    """Only a page that is there starts it: each is about 140 files."""
+    read = threading.Event()
+
+    async def answer(_: Request) -> Response:
+        return response
+
+    with TestClient(EarlyRead(Starlette(routes=[Route("/", answer)]), read.set)) as client:
+        assert client.get("/").status_code == response.status_code
+
+    assert read.wait(5 if reads else 0.2) is reads
+
+
+def test_a_page_is_served_while_the_exporter_does_not_answer() -> None:
+    """Readings do not queue up: while one waits, no other begins."""
+    answered, reads = threading.Event(), []
+
+    def read() -> None:
+        reads.append(1)
+        answered.wait()
+
+    async def page(_: Request) -> Response:
+        return HTMLResponse("<title>Now</title>")
+
+    with TestClient(EarlyRead(Starlette(routes=[Route("/", page)]), read)) as client:
+        assert [client.get("/").status_code for _ in range(3)] == [200, 200, 200]
+        answered.set()
+
+    assert reads == [1]
