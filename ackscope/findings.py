@@ -164,6 +164,10 @@ class Involved:
     one_of: tuple[str, ...] = ()
 
 
+FindingKey = tuple[str, str, str, str]
+"""The identity of a finding: rule, and kind, vhost ("" if none) and name of its subject."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One cause. Rule names are stable, because metrics, alerts, runbooks and links use them.
@@ -203,7 +207,7 @@ class Finding:
     consequences: tuple["Finding", ...] = ()
 
     @property
-    def key(self) -> tuple[str, str, str, str]:
+    def key(self) -> FindingKey:
         """The identity of a finding: rule and subject."""
         return (self.rule, self.subject.kind, self.subject.vhost or "", self.subject.name)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ackscope.findings import Certainty, FieldRef, Impact, Involved, Severity, Subject, Unit
+from ackscope.findings import Certainty, FieldRef, FindingKey, Impact, Involved, Severity, Subject, Unit
 from ackscope.triage import Triage
 
 
@@ -93,7 +93,7 @@ class FindingReport:
     triage: Triage | None = None
 
     @property
-    def key(self) -> tuple[str, str, str, str]:
+    def key(self) -> FindingKey:
         """The identity of a finding: rule and subject."""
         return (self.rule, self.subject.kind, self.subject.vhost or "", self.subject.name)
 
@@ -136,6 +136,26 @@ class SuppressedReport:
     because: str
     reason: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedReport:
+    """A finding that ended recently, without the text of the time when it was present.
+
+    Attributes:
+        severity: as it was last.
+        ended_at: first diagnosis without it, ISO 8601, UTC.
+        ended_seconds: seconds since then, when the document was made.
+        runbook: path of the catalogue page in this repository.
+    """
+
+    rule: str
+    severity: Severity
+    subject: Subject
+    since: str | None
+    ended_at: str
+    ended_seconds: float
+    runbook: str
 
 
 def is_over(finding: Mapping[str, Any]) -> bool:

@@ -8,7 +8,7 @@ from pydantic import Field
 from ackscope.clock import Instant
 from ackscope.findings import Severity
 from ackscope.records import ProbeOutcome
-from ackscope.reports import FindingReport, InconclusiveReport, SuppressedReport
+from ackscope.reports import EndedReport, FindingReport, InconclusiveReport, SuppressedReport
 from ackscope.snapshot import Alarm, HealthCheck, Node, Overview
 from dashboard.format.readable import parse_iso
 
@@ -34,6 +34,7 @@ class ClusterFindings:
         broker: version of the broker; None while unknown.
         age_seconds: age of the oldest broker data used, when the response was sent; None without data.
         overdue_seconds: how late the most overdue poll is; None from older exporters.
+        ended: findings that ended in the last hour, the latest first; none from older exporters.
     """
 
     cluster: str
@@ -44,6 +45,7 @@ class ClusterFindings:
     inconclusive: Annotated[tuple[InconclusiveReport, ...], Field(alias="cannot_tell")] = ()
     suppressed: Annotated[tuple[SuppressedReport, ...], Field(alias="set_aside")] = ()
     checked: tuple[str, ...] = ()
+    ended: tuple[EndedReport, ...] = ()
 
     def number(self, severity: Severity) -> int:
         """Number of findings with this severity that are not muted."""

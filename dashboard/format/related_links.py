@@ -20,8 +20,16 @@ class RelatedLink(NamedTuple):
     query: dict[str, str]
 
 
-def related_links(finding: FindingReport, consumes: Callable[[str], bool]) -> Iterator[RelatedLink]:
-    """Links for a finding, the most specific first; `consumes` tells whether a client or host consumes."""
+def related_links(
+    finding: FindingReport, consumes: Callable[[str], bool], *, has_history: bool
+) -> Iterator[RelatedLink]:
+    """Links for a finding, the most specific first.
+
+    Args:
+        finding: a finding.
+        consumes: whether a client or host consumes.
+        has_history: whether there is any history of its cluster.
+    """
     subject = finding.subject
     if subject.kind == "queue":
         yield RelatedLink("queues", "Queue details", {"queue": subject.name, "vhost": subject.vhost or "/"})
@@ -35,7 +43,7 @@ def related_links(finding: FindingReport, consumes: Callable[[str], bool]) -> It
     elif client and subject.vhost is not None:
         yield RelatedLink("topology", "Topology of its virtual host", {"vhost": subject.vhost})
     began = readable.parse_iso(finding.since)
-    if began is not None:
+    if began is not None and has_history:
         at = f"{UTC.local(began):%Y-%m-%dT%H:%M}"
         yield RelatedLink("history", "What changed when it started", {"at": at, "around": "1h"})
 

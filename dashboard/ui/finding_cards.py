@@ -152,13 +152,15 @@ def evidence(key: str, finding: FindingReport) -> None:
 
 def links(finding: FindingReport, context: CardContext) -> None:
     """Links to pages with more about the finding."""
+    settings = PageSettings.from_environ()
 
     def consumes(who: str) -> bool:
-        known = cache.consuming(PageSettings.from_environ().exporter, context.cluster)
+        known = cache.consuming(settings.exporter, context.cluster)
         return known is None or who in known
 
+    has_history = cache.last_minute(settings.rollups, context.cluster) is not None
     with st.container(horizontal=True, gap="small"):
-        for related in related_links(finding, consumes):
+        for related in related_links(finding, consumes, has_history=has_history):
             layout.link(related.page, related.label, **{"cluster": context.cluster, **related.query})
 
 

@@ -1,6 +1,6 @@
 """The documents of the HTTP API, made from memory. Pure: plain values in, JSON-ready values out."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -8,18 +8,19 @@ from typing import Any
 import orjson
 
 from ackscope.clock import Instant
-from ackscope.findings import DiagnosisResult
-from ackscope.reports import FindingReport, flat_reports
+from ackscope.findings import DiagnosisResult, FindingKey
+from ackscope.reports import EndedReport, FindingReport, flat_reports, runbook
 from ackscope.snapshot import FAMILIES, Part, Snapshot
 from ackscope.topology import Bindings
 from ackscope.triage import Triage
+from diagnosis.finding_changes import EndedFinding
 from diagnosis.text import MANAGEMENT, Cluster, render, render_inconclusive, render_suppressed
 from exporter.broker.families import FAST
 from exporter.exposition.live.outcomes import current_outcomes
 from exporter.exposition.live.process import SupervisedProcess
 from exporter.probes_host.latency_breakdown import confirm_layers
 from exporter.runtime.state import ClusterState
-from exporter.triage.store import FindingKey, TriageStore
+from exporter.triage.store import TriageStore
 
 Document = dict[str, Any]
 
@@ -39,7 +40,13 @@ def findings(
         "now": now.iso(),
         "clusters": [
             cluster_findings(
-                name, state.snapshot, state.verdict, now, management(name), triage.of(name) if triage else {}
+                name,
+                state.snapshot,
+                state.verdict,
+                now,
+                management(name),
+                triage.of(name) if triage else {},
+                state.ended,
             )
             for name, state in states.items()
         ],
@@ -54,6 +61,7 @@ def cluster_findings(
     now: Instant,
     management: str = MANAGEMENT,
     triage: Mapping[FindingKey, Triage] = MappingProxyType({}),
+    ended: Sequence[EndedFinding] = (),
 ) -> Document:
     """Return the entry of one cluster. Before the first diagnosis all its lists are empty, including `checked`."""
     cluster = Cluster.of(snapshot, management)
@@ -72,7 +80,21 @@ def cluster_findings(
         "cannot_tell": [render_inconclusive(each) for each in (result.inconclusive if result else ())],
         "set_aside": [render_suppressed(each) for each in (result.suppressed if result else ())],
         "checked": list(result.checked) if result else [],
+        "ended": [_ended(each, now) for each in ended],
     }
+
+
+def _ended(each: EndedFinding, now: Instant) -> EndedReport:
+    finding = each.finding
+    return EndedReport(
+        rule=finding.rule,
+        severity=finding.severity,
+        subject=finding.subject,
+        since=finding.since,
+        ended_at=each.at.iso(),
+        ended_seconds=now.since(each.at),
+        runbook=runbook(finding.rule),
+    )
 
 
 def with_triage(report: FindingReport, triage: Mapping[FindingKey, Triage], wall: float) -> FindingReport:

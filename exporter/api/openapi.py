@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 from ackscope import __version__
 from ackscope.records import ProbeOutcome
-from ackscope.reports import FindingReport, InconclusiveReport, SuppressedReport
+from ackscope.reports import EndedReport, FindingReport, InconclusiveReport, SuppressedReport
 from ackscope.snapshot import FAMILIES
 from ackscope.triage import Triage
 from exporter.api.bundle import BUNDLE_TYPE
@@ -39,6 +39,7 @@ class FindingsEntry(TypedDict):
     cannot_tell: list[InconclusiveReport]
     set_aside: list[SuppressedReport]
     checked: list[str]
+    ended: list[EndedReport]
 
 
 class FindingsDocument(TypedDict):

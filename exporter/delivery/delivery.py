@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ackscope.clock import Clock
-from ackscope.findings import DiagnosisResult
+from ackscope.findings import DiagnosisResult, FindingKey
 from ackscope.triage import Triage
 from exporter.delivery.incidents import IncidentRecord
 from exporter.delivery.messages import ClusterOf
@@ -17,7 +17,7 @@ from exporter.delivery.receivers.webhook import WebhookReceiver
 from exporter.delivery.record_file import RecordContent, read_record
 from exporter.delivery.settings import FindingDeliverySettings, ReceiverSettings
 from exporter.delivery.worker import DeliveryStats, DeliveryWorker
-from exporter.triage.store import FindingKey, TriageStore
+from exporter.triage.store import TriageStore
 
 _STOP_SECONDS = 3.0
 """All receivers together get this time to finish a message."""

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import orjson
 
 from ackscope.clock import Instant
-from ackscope.findings import DiagnosisResult, Finding, Severity, flat
+from ackscope.findings import DiagnosisResult, Finding, FindingKey, Severity, flat
 from ackscope.triage import Triage
 from exporter.delivery.settings import ReceiverSettings, RouteSettings
-from exporter.triage.store import FindingKey, worst_severity
+from exporter.triage.store import worst_severity
 
 MAX_INCIDENTS = 1000
 """Findings that the record of one receiver holds; the least severe ones of a diagnosis are left out first."""

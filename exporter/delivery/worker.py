@@ -6,14 +6,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ackscope.clock import Clock, Instant
-from ackscope.findings import DiagnosisResult
+from ackscope.findings import DiagnosisResult, FindingKey
 from ackscope.log import get_logger
 from ackscope.triage import Triage
 from exporter.delivery.incidents import FindingIncident, IncidentRecord
 from exporter.delivery.messages import ClusterOf, batches, brief_of, compose
 from exporter.delivery.receivers.contract import DeliveryError, Receiver
 from exporter.delivery.record_file import encode_record, write_record
-from exporter.triage.store import FindingKey
 
 log = get_logger(__name__)
 

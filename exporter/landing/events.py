@@ -1,12 +1,13 @@
 """Rows of events: completed and failed readings, and findings that began, changed or ended."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from ackscope.clock import Instant
-from ackscope.findings import DiagnosisResult, Finding
+from ackscope.findings import DiagnosisResult, Finding, FindingKey
 from ackscope.snapshot import Part, Snapshot
 from ackscope.tables import FINDING_EVENTS, POLL_SAMPLES
+from diagnosis.finding_changes import finding_changes
 from diagnosis.text import render_summary
 from exporter.landing.blocks import Block, row_blocks
 
@@ -59,31 +60,20 @@ class Findings:
     """Makes rows of the findings of one cluster that began, changed or ended."""
 
     def __init__(self) -> None:
-        self._open: dict[tuple[str, str, str, str], Finding] | None = None
+        self._open: Mapping[FindingKey, Finding] | None = None
 
     def take(self, verdict: DiagnosisResult, at: Instant) -> list[Block]:
         """Return rows of the differences from the previous verdict.
 
         A finding stays open while its rule is inconclusive. Findings of the first verdict get the event `found`.
         """
-        before = self._open
-        found = {finding.key: finding for finding in verdict.findings if not finding.is_over}
-        rows = []
-        for key, finding in found.items():
-            old = None if before is None else before.get(key)
-            if old is None:
-                rows.append(_row("found" if before is None else "began", finding))
-            elif old.severity is not finding.severity:
-                rows.append(_row("changed", finding, old.severity.value))
-        blind = {gap.rule for gap in verdict.inconclusive}
-        for key, old in (before or {}).items():
-            if key in found:
-                continue
-            if old.rule in blind:
-                found[key] = old
-            else:
-                rows.append(_row("ended", old))
-        self._open = found
+        changes = finding_changes(self._open or {}, verdict)
+        rows = [
+            *(_row("changed", each, before.value) for each, before in changes.changed),
+            *(_row("found" if self._open is None else "began", each) for each in changes.began),
+            *(_row("ended", each) for each in changes.ended),
+        ]
+        self._open = changes.open
         return row_blocks(FINDING_EVENTS, verdict.cluster, at.wall, rows)
 
 

@@ -136,7 +136,7 @@ class Ingest:
             log.exception("diagnosis failed; the previous result stays", cluster=cluster)
             self._state.count_diagnosis_error(cluster)
             return
-        self._state.put_verdict(verdict, self._clock.now().since(started))
+        self._state.put_verdict(verdict, self._clock.now().since(started), started)
 
     def _land(self, snapshot: Snapshot) -> None:
         """Land the new rows of a snapshot and of its diagnosis."""

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ackscope.clock import Instant
-from ackscope.findings import DiagnosisResult
+from ackscope.findings import DiagnosisResult, Finding, FindingKey
 from ackscope.records import ProbeOutcome
 from ackscope.snapshot import Snapshot
+from diagnosis.finding_changes import EndedFinding, finding_changes, recently_ended
 from diagnosis.queue_age import QueueAge, QueueKey
 from diagnosis.window import Window
 from exporter.runtime.window_limits import limit_window
@@ -32,6 +33,8 @@ class ClusterState:
     Attributes:
         window: recent snapshots. Scrapes and the API show the latest.
         verdict: latest diagnosis; None before the first.
+        open_findings: findings by key; one stays open while its rule is inconclusive.
+        ended: findings that ended recently, the latest first.
         diagnosis_seconds: duration of that diagnosis.
         diagnosis_errors: how often diagnosis raised, which is a bug of ackscope.
         readings_dropped: number of older readings of single queues that were dropped to bound memory
@@ -42,6 +45,8 @@ class ClusterState:
 
     window: Window
     verdict: DiagnosisResult | None = None
+    open_findings: Mapping[FindingKey, Finding] = field(default_factory=dict)
+    ended: tuple[EndedFinding, ...] = ()
     diagnosis_seconds: float | None = None
     diagnosis_errors: int = 0
     readings_dropped: int = 0
@@ -137,10 +142,18 @@ class StateStore:
             self._change(cluster, queue_ages=ages)
             self._generation += 1
 
-    def put_verdict(self, verdict: DiagnosisResult, seconds: float) -> None:
-        """Store a diagnosis and its duration in seconds."""
+    def put_verdict(self, verdict: DiagnosisResult, seconds: float, at: Instant) -> None:
+        """Store a diagnosis, its duration in seconds, and what ended by it at `at`."""
         with self._lock:
-            self._change(verdict.cluster, verdict=verdict, diagnosis_seconds=seconds)
+            if (before := self._clusters.get(verdict.cluster)) is not None:
+                changes = finding_changes(before.open_findings, verdict)
+                self._change(
+                    verdict.cluster,
+                    verdict=verdict,
+                    diagnosis_seconds=seconds,
+                    open_findings=changes.open,
+                    ended=recently_ended(before.ended, changes, verdict, at),
+                )
 
     def count_diagnosis_error(self, cluster: str) -> None:
         """Count a failure of diagnosis; the previous result stays."""

@@ -11,15 +11,12 @@ from pydantic import TypeAdapter
 from ackscope.atomic_file import write_atomically
 from ackscope.clock import Instant, iso
 from ackscope.errors import DataError, UsageError
-from ackscope.findings import DiagnosisResult, Finding, Severity, flat
+from ackscope.findings import DiagnosisResult, Finding, FindingKey, Severity, flat
 from ackscope.log import get_logger
 from ackscope.state_file import read_state
 from ackscope.triage import Triage
 
 log = get_logger(__name__)
-
-FindingKey = tuple[str, str, str, str]
-"""Rule, and kind, virtual host ("" without one) and name of the subject."""
 
 MAX_ENTRIES = 1000
 """Findings with triage, in all clusters."""

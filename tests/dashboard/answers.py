@@ -12,10 +12,10 @@ from urllib.parse import parse_qsl
 import orjson
 
 from ackscope.baselines import HOUR_OF_WEEK
-from ackscope.clock import SystemClock
+from ackscope.clock import SystemClock, iso
 from ackscope.findings import Involved, Severity, Subject, source
 from ackscope.records import ProbeOutcome, ProbeState, ProbeStep, Quantiles
-from ackscope.reports import EvidenceReport, FindingReport, InconclusiveReport, Step, as_document, runbook
+from ackscope.reports import EndedReport, EvidenceReport, FindingReport, InconclusiveReport, Step, as_document, runbook
 from ackscope.snapshot import FAMILIES, Alarm, HealthCheck, Node, Overview, Part, Queue, Snapshot
 from dashboard.data.model import BacklogTrend, ConfirmLayer, MetricSeries, SubjectSeries, UsualBand, VitalMetric
 from diagnosis.thresholds import Thresholds
@@ -46,6 +46,7 @@ class Cluster:
     findings: Sequence[FindingReport] = ()
     inconclusive: Sequence[InconclusiveReport] = ()
     checked: Sequence[str] = CHECKED
+    ended: Sequence[EndedReport] = ()
     probes: Sequence[ProbeOutcome] = ()
     layers: Sequence[ConfirmLayer] = ()
     probes_up: bool = True
@@ -317,6 +318,21 @@ def sick(name: str = "shop", **changes: Any) -> Cluster:
     return replace(ill, **changes)
 
 
+def ended(*, seconds_ago: float, lasted: float = 420.0, **changes: Any) -> EndedReport:
+    """A finding that ended."""
+    now = SystemClock().now().wall
+    values: dict[str, Any] = {
+        "rule": "stuck-consumer",
+        "severity": Severity.CRITICAL,
+        "subject": Subject(kind="queue", name="orders.invoices", vhost="/"),
+        "since": iso(now - seconds_ago - lasted),
+        "ended_at": iso(now - seconds_ago),
+        "ended_seconds": seconds_ago,
+        "runbook": runbook("stuck-consumer"),
+    }
+    return EndedReport(**{**values, **changes})
+
+
 def hostile(name: str = "shop") -> Cluster:
     """A cluster whose every name means something to a markup."""
     item = EvidenceReport(what=HOSTILE, value=HOSTILE, expected=HOSTILE, source=HOSTILE)
@@ -328,6 +344,7 @@ def hostile(name: str = "shop") -> Cluster:
         findings=(finding, replace(finding, rule=HOSTILE), finding, finding),
         inconclusive=(InconclusiveReport(rule=HOSTILE, because=HOSTILE, needs=HOSTILE),),
         checked=(HOSTILE,),
+        ended=(ended(seconds_ago=60, rule=HOSTILE, subject=Subject(kind="queue", name=HOSTILE, vhost=HOSTILE)),),
         nodes=(replace(NODES[0], name=HOSTILE, mem_alarm=True), Node(name=HOSTILE, running=False)),
         probes=(probe(HOSTILE, node=HOSTILE, state=ProbeState.FAILED, reason=HOSTILE, doubtful=HOSTILE),),
         error=HOSTILE,
@@ -348,6 +365,7 @@ def documents(*clusters: Cluster) -> dict[str, bytes]:
             "findings": [as_document(finding) for finding in item.findings],
             "cannot_tell": [asdict(gap) for gap in item.inconclusive],
             "checked": list(item.checked),
+            "ended": [asdict(each) for each in item.ended],
         }
         for item in clusters
     ]

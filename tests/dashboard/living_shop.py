@@ -317,7 +317,7 @@ class LivingShop:
                 continue
             probes = [replace(it, at=at.wall) for it in _probes(self._sick[name])]
             self.state.put_outcomes(name, probes, at)
-            self.state.put_verdict(diagnose(known.window, probes, at, Thresholds(), known.verdict), 0.05)
+            self.state.put_verdict(diagnose(known.window, probes, at, Thresholds(), known.verdict), 0.05, at)
 
     def findings(self, cluster: str) -> int:
         """The number of its findings, without consequences."""

@@ -84,6 +84,29 @@ def test_without_findings_the_rules_that_were_not_judged_are_named(
     assert "15 rules inconclusive, all or in part" in sick
 
 
+def test_what_ended_in_the_last_hour_is_listed(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """An alert may be over before somebody looks."""
+    exporter.clusters = (answers.healthy(ended=(answers.ended(seconds_ago=180), answers.ended(seconds_ago=1300))),)
+    page = open_page(exporter.url, rollups)
+    said = words(page)
+
+    assert [] == errors(page)
+    for text in (
+        "2 findings ended in the last hour, the latest 3 min ago",
+        "stuck-consumer",
+        "'orders.invoices'",
+        "7 min",
+    ):
+        assert text in said
+
+
+def test_without_an_ended_finding_there_is_no_list(exporter: Exporter, rollups: Path, open_page: Open) -> None:
+    """An empty box would be one more thing to read."""
+    exporter.clusters = (answers.healthy(),)
+
+    assert "ended in the last hour" not in words(open_page(exporter.url, rollups))
+
+
 def test_probes_that_cannot_measure_say_why(exporter: Exporter, rollups: Path, open_page: Open) -> None:
     """Failed and doubtful ones come first, with a reason."""
     exporter.clusters = (answers.sick(),)

@@ -10,10 +10,10 @@ SINCE = "2026-03-01T12:04:31Z"
 HISTORY = ("history", {"at": "2026-03-01T12:04", "around": "1h"})
 
 
-def found(subject, *clients, since=SINCE, consumes=True):
+def found(subject, *clients, since=SINCE, consumes=True, has_history=True):
     """Pages and addresses of a finding that involves these clients, in their order."""
     finding = replace(stuck(), subject=subject, involved=Involved(clients=clients), since=since)
-    return [(link.page, link.query) for link in related_links(finding, lambda _: consumes)]
+    return [(link.page, link.query) for link in related_links(finding, lambda _: consumes, has_history=has_history)]
 
 
 def test_links_of_a_queue():
@@ -55,6 +55,11 @@ def test_several_clients():
 def test_other_subjects(subject, expected):
     """Each has a link to its page, if any; all have a link to what changed."""
     assert [*expected, HISTORY] == found(subject)
+
+
+def test_without_a_history_nothing_links_to_it():
+    """A page without data is a detour."""
+    assert [("nodes", {})] == found(Subject(kind="node", name="rabbit@one"), has_history=False)
 
 
 def test_without_a_start_time_there_is_no_link_to_the_history():

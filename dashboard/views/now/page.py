@@ -10,7 +10,7 @@ from dashboard.frames import minute_frames
 from dashboard.settings import PageSettings
 from dashboard.ui import cache, layout, probe_boxes, vital_tiles
 from dashboard.ui.layout import PageContext, known_clusters, range_heading
-from dashboard.views.now import banner, bundle_download, headline, incidents, recent_charts
+from dashboard.views.now import banner, bundle_download, ended_list, headline, incidents, recent_charts
 
 _STYLE = Path(__file__).with_name("now.css")
 _OLD_DETAILS = "<style>.st-key-details { opacity: 0.6; }</style>"
@@ -54,6 +54,8 @@ def _details(settings: PageSettings, state: ExporterState, cluster: str, now: In
     if found is not None:
         if found.findings or layout.get_param("finding"):
             incidents.render(settings, state, found, state.findings.exporter_time(now))
+        with st.container():
+            ended_list.render(found, state.findings, now)
         headline.scope(found, headline.data_age(found, state.findings, now))
     if totals is not None or (load is not None and load.signs):
         st.subheader("Vital metrics", anchor=False)

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 
 from prometheus_client.core import Metric
 
-from ackscope.findings import DiagnosisResult, Finding
+from ackscope.findings import DiagnosisResult, Finding, FindingKey
 from ackscope.triage import Triage
 from exporter.exposition.cardinality.selection import CardinalityLimits
 from exporter.exposition.specs import MetricFamilies, counter, gauge
 from exporter.runtime.state import ClusterState
-from exporter.triage.store import FindingKey, number_muted
+from exporter.triage.store import number_muted
 
 FINDING = gauge(
     "ackscope_finding",

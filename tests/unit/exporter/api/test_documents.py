@@ -9,6 +9,7 @@ from ackscope.findings import Inconclusive
 from ackscope.reports import as_document
 from ackscope.snapshot import Part, Snapshot
 from ackscope.topology import Bindings
+from diagnosis.finding_changes import EndedFinding
 from diagnosis.text import Cluster, render
 from diagnosis.window import Window
 from exporter.api import documents
@@ -66,10 +67,29 @@ def test_findings_have_the_agreed_shape():
                 ],
                 "set_aside": [],
                 "checked": ["no-consumer", "stuck-consumer"],
+                "ended": [],
             }
         ],
         "triage_writable": False,
     } == seen
+
+
+def test_what_ended_recently_is_reported_with_its_age():
+    """Without texts of the time when it was present."""
+    state = known(small(), verdict=Verdicts().of("shop"), ended=(EndedFinding(finding=finding(), at=NOW),))
+    (entry,) = parsed(documents.findings({"shop": state}, LATER))["clusters"]
+
+    assert [
+        {
+            "rule": "no-consumer",
+            "severity": "warning",
+            "subject": {"kind": "queue", "name": "orders", "vhost": "/", "node": None},
+            "since": "2023-11-14T22:13:20Z",
+            "ended_at": NOW.iso(),
+            "ended_seconds": 60.0,
+            "runbook": "diagnosis/catalogue/no-consumer.md",
+        }
+    ] == entry["ended"]
 
 
 @pytest.mark.parametrize(("every", "overdue"), [(5.0, 55.0), (150.0, 0.0)])

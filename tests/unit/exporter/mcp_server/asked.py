@@ -75,7 +75,7 @@ def state_of(faults):
             states.put_snapshot(_named(snapshot, name))
         now = window.latest.taken
         verdict = diagnose(states.clusters()[name].window, (), now, Thresholds())
-        states.put_verdict(verdict, 0.1)
+        states.put_verdict(verdict, 0.1, now)
     return states
 
 

@@ -20,7 +20,7 @@ def test_the_generation_grows_with_snapshots_only():
     state = StateStore(["shop"])
     before = state.generation
     state.put_outcomes("shop", [outcome()], NOW)
-    state.put_verdict(Verdicts().of("shop"), 0.1)
+    state.put_verdict(Verdicts().of("shop"), 0.1, NOW)
     quiet = state.generation
     state.put_snapshot(small())
 
@@ -57,7 +57,7 @@ def test_a_cluster_that_is_watched_no_more_is_forgotten():
     before = state.generation
     state.set_clusters(["shop", "mill"])
     state.put_outcomes("depot", [outcome()], NOW)
-    state.put_verdict(Verdicts().of("depot"), 0.1)
+    state.put_verdict(Verdicts().of("depot"), 0.1, NOW)
     state.count_diagnosis_error("depot")
 
     assert state.put_snapshot(small("depot")) is None

@@ -6,7 +6,7 @@ from exporter.routes import RouteContext, make_routes
 from exporter.runtime.state import StateStore
 from exporter.triage.store import TriageStore
 from exporter.web.http import JSON, Request
-from tests.unit.exporter.made import SetClock, Verdicts, finding, small
+from tests.unit.exporter.made import NOW, SetClock, Verdicts, finding, small
 
 JSON_HEADERS = {"content-type": JSON}
 
@@ -23,7 +23,7 @@ class Served:
         state = StateStore(["shop", "depot"])
         for name in ("shop", "depot"):
             state.put_snapshot(small(name))
-        state.put_verdict(Verdicts(findings=(finding(),)).of("shop"), 0.1)
+        state.put_verdict(Verdicts(findings=(finding(),)).of("shop"), 0.1, NOW)
         self.routes = make_routes(
             RouteContext(
                 state=state,
