@@ -297,6 +297,7 @@ def sick(name: str = "shop", **changes: Any) -> Cluster:
     ill = Cluster(
         name=name,
         findings=(stuck(), overflow()),
+        ended=(ended(seconds_ago=180, rule="no-consumer"), ended(seconds_ago=1300, severity=Severity.WARNING)),
         inconclusive=(gap, blind),
         nodes=NODES,
         signs=signs(),

@@ -18,7 +18,7 @@ def render(found: ClusterFindings, polled: Polled[ClusterFindings], now: Instant
     Args:
         found: findings of the cluster.
         polled: the response that they are from.
-        now: the time of this machine.
+        now: this machine's clock.
     """
     age = polled.age_at(found.ended[0].ended_seconds, now) if found.ended else None
     if age is None:
@@ -33,8 +33,8 @@ def _row(each: EndedReport, now: float, zone: Zone) -> dict[str, str]:
     began, ended = readable.parse_iso(each.since), readable.parse_iso(each.ended_at)
     return {
         "Ended": ABSENT if ended is None else readable.clock(ended, now, zone),
-        "Severity": elements.SEVERITIES[each.severity].word,
+        "Lasted": ABSENT if began is None or ended is None else readable.duration(ended - began),
         "What": each.rule,
         "Who": str(each.subject),
-        "Lasted": ABSENT if began is None or ended is None else readable.duration(ended - began),
+        "Severity": each.severity.value,
     }

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from ackscope.clock import Instant
 from ackscope.findings import Subject
 from ackscope.reports import FindingReport, flat_reports
 from dashboard.data.model import ClusterFindings, ExporterState
@@ -13,7 +14,7 @@ from dashboard.frames import finding_rows
 from dashboard.settings import PageSettings
 from dashboard.ui import cache, elements, finding_cards, layout
 from dashboard.ui.finding_cards import CardContext
-from dashboard.views.now import finding_list, triage_controls
+from dashboard.views.now import ended_list, finding_list, triage_controls
 
 _LAST = "last-finding"
 _CHART_KINDS = ("queue", "node", "cluster")
@@ -33,15 +34,16 @@ class _Shown:
     seen_at: float
 
 
-def render(settings: PageSettings, state: ExporterState, found: ClusterFindings, now: float) -> None:
-    """List and details.
+def render(settings: PageSettings, state: ExporterState, found: ClusterFindings, at: Instant) -> None:
+    """The list with what ended recently, and the details.
 
     Args:
         settings: settings of the pages.
         state: state of the exporter.
         found: findings of the cluster.
-        now: the exporter's clock, seconds since 1970.
+        at: this machine's clock.
     """
+    now = state.findings.exporter_time(at)
     by_address = finding_rows.addresses(found.findings)
     shown = _shown(found, by_address, now)
     vitals = state.vitals.of(found.cluster)
@@ -49,6 +51,7 @@ def render(settings: PageSettings, state: ExporterState, found: ClusterFindings,
     with listed, st.container(key="finding-list"):
         address = shown.address if shown else None
         finding_list.render(found.findings, by_address, address, vitals.trends if vitals else (), now)
+        ended_list.render(found, state.findings, at)
     with details, st.container(border=True, key="finding-details"):
         if shown is None:
             st.caption("The finding of this link is not present (any more). Choose one in the list.")

@@ -53,8 +53,8 @@ def _details(settings: PageSettings, state: ExporterState, cluster: str, now: In
     found, totals, load = state.findings.of(cluster), state.snapshot.of(cluster), state.vitals.of(cluster)
     if found is not None:
         if found.findings or layout.get_param("finding"):
-            incidents.render(settings, state, found, state.findings.exporter_time(now))
-        with st.container():
+            incidents.render(settings, state, found, now)
+        else:
             ended_list.render(found, state.findings, now)
         headline.scope(found, headline.data_age(found, state.findings, now))
     if totals is not None or (load is not None and load.signs):
