@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
+_READ_ERROR = 1.0
+"""Largest difference in seconds between two clocks that does not mean that one of them was set."""
+
 
 @dataclass(frozen=True, slots=True)
 class Instant:
@@ -24,6 +27,18 @@ class Instant:
     def since(self, earlier: "Instant") -> float:
         """Seconds from `earlier` to this moment, by the monotonic clock."""
         return self.mono - earlier.mono
+
+    def set_since(self, earlier: "Instant") -> float:
+        """By how many seconds the wall clock was set between `earlier` and this moment; 0 within the error.
+
+        The two clocks are read one after the other, and a busy machine may interrupt that.
+        """
+        seconds = (self.wall - self.mono) - (earlier.wall - earlier.mono)
+        return seconds if abs(seconds) > _READ_ERROR else 0.0
+
+    def dated(self, seconds: float) -> "Instant":
+        """The same moment by a wall clock that was set by so many seconds."""
+        return Instant(wall=self.wall + seconds, mono=self.mono)
 
     @property
     def utc(self) -> datetime:

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from ackscope.clock import Instant
+
 Fact = str | int | float | bool | None | Sequence["Fact"] | Mapping[str, "Fact"]
 """A value that JSON can represent."""
 
@@ -258,6 +260,7 @@ class DiagnosisResult:
         findings: ranked, worst first; one per cause, which contains its consequences.
         suppressed: by rule and subject.
         checked: all rules that ran, including those that found nothing.
+        moment: the same moment as `at` on both clocks; None in what was recorded.
     """
 
     cluster: str
@@ -266,6 +269,7 @@ class DiagnosisResult:
     inconclusive: tuple[Inconclusive, ...] = ()
     suppressed: tuple[Suppressed, ...] = ()
     checked: tuple[str, ...] = ()
+    moment: Instant | None = field(default=None, compare=False)
 
 
 def exit_code(results: Sequence[DiagnosisResult]) -> int:

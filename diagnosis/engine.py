@@ -16,6 +16,7 @@ from diagnosis.laws import without_explained
 from diagnosis.origins import origins_of, with_origins
 from diagnosis.preconditions import blind_spots, missing, only_metrics
 from diagnosis.process_view import named_processes, with_processes
+from diagnosis.redating import redated_result
 from diagnosis.rules import RULES
 from diagnosis.thresholds import Thresholds
 from diagnosis.window import Window
@@ -51,6 +52,9 @@ def diagnose(
         The result, with findings worst first: message loss, stopped, slow, risk; then by size of the queue. The order
         of objects in a snapshot does not matter.
     """
+    now = window.now(now)
+    if previous is not None and previous.moment is not None and (seconds := now.set_since(previous.moment)):
+        previous = redated_result(previous, seconds)
     view = View(window, outcomes, now, thresholds, baselines)
     seen = with_processes(window, thresholds.own_prefixes) if view.lists_no_clients else window
     # A view of its own: without connections and clients, most rules would judge what they cannot know.
@@ -95,6 +99,7 @@ def diagnose(
         inconclusive=tuple(gaps),
         suppressed=tuple(sorted(aside, key=lambda each: (each.rule, each.subject.vhost or "", each.subject.name))),
         checked=tuple(rule.name for rule in rules),
+        moment=now,
     )
     # Cached results may refer to the view and so to all readings. Clearing them breaks the reference cycle.
     view.made.clear()

@@ -92,6 +92,11 @@ class LatestReadings:
         """Overview of the cluster; None if it is not fresh."""
         return self._value("overview", lambda each: each.overview)
 
+    @property
+    def broker_wall(self) -> float:
+        """The present time by the broker's clock, seconds since 1970; by ours as long as the difference is unknown."""
+        return self.now.wall + ((self.overview.clock_offset if self.overview else None) or 0.0)
+
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
         """All nodes, including those that are down."""

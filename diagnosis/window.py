@@ -16,6 +16,7 @@ from diagnosis.endings import MOST, Ending, come_back, endings
 from diagnosis.former_consumers import FormerConsumer, former_consumers
 from diagnosis.left_clients import LeftClient, left_clients
 from diagnosis.pauses import Pause, continued
+from diagnosis.redating import Redating, by_one_clock
 
 LIMIT = 16
 """Maximum number of snapshots."""
@@ -87,9 +88,13 @@ class Window:
     def add(self, snapshot: Snapshot) -> "Window":
         """Return this window with one more snapshot, thinned.
 
-        A snapshot without new readings replaces the latest one, because it only adds errors.
+        A snapshot without new readings replaces the latest one, because it only adds errors. If the wall clock was set
+        since the latest one, everything is dated anew.
         """
         latest = self.latest
+        if latest is not None and (seconds := snapshot.taken.set_since(latest.taken)):
+            return self._redated(seconds).add(snapshot)
+        snapshot = by_one_clock(snapshot, latest)
         trail = _further(self.trail, snapshot)
         if latest is None:
             return replace(self, snapshots=(snapshot,), trail=trail)
@@ -106,6 +111,23 @@ class Window:
             pauses=self._pauses(added, begin),
             left=self._left(added),
             former=self._former(added),
+        )
+
+    def now(self, now: Instant) -> Instant:
+        """Return the present moment by the wall clock of the latest snapshot."""
+        seconds = self.latest.taken.set_since(now) if self.latest is not None else 0.0
+        return now.dated(seconds) if seconds else now
+
+    def _redated(self, seconds: float) -> "Window":
+        redating = Redating(seconds)
+        return replace(
+            self,
+            snapshots=redating.of(self.snapshots),
+            trail=redating.of(self.trail),
+            endings=redating.of(self.endings),
+            pauses=redating.of(self.pauses),
+            left=redating.of(self.left),
+            former=redating.of(self.former),
         )
 
     def _endings(self, added: Snapshot, begin: float) -> tuple[Ending, ...]:

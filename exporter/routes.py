@@ -259,7 +259,8 @@ def _bundle(context: RouteContext, request: Request) -> Response:
     known = states[name]
     if known.snapshot is None:
         return _text(HTTPStatus.SERVICE_UNAVAILABLE, "this cluster has not been polled yet; retry in a few seconds")
-    outcomes, now = tuple(known.latest_outcomes()), context.clock.now()
+    now = context.clock.now()
+    outcomes = tuple(known.latest_outcomes(now))
     bundle = DiagnosisBundle(
         window=known.window,
         outcomes=outcomes,

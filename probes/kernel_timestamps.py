@@ -23,6 +23,9 @@ _AT_ONCE = 100e-6
 
 _TRIES = 3
 
+_OLDEST = 1.0
+"""Seconds. A packet that seems older was not: the wall clock was set since it arrived, or differs from the kernel's."""
+
 
 def request_times(sock: socket.socket) -> None:
     """Let the kernel note when each packet arrives; see `receive`."""
@@ -41,9 +44,8 @@ def receive(sock: socket.socket, most: int) -> tuple[bytes, float]:
         if level == socket.SOL_SOCKET and kind == _SO_TIMESTAMPNS:
             seconds, nanoseconds = _TIMESPEC.unpack_from(value)
             offset = _wall_minus_monotonic()
-            if offset is not None:
-                # If the wall clock was set in the meantime, the result is at worst the time of reading.
-                at = min(at, max(at - 1.0, seconds + nanoseconds / 1e9 - offset))
+            if offset is not None and 0.0 <= at - (arrived := seconds + nanoseconds / 1e9 - offset) <= _OLDEST:
+                at = arrived
     return data, at
 
 

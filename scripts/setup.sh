@@ -17,6 +17,7 @@ have() {
     default-jre-headless) command -v java ;;
     prometheus | chromium | debootstrap | strace | buildah) command -v "$1" ;;
     prometheus-alertmanager) command -v prometheus-alertmanager ;;
+    libfaketime) ls /usr/lib/*/faketime/libfaketimeMT.so.1 ;;
     etcd-server) command -v etcd ;;
     systemd) command -v systemd-analyze ;;
     gcc) command -v cc ;;
@@ -78,7 +79,7 @@ python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
 
 packages=(rabbitmq-server default-jre-headless prometheus debootstrap debian-archive-keyring)
 command -v uv >/dev/null 2>&1 || packages+=(python3-venv)
-[ "${1:-}" != test ] || packages+=(chromium strace systemd nginx-light prometheus-alertmanager gcc python3-dev)
+[ "${1:-}" != test ] || packages+=(chromium strace systemd nginx-light prometheus-alertmanager libfaketime gcc python3-dev)
 [ "${1:-}" != ship ] || packages+=(buildah prometheus-alertmanager)
 [ "${1:-}" != kube ] || packages+=(etcd-server)
 install_system "${packages[@]}"

@@ -4,17 +4,21 @@ import os
 import random
 import signal
 import socket
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 
-from bench.chaos.scene import NODES, PARTS, SPOOL_BYTES, ChaosScene
+from bench.chaos.scene import NODES, PARTS, POLL_SECONDS, SPOOL_BYTES, ChaosScene
 from bench.exporting import probe_pid
 from lab.control import ALARM_WATERMARK, USUAL_WATERMARK
 from lab.network_link import LinkState
 
 _FLOOD = 150
+_SHORTEST_JUMP, _LONGEST_JUMP = 120.0, 6 * 3600.0
+"""Seconds. A jump by minutes is as likely as one by hours."""
+
 _REQUEST = b"GET /metrics HTTP/1.1\r\nHost: %s\r\n\r\n"
 
 
@@ -130,6 +134,18 @@ def _new_password(scene: ChaosScene, _: random.Random) -> Iterator[None]:
 
 
 @contextmanager
+def _jumped_clock(sign: int, scene: ChaosScene, dice: random.Random) -> Iterator[None]:
+    """The wall clock of the exporter and its probes jumps, and jumps to the right time at the end."""
+    scene.clock.jump(sign * round(_SHORTEST_JUMP * (_LONGEST_JUMP / _SHORTEST_JUMP) ** dice.random()))
+    try:
+        # What was read before the jump and what was read after it are compared.
+        time.sleep(2 * POLL_SECONDS)
+        yield
+    finally:
+        scene.clock.jump(0.0)
+
+
+@contextmanager
 def _flood(address: str) -> Iterator[None]:
     """Clients that ask and never read."""
     host, port = address.split(":")
@@ -177,6 +193,8 @@ def disturbances() -> tuple[Disturbance, ...]:
         Disturbance("probes killed", _killed_probes),
         Disturbance("disk full", _disk_full),
         Disturbance("password changed", _new_password),
+        Disturbance("clock jumped forward", partial(_jumped_clock, 1)),
+        Disturbance("clock jumped back", partial(_jumped_clock, -1)),
         Disturbance("exporter flooded", lambda scene, _: _flood(scene.exporter)),
         Disturbance("page flooded", lambda scene, _: _flood(scene.page)),
     )

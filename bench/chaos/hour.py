@@ -9,7 +9,7 @@ from typing import Any
 
 from bench.bench import Bench, Document, progress
 from bench.chaos.disturbances import Disturbance, disturbances
-from bench.chaos.invariants import Watch, uncounted
+from bench.chaos.invariants import Watch, landed_messages, uncounted, unlanded
 from bench.chaos.scene import LANDING, ChaosScene, scene
 from bench.exporting import bucket_rows, wait_for
 from bench.probes.users import Users
@@ -49,7 +49,7 @@ def measure(args: argparse.Namespace) -> Document:
             progress(
                 f"{number}: {kind.name}, recovered in {recoveries[kind.name][-1]}; violations: {len(watch.violations)}"
             )
-        missed = _uncounted(running, watch)
+        landing = _landing(running, watch)
         left = users.probes_objects() - in_use
     by_invariant = Counter(each.invariant for each in watch.violations)
     return {
@@ -61,7 +61,7 @@ def measure(args: argparse.Namespace) -> Document:
         "scrapes": watch.scrapes,
         "scrapes_failed": watch.failed,
         "slowest_scrape": watch.slowest,
-        "uncounted": missed,
+        **landing,
         "left": sorted(left),
         "violations_by_invariant": dict(by_invariant),
         "violations": [
@@ -95,18 +95,21 @@ def _disturb(kind: Disturbance, running: ChaosScene, watch: Watch, dice: random.
     return round(recovery, 1)
 
 
-def _uncounted(running: ChaosScene, watch: Watch) -> list[str]:
-    """Return what `uncounted` finds in the last scrape of each life of the exporter."""
+def _landing(running: ChaosScene, watch: Watch) -> Document:
+    """Compare scrapes of each life of the exporter with what landed."""
+    last = len(running.lives) - 1
+    before = watch.latest.get(last)
     time.sleep(_SETTLED)
     rows = bucket_rows(running.storage, f"{LANDING}/probe_messages")
     for row in rows:
         row["intended_at"] = row["intended_at"].timestamp()
-    found = []
-    for number, scrape in watch.latest.items():
-        life = running.lives[number]
-        end = life[1] if len(life) > 1 else time.time()
-        found += uncounted(scrape, [row for row in rows if life[0] <= row["intended_at"] < end])
-    return found
+    landed = landed_messages(rows, running.lives, running.clock)
+    missed = [each for life, scrape in watch.latest.items() for each in uncounted(scrape, landed.by_life[life])]
+    return {
+        "uncounted": missed,
+        "unlanded": unlanded(before, landed, last) if before else [],
+        "timeless": landed.timeless,
+    }
 
 
 def _kind(name: str, found: list[float | None], watch: Watch) -> dict[str, Any]:
@@ -138,6 +141,8 @@ def lines(document: Document) -> list[str]:
         f"violations: {len(violations)} {document['violations_by_invariant'] or ''}",
         *(f"  {it['invariant']}; during {it['during']}: {it['detail']}" for it in violations[:_SHOWN]),
         f"acked messages that landed and were not counted: {', '.join(document['uncounted']) or 'none'}",
+        f"that were counted and did not land: {', '.join(document['unlanded']) or 'none'}",
+        f"that have a time which the clock of the exporter never showed: {document['timeless'] or 'none'}",
         f"objects left on the broker: {', '.join(document['left']) or 'none'}",
     ]
 

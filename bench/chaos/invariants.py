@@ -1,15 +1,18 @@
 """Invariants that hold whatever breaks, checked at every scrape and, for the landed messages, at the end."""
 
+import math
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Self
 
 import requests
 from prometheus_client.parser import text_string_to_metric_families
 
+from bench.chaos.jumping_clock import JumpingClock
 from bench.chaos.scene import CLUSTER, PARTS, POLL_SECONDS, ROTATE_SECONDS, ChaosScene
 
 Labels = tuple[tuple[str, str], ...]
@@ -20,8 +23,17 @@ _TIMEOUT = 10.0
 _CLOCK_ERROR = 1.0
 """Largest difference in seconds between the clocks of two processes, and the time that a change takes."""
 
+_ROUNDED = 1e-6
+"""Rounding error of a sum of seconds."""
+
 _REPORT_SECONDS = 5.0
 """Longest time from the confirm of a message to its count in /metrics."""
+
+_LONGEST_LATENCY = 60.0
+"""Seconds. What probes time is given up earlier, and the smallest jump of a clock is longer."""
+
+_RECENT_SECONDS = 120.0
+"""Time for which what an earlier disturbance justified may appear again."""
 
 _OWN = (
     "ackscope_confirm",
@@ -39,6 +51,11 @@ NEVER = frozenset({
     "ttl-expiry-loss", "unexplained-loss", "stuck-consumer", "unacked-grows", "probe-message-lost", "link-down",
 })  # fmt: skip
 """Rules that nothing here justifies, except `probe-message-lost` while a node is down: it loses transient messages."""
+
+_OF_CLOCKS = frozenset({"clock-skew", "probe-instrument-doubtful"})
+"""Rules that a jump of the clock justifies, or that say that this machine is too busy; new findings of others are not
+justified.
+"""
 
 
 @dataclass(slots=True)
@@ -111,33 +128,124 @@ def too_fresh(scrape: Scrape, hidden_since: float) -> list[str]:
     return found
 
 
+def wrong_ages(scrape: Scrape, longest: float) -> list[str]:
+    """Return the ages that are negative, or longer than anything has lasted."""
+    return [
+        f"{name}{dict(labels)}: {value:.1f} s"
+        for (name, labels), value in scrape.samples.items()
+        if name.endswith(("_age_seconds", "_lag_seconds")) and not 0 <= value <= longest + _CLOCK_ERROR
+    ]
+
+
+def wrong_latencies(before: Scrape, now: Scrape) -> list[str]:
+    """Return what was timed between two scrapes with a negative mean, or one that nothing has."""
+    found = []
+    for (name, labels), total in now.samples.items():
+        of = name.removesuffix("_seconds_sum")
+        if of != name and f"{of}_seconds_count" in now.counters and name.startswith(_OWN):
+            seconds = total - before.samples.get((name, labels), 0.0)
+            count = now.samples[f"{of}_seconds_count", labels] - before.samples.get(
+                (f"{of}_seconds_count", labels), 0.0
+            )
+            if not -_ROUNDED <= seconds <= count * _LONGEST_LATENCY + _ROUNDED:
+                found.append(f"{of}{dict(labels)}: {seconds:.3f} s in {count:g}")
+    return found
+
+
+def wrong_beginnings(document: Mapping[str, Any], earliest: float, latest: float) -> list[str]:
+    """Return the findings of a document that say that they began before anything was there, or in the future."""
+    found = []
+    for cluster in document.get("clusters", []):
+        for each in cluster.get("findings", []):
+            since = datetime.fromisoformat(each["since"]).timestamp() if each.get("since") else earliest
+            if not earliest - _CLOCK_ERROR <= since <= latest + _CLOCK_ERROR:
+                found.append(f"{each['rule']} since {each['since']}")
+    return found
+
+
 def settled(scrape: Scrape) -> float:
     """Return how many messages were acked, over all streams."""
     return sum(scrape.value("ackscope_confirms_total", outcome="acked"))
 
 
-def uncounted(scrape: Scrape, landed: Iterable[Mapping[str, Any]]) -> list[str]:
+@dataclass(slots=True)
+class LandedMessages:
+    """The acked messages of the probes in the landing files.
+
+    Attributes:
+        by_life: number of a life of the exporter -> stream -> when each was settled, seconds since 1970.
+        ambiguous: by stream, how many may be of several lives: after a jump of its clock, their time was there twice.
+        timeless: how many have a time that the clock never showed.
+    """
+
+    by_life: dict[int, dict[str, list[float]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
+    ambiguous: Counter[str] = field(default_factory=Counter)
+    timeless: int = 0
+
+
+def landed_messages(
+    rows: Iterable[Mapping[str, Any]], lives: Sequence[Sequence[float]], clock: JumpingClock
+) -> LandedMessages:
+    """Return the acked messages of rows of `probe_messages`, times in seconds by the clock of the exporter."""
+    found = LandedMessages()
+    for row in rows:
+        if row["outcome"] != "acked":
+            continue
+        stream = f"{row['probe']}.{row['stream']}"
+        moments = clock.moments(row["intended_at"] + row["send_delay"] + (row["confirm"] or 0.0))
+        numbers = {
+            number for number, life in enumerate(lives) for at in moments if life[0] <= at < (*life[1:], math.inf)[0]
+        }
+        if len(numbers) == 1:
+            # Of several times, the last one: it counts only if it must have been counted.
+            found.by_life[numbers.pop()][stream].append(moments[-1])
+        elif numbers:
+            found.ambiguous[stream] += 1
+        else:
+            found.timeless += 1
+    return found
+
+
+def acked(scrape: Scrape) -> Counter[str]:
+    """Return how many messages were acked, by stream."""
+    counts: Counter[str] = Counter()
+    for (name, labels), value in scrape.samples.items():
+        own = dict(labels)
+        if name == "ackscope_confirms_total" and own["outcome"] == "acked":
+            counts[f"{own['probe']}.{own['stream']}"] += int(value)
+    return counts
+
+
+def uncounted(scrape: Scrape, landed: Mapping[str, Sequence[float]]) -> list[str]:
     """Return the streams with fewer messages in the counters of a scrape than in the landing files.
 
     Args:
         scrape: any one of a life of the exporter.
-        landed: rows of `probe_messages` of the same life, times in seconds.
+        landed: stream -> when each of its messages of the same life was settled.
     """
-    known: dict[tuple[str, str, str], list[float]] = defaultdict(list)
-    for row in landed:
-        if row["outcome"] == "acked":
-            settled_at = row["intended_at"] + row["send_delay"] + (row["confirm"] or 0.0)
-            known[row["probe"], row["stream"], row["outcome"]].append(settled_at)
-    counts: Counter[tuple[str, str, str]] = Counter()
-    for (name, labels), value in scrape.samples.items():
-        if name == "ackscope_confirms_total":
-            own = dict(labels)
-            counts[own["probe"], own["stream"], own["outcome"]] += int(value)
-    found = []
-    for key, moments in known.items():
+    counts, found = acked(scrape), []
+    for stream, moments in landed.items():
         least = sum(moment < scrape.at - _REPORT_SECONDS for moment in moments)
-        if counts[key] < least:
-            found.append(f"{'.'.join(key)}: {counts[key]} counted, {least} landed")
+        if counts[stream] < least:
+            found.append(f"{stream}: {counts[stream]} counted, {least} landed")
+    return found
+
+
+def unlanded(scrape: Scrape, landed: LandedMessages, life: int) -> list[str]:
+    """Return the streams with more messages in the counters of a scrape than in the landing files; () if rows dropped.
+
+    Args:
+        scrape: of a life of the exporter that was not killed.
+        landed: everything that landed until long after the scrape.
+        life: number of that life.
+    """
+    if sum(scrape.value("ackscope_landing_dropped_rows_total")):
+        return []
+    found = []
+    for stream, count in acked(scrape).items():
+        most = len(landed.by_life[life][stream]) + landed.ambiguous[stream]
+        if most < count:
+            found.append(f"{stream}: {most} landed, {count} counted")
     return found
 
 
@@ -162,6 +270,7 @@ class Watch:
     seen: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     failed: int = 0
     slowest: float = 0.0
+    _known: dict[tuple[str, str], float] = field(default_factory=dict)
     _over: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
@@ -198,6 +307,14 @@ class Watch:
         before = self.latest.get(life)
         for detail in backward(before, scrape) if before else ():
             self._violated("no counter goes backwards", at, during, detail)
+        for detail in wrong_ages(scrape, at - self.scene.began):
+            self._violated("no age is negative or too long", at, during, detail)
+        for detail in wrong_latencies(before, scrape) if before else ():
+            self._violated("no latency is negative or of minutes", at, during, detail)
+        clock = self.scene.clock
+        if clock.steady_since < at - 2 * POLL_SECONDS:
+            for detail in wrong_beginnings(found, self.scene.began + clock.ahead, time.time() + clock.ahead):
+                self._violated("no finding begins too early or in the future", at, during, detail)
         if "management" in hidden and hidden == self.hidden:
             for detail in too_fresh(scrape, hidden["management"]):
                 self._violated("no stale value is served as fresh", at, during, detail)
@@ -215,10 +332,15 @@ class Watch:
                 if each["severity"] == "info":
                     continue
                 self.seen[during][each["rule"]] += 1
+                key = each["rule"], each["subject"]["name"]
+                is_new = self._known.get(key, -math.inf) < at - _RECENT_SECONDS
+                unjustified = "clock" in during and is_new and each["rule"] not in _OF_CLOCKS
                 allowed = each["rule"] == "probe-message-lost" and "node" in during
-                if each["rule"] in NEVER and not allowed and each.get("certainty") != "early":
+                if unjustified or (each["rule"] in NEVER and not allowed and each.get("certainty") != "early"):
                     what = f"{each['rule']} {each['subject']['name']}"
                     self._violated("no healthy object is accused", at, during, what)
+                elif "clock" not in during or not is_new:
+                    self._known[key] = at
 
     def _violated(self, invariant: str, at: float, during: str, detail: str) -> None:
         self.violations.append(Violation(invariant, at, during, detail))

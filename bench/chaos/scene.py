@@ -20,6 +20,7 @@ import requests
 import yaml
 
 from ackscope.errors import BrokerError
+from bench.chaos.jumping_clock import JumpingClock, faketime_library
 from bench.exporting import wait_for
 from lab.cluster import Lab, start_lab
 from lab.demo.alertmanager import start_alertmanager
@@ -50,6 +51,8 @@ class ChaosScene:
         links: name -> link: `management` and `amqp` to the first node, `bucket` to the S3 server.
         storage: environment of clients of the S3 server itself.
         exporter, page, prometheus, alertmanager: host and port.
+        clock: the wall clock of the exporter and its probes.
+        began: when the brokers were started, seconds since 1970.
         lives: time of each start of the exporter, and of its end once it ended, seconds since 1970.
     """
 
@@ -63,6 +66,8 @@ class ChaosScene:
     prometheus: str
     alertmanager: str
     password: str
+    clock: JumpingClock
+    began: float
     lives: list[list[float]] = field(default_factory=list)
 
     @property
@@ -94,9 +99,8 @@ class ChaosScene:
         if name == "exporter":
             self.lives.append([time.time()])
             configuration = str(self.folder / "ackscope.yml")
-            self.services.start_python(
-                name, "ackscope", "exporter", "--config", configuration, environ=self.linked_storage
-            )
+            environ = {**self.linked_storage, **self.clock.environment()}
+            self.services.start_python(name, "ackscope", "exporter", "--config", configuration, environ=environ)
         elif name == "pipeline":
             folders = ("--landing", LANDING, "--rollups", str(self.folder / "rollups"))
             words = ("ackscope", "pipeline", "stream", *folders, "--master", "local[1]", "--trigger", "10s")
@@ -138,9 +142,12 @@ def scene(broker: str) -> Iterator[ChaosScene]:
     """Start everything and wait until each part answers.
 
     Raises:
+        MissingPart: a program or a library is missing.
         BrokerError: a part did not start.
     """
     with ExitStack() as stack:
+        faketime_library()
+        began = time.time()
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ackscope-chaos-")))
         stack.enter_context(_small_disk(folder / "spool"))
         storage = stack.enter_context(s3_server())
@@ -164,6 +171,8 @@ def scene(broker: str) -> Iterator[ChaosScene]:
             prometheus=prometheus,
             alertmanager=alertmanager,
             password=secrets.token_urlsafe(12),
+            clock=JumpingClock(folder / "clock"),
+            began=began,
         )
         _put(lab, f"users/{USER}", {"password": made.password, "tags": "administrator"})
         everything = {"configure": ".*", "write": ".*", "read": ".*"}

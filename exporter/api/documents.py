@@ -127,7 +127,7 @@ def probes(states: Mapping[str, ClusterState], status: SupervisedProcess | None,
             {
                 "cluster": name,
                 "process": process,
-                "probes": state.latest_outcomes(),
+                "probes": state.latest_outcomes(now),
                 "layers": confirm_layers(current_outcomes(state, now)),
             }
             for name, state in states.items()

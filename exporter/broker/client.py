@@ -199,7 +199,7 @@ class ManagementClient:
     def _send(
         self, path: str, params: Mapping[str, str | int] | None, authorization: str, timeout: float
     ) -> _RawResponse:
-        sent = time.time()
+        sent = time.monotonic()
         with self._session.get(
             self._base + path,
             params=params,
@@ -208,7 +208,7 @@ class ManagementClient:
             allow_redirects=False,
             stream=True,
         ) as response:
-            self._clock_offset.record(response.headers, sent, time.time())
+            self._clock_offset.record(response.headers, sent, time.monotonic())
             # The buffer grows in place: joining chunks at the end would briefly need twice the memory.
             body = bytearray()
             for chunk in response.iter_content(65536):

@@ -12,6 +12,8 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from ackscope.clock import Clock, SystemClock
+
 TOLERATED_SECONDS = 2.0
 """Smaller differences are not corrected: they are within the error of the measurement."""
 
@@ -26,11 +28,17 @@ class ClockOffset:
     """The difference of two clocks. Thread-safe; shared by the clients of one broker.
 
     Each response bounds the difference; the bounds of all responses are combined. Responses that contradict earlier
-    ones mean that a clock was set, so they count alone.
+    ones mean that the broker's clock was set, so they count alone. It is measured with our monotonic clock, so that it
+    stays right if our wall clock is set, also between a response and its use.
+
+    Args:
+        clock: our own clock.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
         self._lock = threading.Lock()
+        # The broker's wall clock, less our monotonic clock.
         self._bounds: tuple[float, float] | None = None
         self._seconds = 0.0
 
@@ -39,7 +47,7 @@ class ClockOffset:
 
         Args:
             headers: its headers, by lower-case name or independent of case.
-            sent: wall time when it was requested, seconds since 1970.
+            sent: when it was requested, in seconds of the monotonic clock.
             received: the same when its headers had arrived.
         """
         # A cache returns the date of its original.
@@ -51,22 +59,24 @@ class ClockOffset:
             return
         date = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
         low, high = date - received, date + _DATE_ERROR_SECONDS - sent
-        if low > high:
-            # Our own clock was set in between.
-            return
         with self._lock:
             if self._bounds is not None and max(low, self._bounds[0]) <= min(high, self._bounds[1]):
                 low, high = max(low, self._bounds[0]), min(high, self._bounds[1])
             self._bounds = low, high
-            # It stays as long as it fits, so that the times of objects that do not change do not change either.
-            if not low - TOLERATED_SECONDS <= self._seconds <= high + TOLERATED_SECONDS:
-                self._seconds = (low + high) / 2
 
     @property
     def seconds(self) -> float | None:
         """How far the broker's clock is ahead; negative if it is behind, 0 within the error, None if unknown."""
         with self._lock:
-            return None if self._bounds is None else self._seconds
+            if self._bounds is None:
+                return None
+            now = self._clock.now()
+            ours = now.wall - now.mono
+            low, high = self._bounds[0] - ours, self._bounds[1] - ours
+            # It stays as long as it fits, so that the times of objects that do not change do not change either.
+            if not low - TOLERATED_SECONDS <= self._seconds <= high + TOLERATED_SECONDS:
+                self._seconds = 0.0 if low - TOLERATED_SECONDS <= 0.0 <= high + TOLERATED_SECONDS else (low + high) / 2
+            return self._seconds
 
     def in_our_time(self, family: str, value: Any) -> Any:
         """Return the objects of a family with the broker's times by our clock."""

@@ -220,18 +220,19 @@ class BrokerReader:
         began = self._clock.now()
         try:
             value, gaps = POLLED[family].decode(self.payload(family), self._version)
-            value = self._clock_offset.in_our_time(family, value)
+            past = self._read_past(value, began) if isinstance(value, Overview) else None
+            # Together, as our clock may be set at any time.
+            done, value = self._clock.now(), self._clock_offset.in_our_time(family, value)
             if isinstance(value, Overview):
-                past = self._read_past(value, began)
                 self._overview = value = replace(value, clock_offset=self._clock_offset.seconds, past=past)
                 self._version = version_of(value.rabbitmq_version) or self._version
             if family == "nodes":
                 self._nodes, self._node_records = tuple(node.name for node in value if node.running), value
-                self._nodes_at, self._nodes_failure = self._clock.now(), None
+                self._nodes_at, self._nodes_failure = done, None
             if family == "connections":
-                self._sessions.listed(value, self._clock.now())
+                self._sessions.listed(value, done)
             if family == "sessions":
-                value = self._sessions.merged(value, self._clock.now())
+                value = self._sessions.merged(value, done)
         except BrokerError as error:
             if family == "connections":
                 self._sessions.not_listed(error)
@@ -247,7 +248,6 @@ class BrokerReader:
                 self._connections_attempted.set()
             if family == METRICS:
                 self._metrics_attempted.set()
-        done = self._clock.now()
         return FamilyReading(value=value, gaps=dict(gaps), at=self._known_at(family, done), seconds=done.since(began))
 
     def _read_past(self, overview: Overview, now: Instant) -> ClusterPast | None:

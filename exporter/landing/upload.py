@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ackscope.clock import Clock
+from ackscope.clock import Clock, Instant
 from ackscope.log import get_logger
 from ackscope.object_path import ConflictError, ObjectPath, ObjectStorageError
 from exporter.landing.blocks import date
@@ -62,6 +62,9 @@ class Uploader:
         self._root, self._target, self._clock = spool, target, clock
         self._files = LandingFiles(spool)
         self._counts, self._dropped = UploadCounts(), Counter[str]()
+        # File that waits -> since when, by the monotonic clock.
+        self._since: dict[Path, float] = {}
+        self._looked_at = float("-inf")
         self._trouble: str | None = None
         self._is_full = False
         self._pause = _FIRST_PAUSE
@@ -138,9 +141,16 @@ class Uploader:
         return waiting
 
     def _measure(self, waiting: list[tuple[Path, int]]) -> None:
-        lag = self._clock.now().wall - self._files.written_at(waiting[0][0]) if waiting else 0.0
-        size = sum(it for _, it in waiting)
-        self._counts = replace(self._counts, spooled_bytes=size, lag=max(0.0, lag))
+        now = self._clock.now()
+        self._since = {path: self._since.get(path, self._begin(path, now)) for path, _ in waiting}
+        self._looked_at = now.mono
+        lag = now.mono - min(self._since.values(), default=now.mono)
+        self._counts = replace(self._counts, spooled_bytes=sum(it for _, it in waiting), lag=lag)
+
+    def _begin(self, path: Path, now: Instant) -> float:
+        """When a new file began to wait: after the last look, whatever the wall clock says."""
+        age = max(0.0, now.wall - self._files.written_at(path))
+        return max(now.mono - age, self._looked_at)
 
     def _log_trouble(self, trouble: str | None) -> None:
         """Log when the bucket is away and when it is back, not every time."""

@@ -28,6 +28,9 @@ _BLOCKS = 5_000
 _EXPIRE_SECONDS, _LOOK_SECONDS = 60.0, 3600.0
 """Interval of expiry, and of scanning the directory for its size."""
 
+_DOUBT_SECONDS = 3600.0
+"""After the wall clock was set, nothing is removed for its age for so long: it may be set back."""
+
 _MISFITS = (pa.ArrowException, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """Exceptions raised by objects that do not fit their table."""
 
@@ -61,6 +64,7 @@ class LandingWriter:
         self._written_at: Instant | None = None
         self._expired_at: Instant | None = None
         self._looked_at: Instant | None = None
+        self._set_at: Instant | None = None
         self._trouble: str | None = None
         self._lost, self._drop_count = False, 0
         self._unremoved: str | None = None
@@ -230,8 +234,12 @@ class LandingWriter:
         if look:
             self._looked_at = now
             self._files.sweep(now.wall)
+        if self._expired_at is not None and now.set_since(self._expired_at):
+            self._set_at = now
         self._expired_at = now
-        expired = self._files.expire(now.wall, self._settings.max_bytes, self._settings.max_age, look=look)
+        doubtful = self._set_at is not None and now.since(self._set_at) < _DOUBT_SECONDS
+        max_age = now.wall if doubtful else self._settings.max_age
+        expired = self._files.expire(now.wall, self._settings.max_bytes, max_age, look=look)
         with self._lock:
             self._expired_files += expired.files
             self._expired_bytes += expired.bytes

@@ -98,6 +98,8 @@ class OtlpSender:
         settings = self._settings
         exporter = self._current_exporter(settings)
         now = self._clock.now()
+        # A collector refuses what ends before its beginning, as after a clock was set back.
+        self._began = min(self._began, now.wall)
         data = convert(self._page(), self._attributes(settings.attributes), self._began, now.wall)
         accepted = exporter.export(data, timeout_millis=_SECONDS * 1000) is MetricExportResult.SUCCESS
         stats = self._stats

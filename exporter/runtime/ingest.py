@@ -126,7 +126,7 @@ class Ingest:
         try:
             verdict = diagnose(
                 known.window,
-                known.latest_outcomes(),
+                known.latest_outcomes(started),
                 started,
                 self._thresholds,
                 known.verdict,

@@ -62,9 +62,13 @@ class ClusterState:
         """Return a copy with only the latest snapshot, which uses less memory than the window."""
         return replace(self, window=Window(self.window.cluster, self.window.snapshots[-1:]))
 
-    def latest_outcomes(self) -> list[ProbeOutcome]:
-        """Return the latest summary of every stream, in a fixed order."""
-        return [self.outcomes[key].outcome for key in sorted(self.outcomes)]
+    def latest_outcomes(self, now: Instant) -> list[ProbeOutcome]:
+        """Return the latest summary of every stream, in a fixed order.
+
+        Its time is that of its arrival, by the wall clock of now: a summary does not become fresh if the clock is set.
+        """
+        seen = (self.outcomes[key] for key in sorted(self.outcomes))
+        return [replace(it.outcome, at=it.at.dated(now.set_since(it.at)).wall) for it in seen]
 
 
 class StateStore:

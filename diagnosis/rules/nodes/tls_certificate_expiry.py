@@ -43,7 +43,7 @@ def _failed(view: View) -> Iterator[Inconclusive]:
 
 
 def _days_left(view: View, certificate: Certificate) -> float:
-    return (certificate.expires - view.now.wall) / _DAY_SECONDS
+    return (certificate.expires - view.broker_wall) / _DAY_SECONDS
 
 
 def _finding(view: View, node: str | None, certificates: list[Certificate]) -> Finding:

@@ -79,7 +79,8 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 def _head(view: View, queue: Queue, early: float) -> Head | None:
     history = view.history(queue)
     if queue.head_message_timestamp is not None:
-        age = view.now.wall - queue.head_message_timestamp
+        # Of the two clocks, the broker's is rather that of its publishers.
+        age = view.broker_wall - queue.head_message_timestamp
         began = history[-1].at.wall - age
         since = tuple(seen for seen in history if seen.at.wall >= began)
         return Head(age=age, stamped=True, consumed=delta(since, *CONSUMED)) if age >= early else None

@@ -1,5 +1,6 @@
 """Alertmanager, through its API v2. Alerts are sent again and again, as Prometheus does; its silences come back."""
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -16,6 +17,7 @@ from ackscope.findings import Severity
 from ackscope.format import plural
 from ackscope.reports import Step
 from ackscope.triage import MAX_NAME, MAX_REASON, Triage
+from exporter.broker.clock_offset import ClockOffset
 from exporter.delivery.incidents import DeliveryEvent, EventKind, FindingIncident, IncidentKey
 from exporter.delivery.messages import DeliveryMessage, runbook_url
 from exporter.delivery.receivers.contract import DeliveryError, send
@@ -51,6 +53,7 @@ class AlertmanagerReceiver:
     ) -> None:
         self._settings, self._external_url, self._on_silences = settings, external_url, on_silences
         self._session = requests.Session()
+        self._clock_offset = ClockOffset()
         self.refresh: float | None = settings.refresh
         self._lasts = max(LEAST_SECONDS, 4 * settings.refresh)
         try:
@@ -127,14 +130,21 @@ class AlertmanagerReceiver:
     def _document(
         self, labels: Mapping[str, str], annotations: Mapping[str, Any], began: float, ends: float
     ) -> dict[str, Any]:
+        # By its own clock: what is to end in five minutes would be over for one that is ten minutes ahead.
+        ahead = self._ahead
         document = {
             "labels": self._own(labels),
             "annotations": {name: str(text) for name, text in annotations.items() if text},
-            "startsAt": iso(began),
+            "startsAt": iso(began + ahead),
             # To the second, and so not before the start.
-            "endsAt": iso(max(ends, began)),
+            "endsAt": iso(max(ends, began) + ahead),
         }
         return {**document, "generatorURL": self._external_url} if self._external_url else document
+
+    @property
+    def _ahead(self) -> float:
+        """By how many seconds the clock of Alertmanager is ahead of ours, as far as it is known."""
+        return self._clock_offset.seconds or 0.0
 
     def _own(self, labels: Mapping[str, str]) -> dict[str, str]:
         return {**self._settings.labels, **labels}
@@ -157,7 +167,7 @@ class AlertmanagerReceiver:
             last = max((known[each] for each in ids), key=lambda it: str(it["endsAt"]))
             key = IncidentKey(*(labels.get(part, "") for part in IncidentKey._fields))
             found[key] = Triage(
-                muted_until=iso(stamp(datetime.fromisoformat(last["endsAt"]))),
+                muted_until=iso(stamp(datetime.fromisoformat(last["endsAt"])) - self._ahead),
                 muted_by=f"{last.get('createdBy') or 'somebody'} in Alertmanager"[:MAX_NAME],
                 mute_reason=str(last.get("comment", ""))[:MAX_REASON],
             )
@@ -177,8 +187,8 @@ class AlertmanagerReceiver:
         headers = {"Content-Type": "application/json"}
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
-        name = self._settings.username
-        return send(
+        name, sent = self._settings.username, time.monotonic()
+        response = send(
             self._session,
             method,
             f"{self._settings.url}{path}",
@@ -187,6 +197,8 @@ class AlertmanagerReceiver:
             auth=(name, password or "") if name is not None else None,
             ca_file=self._settings.ca_file,
         )
+        self._clock_offset.record(response.headers, sent, time.monotonic())
+        return response
 
 
 def _labels(key: IncidentKey, severity: Severity) -> dict[str, str]:

@@ -32,13 +32,18 @@ NOW = Instant(wall=WALL, mono=1000.0)
 
 @dataclass
 class SetClock:
-    """A clock that tests set."""
+    """A clock that tests set.
+
+    Attributes:
+        jumped: by how many seconds its wall clock was set forward.
+    """
 
     mono: float = NOW.mono
+    jumped: float = 0.0
 
     def now(self) -> Instant:
         """The set moment."""
-        return Instant(wall=WALL + self.mono - NOW.mono, mono=self.mono)
+        return Instant(wall=WALL + self.jumped + self.mono - NOW.mono, mono=self.mono)
 
 
 def part(value: Any, **chunks: Any) -> Part[Any]:

@@ -111,6 +111,15 @@ def test_if_every_reading_is_interrupted_the_time_of_reading_counts(monkeypatch)
     assert (b"ack", 100.0) == receive(Stamped(1e9 + 99.998), 4096)
 
 
+@pytest.mark.parametrize("ahead", [7200.0, 90.0, -90.0, -7200.0])
+def test_if_the_wall_clock_was_set_the_time_of_reading_counts(monkeypatch, ahead):
+    """An ack that arrived before a jump by hours would else seem to have come a second before its message was sent."""
+    clock = SimpleNamespace(monotonic=lambda: 100.0, time=lambda: 1e9 + 100.0 + ahead)
+    monkeypatch.setattr(kernel_timestamps, "time", clock)
+
+    assert (b"ack", 100.0) == receive(Stamped(1e9 + 99.998), 4096)
+
+
 def test_a_socket_without_such_times_is_left_alone():
     """TLS reads whole records."""
     one, other = socket.socketpair()

@@ -1,9 +1,11 @@
+from dataclasses import replace
+
 import pytest
 
 from ackscope.snapshot import HealthCheck
 from ackscope.topology import Certificate
 from tests.unit.diagnosis.nodes.machines import check
-from tests.unit.diagnosis.pictures import NODE, OK, WALL, film, found, look, only, text
+from tests.unit.diagnosis.pictures import NODE, OK, WALL, film, found, look, only, snapshot, text
 
 RULE = "tls-certificate-expiry"
 DAY = 86_400.0
@@ -34,6 +36,16 @@ def test_it_is_a_warning_and_critical_in_the_last_week(days, severity, words):
     assert (RULE, severity, NODE) == (finding.rule, finding.severity.value, finding.subject.name)
     assert words in text(finding).summary
     assert [{"protocol": "amqp/ssl", "port": 5671}] == [each.facts for each in finding.evidence]
+
+
+@pytest.mark.parametrize(("days", "ahead", "reported"), [(10, -60, False), (70, 65, True)])
+def test_days_are_counted_by_the_clock_of_the_broker(days, ahead, reported):
+    """Ours is two months ahead of it, or behind."""
+    health = expiring(days, ok=True).latest.health.value
+    overview = replace(snapshot(0).overview.value, clock_offset=ahead * DAY)
+    verdict = look(film(lambda _: {"health": health, "overview": overview}, until=5))
+
+    assert reported == (RULE in {each.rule for each in verdict.findings})
 
 
 def test_a_certificate_that_is_valid_for_long_is_not_reported():

@@ -1,6 +1,8 @@
+from dataclasses import replace
+
 import pytest
 
-from tests.unit.diagnosis.pictures import WALL, film, look
+from tests.unit.diagnosis.pictures import WALL, film, look, snapshot
 from tests.unit.diagnosis.queues.films import flowing, frame, of, one
 
 RULE = "stale-head"
@@ -20,6 +22,18 @@ def test_an_overtaken_head_is_information_first_and_a_warning_after_five_minutes
     assert [("info", "orders")] == of(RULE, shot(40, **held))
     assert [("warning", "orders")] == of(RULE, shot(310, **held))
     assert one(RULE, shot(40, **held)).facts["overtaken"]
+
+
+def test_a_clock_of_ours_that_is_ahead_makes_no_message_old():
+    """Ours is an hour ahead of that of the broker, and so of those of its publishers."""
+    overview = replace(snapshot(0).overview.value, clock_offset=-3600.0)
+
+    def frames(t):
+        head = {"head_message_timestamp": int(WALL) - 3600}
+        return {**frame(flowing(t, published=8.0, acked=8.0, ready=10, unacked=10, **head)), "overview": overview}
+
+    assert [] == of(RULE, look(film(frames, until=20)))
+    assert 40.0 == one(RULE, look(film(frames, until=40))).facts["age_seconds"]
 
 
 def test_without_a_timestamp_the_age_follows_from_the_order():

@@ -5,6 +5,7 @@ from email.utils import formatdate
 
 import pytest
 
+from ackscope.snapshot import Channel
 from exporter.broker.clock_offset import ClockOffset
 from exporter.broker.reader import BrokerReader
 from exporter.broker.settings import ManagementSettings
@@ -12,14 +13,17 @@ from tests.unit.exporter.broker.server import serve
 from tests.unit.exporter.made import SetClock
 
 NOW = 1_800_000_000.0
+STARTED = SetClock().now().wall - SetClock().now().mono
+"""When our monotonic clock began."""
 
 
 def observed(*responses):
     """What is known after responses, given as (seconds that the broker is ahead, our time, duration)."""
-    offset = ClockOffset()
+    offset, found = ClockOffset(SetClock()), None
     for ahead, at, took in responses:
-        offset.record({"date": formatdate(at + took / 2 + ahead, usegmt=True)}, at, at + took)
-    return offset.seconds
+        offset.record({"date": formatdate(at + took / 2 + ahead, usegmt=True)}, at - STARTED, at + took - STARTED)
+        found = offset.seconds
+    return found
 
 
 @pytest.mark.parametrize("ahead", [0.0, 0.9, -0.9])
@@ -41,8 +45,28 @@ def test_slow_responses_do_not_widen_what_is_known():
 
 
 def test_a_clock_that_is_set_is_noticed_at_once():
-    """What was known before does not count."""
+    """What was known of the broker's before does not count."""
     assert abs(observed((900.0, NOW, 0.01), (0.0, NOW + 5, 0.01))) <= 2.0
+
+
+@pytest.mark.parametrize("jump", [7200.0, -7200.0, 20.0])
+def test_if_our_own_clock_is_set_the_difference_is_right_at_once(jump):
+    """Without another response, and so that a channel which became idle a minute ago is idle for a minute."""
+    clock = SetClock()
+    offset, now = ClockOffset(clock), clock.now()
+    offset.record({"date": formatdate(now.wall, usegmt=True)}, now.mono, now.mono + 0.01)
+
+    assert 0.0 == offset.seconds
+
+    clock.mono, clock.jumped = now.mono + 1.0, jump
+    (idle,) = offset.in_our_time("channels", (Channel(name="a", idle_since=now.wall - 60.0),))
+
+    assert abs(offset.seconds + jump) <= 2.0
+    assert abs(clock.now().wall - idle.idle_since - 61.0) <= 2.0
+
+    clock.jumped = 0.0
+
+    assert 0.0 == offset.seconds
 
 
 @pytest.mark.parametrize(
@@ -51,7 +75,7 @@ def test_a_clock_that_is_set_is_noticed_at_once():
 def test_without_a_date_of_the_broker_nothing_is_known(headers):
     """None, damaged, or that of a response in a cache."""
     offset = ClockOffset()
-    offset.record(headers, NOW, NOW + 0.01)
+    offset.record(headers, 100.0, 100.01)
 
     assert offset.seconds is None
     assert ("as", "read") == offset.in_our_time("channels", ("as", "read"))

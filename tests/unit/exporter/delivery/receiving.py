@@ -2,7 +2,9 @@
 
 import json
 import threading
+import time
 from contextlib import contextmanager
+from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from diagnosis.text import Cluster
@@ -14,9 +16,10 @@ from tests.unit.exporter.made import SetClock, Verdicts
 
 
 class HttpReceiver:
-    """What arrived, in order; `status` is what it answers."""
+    """What arrived, in order; `status` is what it answers, and its clock is `ahead` by so many seconds."""
 
     def __init__(self):
+        self.ahead = 0.0
         self.status, self.answer_headers = 200, {}
         self.arrived, self.headers = [], []
         self._server, self.port = None, 0
@@ -42,6 +45,9 @@ class HttpReceiver:
                     self.send_header(name, value)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
+
+            def date_time_string(self, timestamp=None):
+                return formatdate((timestamp or time.time()) + outer.ahead, usegmt=True)
 
             def log_message(self, *_):
                 pass

@@ -1,10 +1,15 @@
 """The alerts that Alertmanager gets; `tests/integration/exporter/test_delivery.py` has a real one."""
 
+from datetime import datetime
+
 import pytest
 
 from ackscope.findings import Severity
 from tests.unit.exporter.delivery.receiving import Fed, receiving
 from tests.unit.exporter.made import finding
+
+LASTS = 4 * 3600.0
+"""Seconds for which an alert goes on that is sent again every hour."""
 
 
 @pytest.fixture
@@ -30,6 +35,19 @@ def test_a_change_of_severity_ends_one_alert_and_starts_another(fed):
         (alert["labels"]["severity"], alert["endsAt"] <= now) for alert in alerts
     ]
     assert {alerts[0]["startsAt"]} == {alert["startsAt"] for alert in alerts}
+
+
+@pytest.mark.parametrize("ahead", [3600.0, -3600.0])
+def test_the_times_of_an_alert_are_by_the_clock_of_alertmanager(fed, ahead):
+    """Known from its responses: an alert that goes on would else be over when it arrives at a clock that is ahead."""
+    it, receiver = fed
+    receiver.ahead = ahead
+    it.diagnosed(finding())
+    receiver.arrived.clear()
+    it.diagnosed(finding(severity=Severity.CRITICAL), later=60)
+    ends = max(alert["endsAt"] for alerts in receiver.arrived for alert in alerts)
+
+    assert datetime.fromisoformat(ends).timestamp() - it.clock.now().wall == pytest.approx(LASTS + ahead, abs=5)
 
 
 def test_an_alert_has_identity_and_next_step(fed):

@@ -298,6 +298,21 @@ def test_old_files_are_removed_as_new_ones_are_written(tmp_path):
     assert 1900 == counts.last_write_age
 
 
+@pytest.mark.parametrize(("later", "expired"), [(60.0, 0), (3700.0, 1)])
+def test_a_clock_that_is_set_forward_does_not_make_files_old_at_once(tmp_path, later, expired):
+    """A host that starts with the wrong year removes no history, if that is corrected within the hour."""
+    clock = SetClock()
+    landing = LandingWriter(tmp_path, LandingSettings(directory=tmp_path, max_age=7 * 86400), clock)
+    landing.add(record_blocks(ACK_BURSTS, "shop", [burst(at=clock.now().wall)]))
+    landing.flush()
+    clock.mono, clock.jumped = clock.mono + 60, 30 * 86400.0
+    landing.flush()
+    clock.mono += later
+    landing.flush()
+
+    assert expired == landing.counts().expired_files
+
+
 def test_what_cannot_be_removed_is_reported_once(tmp_path, monkeypatch, caplog):
     """And counted each time."""
     clock = SetClock()

@@ -112,6 +112,20 @@ def sender(endpoint, page=PAGE, **settings):
     return OtlpSender(OtlpSettings(endpoint=endpoint, **settings), lambda: page, "here:1", SetClock())
 
 
+def test_after_the_clock_was_set_back_nothing_ends_before_it_begins():
+    """A collector refuses such points, until the clock has caught up with the start of the exporter."""
+    clock = SetClock()
+    with collecting() as (collector, endpoint):
+        made = OtlpSender(OtlpSettings(endpoint=endpoint), lambda: PAGE, "here:1", clock)
+        clock.mono, clock.jumped = clock.mono + 60, -3600.0
+        assert made.send()
+        metrics = collector.requests[0].resource_metrics[0].scope_metrics[0].metrics
+    points = [point for metric in metrics for point in getattr(metric, metric.WhichOneof("data")).data_points]
+
+    assert any(point.start_time_unix_nano for point in points)
+    assert all(point.start_time_unix_nano <= point.time_unix_nano for point in points)
+
+
 def test_every_kind_of_metric_arrives_with_its_value(tmp_path):
     """Counter, histogram, gauge, untyped; with name, labels, resource and login."""
     token = tmp_path / "token"

@@ -176,8 +176,19 @@ def test_a_batch_is_placed_counted_known_and_landed(room):
     labels = {"cluster": "shop", "probe": "confirm", "stream": "quorum", "queue_type": "quorum", "node": "rabbit@two"}
 
     assert 1 == room.metrics.registry.get_sample_value("ackscope_confirm_batch_messages_count", labels)
-    assert [outcome()] == room.known.latest_outcomes()
+    assert [outcome()] == room.known.latest_outcomes(room.clock.now())
     assert (1, 1) == (room.landed()["probe_messages"], room.landed()["ack_bursts"])
+
+
+@pytest.mark.parametrize("jump", [7200.0, -7200.0])
+def test_a_summary_is_as_old_as_its_arrival_if_the_clock_is_set(room, jump):
+    """If the clock is set back by hours, the last words of an ended probe process do not stay fresh for as long."""
+    room.intake.on_batch(RecordBatch("shop", outcomes=[outcome()]))
+    room.clock.mono, room.clock.jumped = room.clock.mono + 40, jump
+    now = room.clock.now()
+    (seen,) = room.known.latest_outcomes(now)
+
+    assert 40.0 == now.wall - seen.at
 
 
 def test_steps_are_placed_counted_and_landed(room):
@@ -213,7 +224,7 @@ def test_streams_of_a_cluster_with_named_nodes_are_distinguished(tmp_path):
         outcome(),
     ]
     room.intake.on_batch(RecordBatch("shop", outcomes=streams))
-    seen = [(it.probe, it.node) for it in room.known.latest_outcomes()]
+    seen = [(it.probe, it.node) for it in room.known.latest_outcomes(room.clock.now())]
 
     assert [("confirm", ""), ("confirm", "rabbit@two"), ("delivery", "rabbit@two")] == seen
 

@@ -32,7 +32,7 @@ def test_a_stream_has_one_summary_the_latest():
     state = StateStore(["shop"])
     state.put_outcomes("shop", [outcome(stream="quorum"), outcome(success=False)], NOW)
     state.put_outcomes("shop", [outcome(success=True)], NOW)
-    latest = state.clusters()["shop"].latest_outcomes()
+    latest = state.clusters()["shop"].latest_outcomes(NOW)
 
     assert [("classic", True), ("quorum", True)] == [(it.stream, it.success) for it in latest]
 
