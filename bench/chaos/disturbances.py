@@ -146,6 +146,16 @@ def _jumped_clock(sign: int, scene: ChaosScene, dice: random.Random) -> Iterator
 
 
 @contextmanager
+def _jumped_unread(scene: ChaosScene, dice: random.Random) -> Iterator[None]:
+    """The clock jumps while nothing can be read, so that all ages grow through the jump."""
+    with (
+        _link("management", LinkState.SILENT, scene, dice),
+        _jumped_clock(dice.choice((1, -1)), scene, dice),
+    ):
+        yield
+
+
+@contextmanager
 def _flood(address: str) -> Iterator[None]:
     """Clients that ask and never read."""
     host, port = address.split(":")
@@ -195,6 +205,7 @@ def disturbances() -> tuple[Disturbance, ...]:
         Disturbance("password changed", _new_password),
         Disturbance("clock jumped forward", partial(_jumped_clock, 1)),
         Disturbance("clock jumped back", partial(_jumped_clock, -1)),
+        Disturbance("clock jumped, polls silent", _jumped_unread, frozenset({"management"})),
         Disturbance("exporter flooded", lambda scene, _: _flood(scene.exporter)),
         Disturbance("page flooded", lambda scene, _: _flood(scene.page)),
     )

@@ -334,12 +334,13 @@ class Watch:
                 self.seen[during][each["rule"]] += 1
                 key = each["rule"], each["subject"]["name"]
                 is_new = self._known.get(key, -math.inf) < at - _RECENT_SECONDS
-                unjustified = "clock" in during and is_new and each["rule"] not in _OF_CLOCKS
+                alone = "clock" in during and "silent" not in during
+                unjustified = alone and is_new and each["rule"] not in _OF_CLOCKS
                 allowed = each["rule"] == "probe-message-lost" and "node" in during
                 if unjustified or (each["rule"] in NEVER and not allowed and each.get("certainty") != "early"):
                     what = f"{each['rule']} {each['subject']['name']}"
                     self._violated("no healthy object is accused", at, during, what)
-                elif "clock" not in during or not is_new:
+                elif not alone or not is_new:
                     self._known[key] = at
 
     def _violated(self, invariant: str, at: float, during: str, detail: str) -> None:

@@ -3,6 +3,7 @@
 Their monotonic clock, their waits and the times of their files stay those of the machine.
 """
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,12 @@ _LIBRARY = "libfaketimeMT.so.1"
 
 SLACK_SECONDS = 5.0
 """Longest time between an event and its wall time: a probe reads the clock when it adds up, not for each message."""
+
+_SLEEP = """\
+import select, time
+time.sleep = lambda seconds: select.select((), (), (), seconds) and None
+"""
+"""A module that Python imports at its start. After a jump, `time.sleep` fails with EINVAL under libfaketime 0.9.10."""
 
 
 def faketime_library() -> Path:
@@ -53,7 +60,11 @@ class JumpingClock:
         library = faketime_library()
         if not self.jumps:
             self.jump(0.0)
+        modules = self.file.with_suffix(".modules")
+        modules.mkdir(exist_ok=True)
+        (modules / "sitecustomize.py").write_text(_SLEEP)
         return {
+            "PYTHONPATH": os.pathsep.join(filter(None, (str(modules), os.environ.get("PYTHONPATH")))),
             "LD_PRELOAD": str(library),
             "FAKETIME_TIMESTAMP_FILE": str(self.file),
             # Reading the file costs 3 microseconds; a cache would delay the jump by a second or more.

@@ -153,6 +153,7 @@ def test_a_finding_that_began_before_everything_or_begins_in_the_future_is_found
         ("", "consumer-ack-timeout", "clock jumped back", 1),
         ("consumer-ack-timeout", "consumer-ack-timeout", "clock jumped back", 0),
         ("", "clock-skew", "clock jumped back", 0),
+        ("", "management-overload", "clock jumped, polls silent", 0),
         ("", "node-down", "node killed", 0),
         ("", "stuck-consumer", "node killed", 1),
     ],
