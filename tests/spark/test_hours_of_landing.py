@@ -56,8 +56,7 @@ def test_every_table_agrees_with_plain_python(spark, landed):
         table, hourly = transform.rollup, HOURS[transform.rollup.name]
         minutes = transform.build(*(frames[source] for source in transform.sources))
         rows = minutes.toArrow().to_pylist()
-        frame = spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schema(table)))
-        hours = downsampled(frame, table, hourly).toArrow().to_pylist()
+        hours = downsampled(pa.Table.from_pylist(rows, schema=arrow_schema(table)), table, hourly).to_pylist()
 
         assert rows
         assert ordered(expected[table.name], table) == ordered(rows, table), table.name
