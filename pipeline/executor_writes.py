@@ -24,7 +24,7 @@ from pipeline.stop import StoppedError
 from pipeline.storage.data_file_writer import FilePlan, WrittenFile, encoded, write_file
 from pipeline.storage.row_order import sort_by_time
 from pipeline.storage.store import FileStore
-from pipeline.work_ranges import MAX_COLLECTED_ROWS
+from pipeline.work_ranges import MAX_COLLECTED_ROWS, MAX_LANDING_ROWS, MAX_LANDING_ROWS_IN_CLUSTER
 
 # In a single process, the rows of one job are collected and written by the driver if its heap has room for them:
 # another shuffle and Python workers take up to a second of CPU a file more. In a cluster no rows are collected.
@@ -84,6 +84,11 @@ def is_collected(spark: SparkSession, rows: float) -> bool:
     """Whether so many rows are collected and written by the driver."""
     is_local = str(spark.sparkContext.master).startswith("local")
     return rows <= (COLLECTED_ROWS if is_local else COLLECTED_ROWS_IN_CLUSTER)
+
+
+def landing_rows(spark: SparkSession) -> int:
+    """Landing rows that one commit reads."""
+    return MAX_LANDING_ROWS if is_collected(spark, 0) else MAX_LANDING_ROWS_IN_CLUSTER
 
 
 def write_files(
