@@ -11,11 +11,14 @@ from pyarrow import fs
 from ackscope.object_path import ObjectPath, Place
 
 
-def dataset(paths: Sequence[Place], schema: pa.Schema | None = None) -> ds.Dataset:
-    """These files as one dataset."""
+def dataset(
+    paths: Sequence[Place], schema: pa.Schema | None = None, dictionary_columns: Sequence[str] = ()
+) -> ds.Dataset:
+    """These files as one dataset; columns of text can stay dictionaries, as they are in the files."""
     remote = [path for path in paths if isinstance(path, ObjectPath)]
     system = file_system(remote[0]) if remote else None
-    return ds.dataset([arrow_path(path) for path in paths], schema=schema, format="parquet", filesystem=system)
+    kind = ds.ParquetFileFormat(dictionary_columns=dictionary_columns)
+    return ds.dataset([arrow_path(path) for path in paths], schema=schema, format=kind, filesystem=system)
 
 
 def parquet_file(path: Place) -> pq.ParquetFile:

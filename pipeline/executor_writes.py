@@ -3,8 +3,10 @@
 Rows are shuffled so that each file has a task of its own. The driver gets path, number of rows and digests, never rows.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
 
 import orjson
 import pyarrow as pa
@@ -17,14 +19,19 @@ from ackscope.object_path import ObjectStorageError
 from ackscope.tables import BASELINES, Table
 from ackscope.tables.arrow import arrow_schema
 from pipeline.hours import HOUR
+from pipeline.side_by_side import side_by_side
+from pipeline.stop import StoppedError
 from pipeline.storage.data_file_writer import FilePlan, WrittenFile, encoded, write_file
 from pipeline.storage.row_order import sort_by_time
 from pipeline.storage.store import FileStore
-from pipeline.work_ranges import MAX_COLLECTED_ROWS
+from pipeline.work_ranges import MAX_COLLECTED_ROWS, MAX_LANDING_ROWS, MAX_LANDING_ROWS_IN_CLUSTER
 
 # In a single process, the rows of one job are collected and written by the driver if its heap has room for them:
 # another shuffle and Python workers take up to a second of CPU a file more. In a cluster no rows are collected.
 COLLECTED_ROWS, COLLECTED_ROWS_IN_CLUSTER = MAX_COLLECTED_ROWS, -1
+
+# Tasks of a job that writes files without a query.
+_TASKS_PER_CORE = 8
 
 _PLAN = "_plan"
 _RESULT = "plan INT, document BINARY"
@@ -46,24 +53,42 @@ class _PlanWriter:
         numbers = sorted(pc.unique(rows[_PLAN]).to_pylist())
         for number in numbers:
             mine = rows if len(numbers) == 1 else rows.filter(pc.equal(rows[_PLAN], number))
-            document = orjson.dumps(self._written(self.plans[number], mine))
+            plan = self.plans[number]
+            document = _document(partial(write_file, self.store, plan, sort_by_time(plan.table, mine)))
             yield pa.RecordBatch.from_pydict(
                 {"plan": pa.array([number], pa.int32()), "document": pa.array([document], pa.binary())}
             )
 
-    def _written(self, plan: FilePlan, rows: pa.Table) -> dict[str, object]:
-        try:
-            return encoded(write_file(self.store, plan, sort_by_time(plan.table, rows)))
-        except DataError as error:
-            # A full disk is not worth the retries of a failed task, and has a line of its own.
-            where = error.filename if isinstance(error, ObjectStorageError) else ""
-            return {"error": error.strerror if isinstance(error, ObjectStorageError) else str(error), "storage": where}
+
+def _document(write: Callable[[], WrittenFile]) -> bytes:
+    """What an executor tells about a file: what it has written, or why it could not."""
+    try:
+        return orjson.dumps(encoded(write()))
+    except DataError as error:
+        # A full disk is not worth the retries of a failed task, and has a line of its own.
+        where = error.filename if isinstance(error, ObjectStorageError) else ""
+        return orjson.dumps(
+            {"error": error.strerror if isinstance(error, ObjectStorageError) else str(error), "storage": where}
+        )
+
+
+def _told(document: bytes) -> WrittenFile:
+    """The file of a document; raises its error."""
+    told = orjson.loads(document)
+    if "error" in told:
+        raise ObjectStorageError(told["storage"], told["error"]) if told["storage"] else DataError(told["error"])
+    return WrittenFile(**told)
 
 
 def is_collected(spark: SparkSession, rows: float) -> bool:
     """Whether so many rows are collected and written by the driver."""
     is_local = str(spark.sparkContext.master).startswith("local")
     return rows <= (COLLECTED_ROWS if is_local else COLLECTED_ROWS_IN_CLUSTER)
+
+
+def landing_rows(spark: SparkSession) -> int:
+    """Landing rows that one commit reads."""
+    return MAX_LANDING_ROWS if is_collected(spark, 0) else MAX_LANDING_ROWS_IN_CLUSTER
 
 
 def write_files(
@@ -99,17 +124,56 @@ def write_files(
     task = F.col(_PLAN) % tasks if tasks < len(plans) else F.col(_PLAN)
     shuffled = placed.drop("_hour", *scope).repartitionById(tasks, task)
     found = shuffled.mapInArrow(_PlanWriter(store, tuple(plans)), _RESULT).toArrow().to_pylist()
-    documents = {it["plan"]: orjson.loads(it["document"]) for it in found}
-    for it in documents.values():
-        if "error" in it:
-            raise ObjectStorageError(it["storage"], it["error"]) if it["storage"] else DataError(it["error"])
+    files = {it["plan"]: _told(it["document"]) for it in found}
     return [
-        WrittenFile(**documents[number])
-        if number in documents
         # Plans without rows have no task. What is left of their file is little work.
-        else write_file(store, plan, arrow_schema(table).empty_table())
+        files[number] if number in files else write_file(store, plan, arrow_schema(table).empty_table())
         for number, plan in enumerate(plans)
     ]
+
+
+class FileMaker(Protocol):
+    """A file that needs no rows of a query; it is sent to an executor."""
+
+    @property
+    def rows(self) -> int:
+        """Rows that it reads."""
+        ...
+
+    def __call__(self) -> WrittenFile:
+        """Write it."""
+        ...
+
+
+def write_each(spark: SparkSession, files: Sequence[FileMaker], go_on: Callable[[], bool]) -> list[WrittenFile]:
+    """Write these files, in a cluster each by an executor; return them in this order.
+
+    A job without a query: the driver sends what is to be done, and plans nothing.
+
+    Raises:
+        DataError: a file cannot be read or written.
+        StoppedError: `go_on` returned False.
+        SPARK_ERRORS: the job failed.
+    """
+    context = spark.sparkContext
+    if is_collected(spark, 0):
+
+        def write(file: FileMaker) -> WrittenFile:
+            if not go_on():
+                raise StoppedError
+            return file()
+
+        return side_by_side(spark, files, write, context.defaultParallelism)
+    # The largest first, dealt in turn, so that all executors end at about the same time.
+    order = sorted(range(len(files)), key=lambda number: -files[number].rows)
+    tasks = min(len(files), _TASKS_PER_CORE * context.defaultParallelism)
+    dealt = [[(number, files[number]) for number in order[first::tasks]] for first in range(tasks)]
+    found = dict(pair for told in context.parallelize(dealt, tasks).map(_documents).collect() for pair in told)
+    return [_told(found[number]) for number in range(len(files))]
+
+
+def _documents(files: Sequence[tuple[int, FileMaker]]) -> list[tuple[int, bytes]]:
+    return [(number, _document(file)) for number, file in files]
 
 
 def _hour(table: Table) -> Column:

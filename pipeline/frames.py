@@ -1,11 +1,12 @@
 """Table files as Spark DataFrames."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
 from pyspark.sql.types import StringType, StructField, StructType
@@ -59,6 +60,41 @@ def _read_objects(
     named = pa.table({"task": pa.array(places, pa.int32()), "path": [*map(str, paths)]})
     spread = spark.createDataFrame(named).repartitionById(tasks, "task")
     return spread.mapInArrow(_ObjectReader(table, path_column, tuple(scope)), schema)
+
+
+def small_rows(
+    table: Table, paths: Mapping[str, Sequence[Place]], first: int, last: int, scope: Sequence[str] = ()
+) -> pa.Table:
+    """The rows of some files of each cluster from `first` to before `last`, microseconds; read in the driver.
+
+    The scope adds its column, with the name of the cluster.
+
+    Raises:
+        OSError, pyarrow.ArrowException: a file cannot be read.
+    """
+    schema, found = arrow_schema(table), []
+    low, high = (pa.scalar(moment, pa.int64()).cast(schema.field(table.time).type) for moment in (first, last))
+    when = pc.field(table.time)
+    for cluster, some in paths.items():
+        # Not a filter of the dataset, which would believe the statistics in the footer.
+        rows = dataset(some, schema).to_table().filter((when >= low) & (when < high))
+        for name in scope:
+            rows = rows.append_column(name, pa.repeat(cluster, rows.num_rows))
+        found.append(rows)
+    for name in scope:
+        schema = schema.append(pa.field(name, pa.string()))
+    return pa.concat_tables([schema.empty_table(), *found])
+
+
+def distinct_texts(paths: Sequence[Place], column: str) -> list[str]:
+    """The values of a column of text that has few, sorted; read in the driver, which decodes each once a file.
+
+    Raises:
+        OSError, pyarrow.ArrowException: a file cannot be read.
+    """
+    schema = pa.schema([(column, pa.dictionary(pa.int32(), pa.string()))])
+    batches = dataset(paths, schema, dictionary_columns=[column]).to_batches()
+    return sorted({text for batch in batches for text in pc.unique(batch[column]).to_pylist() if text is not None})
 
 
 def _schema(table: Table, *texts: str) -> StructType:

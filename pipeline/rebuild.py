@@ -17,11 +17,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ackscope.errors import DataError
 from ackscope.manifest import Manifest
-from ackscope.object_path import Place
+from ackscope.object_path import ObjectStorageError, Place
 from ackscope.tables import Table
 from ackscope.tables.arrow import arrow_schema
-from pipeline.executor_writes import is_collected, write_files
-from pipeline.frames import bounds, read_files, within
+from pipeline.executor_writes import is_collected, landing_rows, write_files
+from pipeline.frames import bounds, distinct_texts, read_files, small_rows, within
 from pipeline.hours import runs
 from pipeline.ingest_log import IngestLog
 from pipeline.listing import Files, LandingListing
@@ -197,16 +197,16 @@ class _ClusterJob:
             self.ingest_log.record(requested | concurrent)
         self.remaining, self.requested = plan.remaining, set()
 
-    def plan(self, listing: LandingListing) -> _CommitPlan:
-        """The next commit."""
+    def plan(self, listing: LandingListing, limit: int) -> _CommitPlan:
+        """The next commit, which reads so many landing rows."""
         remaining = self.remaining
         requested, concurrent = self._requested_files(listing), Files()
         while True:
             arrived = _work_of(listing, self._not_ingested(requested) | concurrent)
-            pieces = list(chunks(arrived, listing.rows_of))
+            pieces = list(chunks(arrived, listing.rows_of, limit))
             first = pieces[0] if pieces else []
             # Each commit also does some of the remaining work, so that it finishes even while files keep arriving.
-            rest = [] if len(pieces) > 1 else next(chunks(remaining, listing.rows_of), [])
+            rest = [] if len(pieces) > 1 else next(chunks(remaining, listing.rows_of, limit), [])
             theirs, mine = ({hour for portion in portions for hour in portion} for portions in (first, rest))
             first = [portion for hours in first if (portion := [hour for hour in hours if hour not in mine])]
             work = merge_work(restrict(remaining, mine), restrict(arrived, theirs | mine))
@@ -302,6 +302,7 @@ class _GroupRebuild:
     go_on: Callable[[], bool]
     progress: Progress
     growth: dict[Transform, GrowthRate] = field(default_factory=dict)
+    small: dict[object, pa.Table] = field(default_factory=dict)
 
     def run(self, jobs: Sequence[_ClusterJob]) -> int:
         """Do these jobs in as many commits as needed; return the number of new files."""
@@ -325,12 +326,13 @@ class _GroupRebuild:
 
     def _stage(self, jobs: Sequence[_ClusterJob]) -> list[_StagedCommit]:
         """Stage the next commit of each; plan again if a landing file turns out to be damaged."""
+        limit = landing_rows(self.spark)
         while True:
             staged = []
             for job in jobs:
                 transaction, floor = self.rollups.transaction(job.cluster), self.landing.floor(job.cluster)
                 listing = LandingListing(self.landing, job.cluster)
-                staged.append(_StagedCommit(job, transaction, floor, listing, job.plan(listing)))
+                staged.append(_StagedCommit(job, transaction, floor, listing, job.plan(listing, limit)))
             try:
                 for portion in _portions(staged):
                     for transform in TRANSFORMS:
@@ -393,7 +395,7 @@ class _GroupRebuild:
         start, end = min(first for first, _ in ranges), max(last for _, last in ranges)
         low, high = start - transform.lookback, end + transform.lookback
         first, last = low * 1_000_000, high * 1_000_000
-        paths: dict[Table, list[Place]] = {table: [] for table in transform.sources}
+        paths: dict[Table, dict[str, list[Place]]] = {table: {} for table in transform.sources}
         for it, _ in parts:
             mine = {
                 table: [
@@ -402,26 +404,39 @@ class _GroupRebuild:
                 for table in transform.sources
             }
             for table in transform.sources if mine[transform.source] else ():
-                paths[table] += mine[table]
-        if not paths[transform.source]:
+                paths[table][it.job.cluster] = mine[table]
+        read = [path for some in paths[transform.source].values() for path in some]
+        if not read:
             return None
         try:
-            nearby = bounds(self.spark, low=low, high=high)
-            frames = [
-                within(read_files(self.spark, table, paths[table], scope=scope), table.time, nearby)
-                for table in transform.sources
-            ]
-            output_bounds = [bounds(self.spark, start=start, end=end)] if transform.lookback else []
-            return use(transform.build(*frames, *output_bounds, scope=scope))
-        except SPARK_ERRORS as error:
+            rows = read_files(self.spark, transform.source, read, scope=scope)
+            given: list[object] = [within(rows, transform.source.time, bounds(self.spark, low=low, high=high))]
+            given += [self._small_rows(table, paths[table], first, last, scope) for table in transform.also_reads]
+            if transform.coded:
+                given.append(distinct_texts(read, transform.coded))
+            if transform.lookback:
+                given.append(bounds(self.spark, start=start, end=end))
+            return use(transform.build(*given, scope=scope))
+        except ObjectStorageError:
+            raise
+        except (*SPARK_ERRORS, OSError, pa.ArrowException) as error:
             if not self.go_on():
                 raise StoppedError from None
-            if sum(self.landing.quarantine_damaged(table, paths[table]) for table in transform.sources):
+            if sum(self.landing.quarantine_damaged(table, its) for table, by in paths.items() for its in by.values()):
                 raise _LandingChangedError from None
             folder = str(self.landing.root / transform.source.name)
             names = ", ".join(it.job.cluster for it, _ in parts)
             what = f"{transform.rollup.name} of cluster {names} could not be computed from {folder}"
             raise job_failure(error, what, folder) from None
+
+    def _small_rows(
+        self, table: Table, paths: Mapping[str, Sequence[Place]], first: int, last: int, scope: Sequence[str]
+    ) -> pa.Table:
+        """The rows of a small table; several transforms in turn ask for the same ones."""
+        asked = table, tuple(path for some in paths.values() for path in some), first, last
+        if asked not in self.small:
+            self.small = {asked: small_rows(table, paths, first, last, scope)}
+        return self.small[asked]
 
 
 def _portions(staged: Sequence[_StagedCommit]) -> list[list[int]]:

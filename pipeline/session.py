@@ -104,7 +104,9 @@ def spark_session(master: str | None = None, *, long_lived: bool = False) -> Ite
     if is_local(chosen):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     with as_file(files("pipeline") / "log4j2.properties") as log4j:
-        defaults = default_settings(chosen) | driver_settings(log4j, known, long_lived=long_lived)
+        # The driver of a cluster plans, and computes nothing: compiling that well takes longer than it saves.
+        cheap_code = long_lived or not chosen.startswith("local")
+        defaults = default_settings(chosen) | driver_settings(log4j, known, cheap_code=cheap_code)
         ours = {name: value for name, value in defaults.items() if name not in known} | {MASTER: chosen}
         gateway, java_log = _launch(SparkConf(loadDefaults=False).setAll(list(ours.items())))
         try:

@@ -98,6 +98,8 @@ def default_settings(master: str) -> dict[str, str]:
         "spark.ui.retainedStages": "10",
         "spark.ui.retainedTasks": "100",
         "spark.sql.ui.retainedExecutions": "5",
+        # The text of a plan is for the UI, too, and is written again after each stage.
+        "spark.sql.ui.explainMode": "simple",
         # All tables together need some hundreds of generated classes repeatedly; with the default of 100, every round
         # would recompile them. Nor may the order in which parts of a query end create a different class.
         "spark.sql.codegen.cache.maxEntries": "2000",
@@ -131,13 +133,13 @@ def default_settings(master: str) -> dict[str, str]:
     return settings
 
 
-def driver_settings(log4j: Path, known: Mapping[str, str], *, long_lived: bool) -> dict[str, str]:
+def driver_settings(log4j: Path, known: Mapping[str, str], *, cheap_code: bool) -> dict[str, str]:
     """Defaults of a Java that we start ourselves; that of spark-submit has its own.
 
     Args:
         log4j: the configuration of Spark's log.
         known: settings that an administrator has made.
-        long_lived: limit the JIT compiler to cheap optimisations, for small jobs that run repeatedly.
+        cheap_code: limit the JIT compiler to cheap optimisations, for small jobs that run repeatedly.
     """
     java = [
         f'"-Dlog4j2.configurationFile={log4j.as_uri()}"',
@@ -150,6 +152,6 @@ def driver_settings(log4j: Path, known: Mapping[str, str], *, long_lived: bool) 
         # After an out-of-memory error Spark loses threads and hangs.
         "-XX:+ExitOnOutOfMemoryError",
         "-XX:+DisplayVMOutputToStderr",
-        *(["-XX:TieredStopAtLevel=1"] if long_lived else []),
+        *(["-XX:TieredStopAtLevel=1"] if cheap_code else []),
     ]
     return {"spark.driver.memory": "1g", "spark.driver.defaultJavaOptions": " ".join(java)}

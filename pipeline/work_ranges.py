@@ -8,8 +8,9 @@ from pipeline.transforms import Transform
 
 MINUTE = 60
 
-# Landing rows read by one commit.
-MAX_LANDING_ROWS = 4_000_000
+# Landing rows read by one commit; more where executors write, because no rows pass through the driver then: it plans as
+# many queries for each commit, whatever the number of rows.
+MAX_LANDING_ROWS, MAX_LANDING_ROWS_IN_CLUSTER = 4_000_000, 8_000_000
 
 # Rollup rows collected by one Spark job; they pass through a heap of 1 GiB.
 MAX_COLLECTED_ROWS = 2_400_000
@@ -82,22 +83,22 @@ def exclude(work: Work, hours: set[int]) -> Work:
     return {transform: windows for transform, windows in left.items() if windows}
 
 
-def chunks(work: Work, rows: Callable[[Transform, MinuteRange], int]) -> Iterator[list[list[int]]]:
+def chunks(work: Work, rows: Callable[[Transform, MinuteRange], int], limit: int) -> Iterator[list[list[int]]]:
     """Split work into commits: lists of portions of consecutive hours of a date, with a bounded number of rows.
 
-    `rows` returns how many landing rows a transform reads for a range.
+    `rows` returns how many landing rows a transform reads for a range; `limit` is how many a commit reads.
     """
     chunk: list[list[int]] = []
-    left = MAX_LANDING_ROWS
+    left = limit
     for run in runs(hours_of(work)):
         most = _most_rows(work, run, rows)
-        step = max(1, MAX_LANDING_ROWS * len(run) // max(most, 1))
+        step = max(1, limit * len(run) // max(most, 1))
         for start in range(0, len(run), step):
             portion = run[start : start + step]
             mine = most * len(portion) // len(run)
             if chunk and mine > left:
                 yield chunk
-                chunk, left = [], MAX_LANDING_ROWS
+                chunk, left = [], limit
             chunk.append(portion)
             left -= mine
     if chunk:

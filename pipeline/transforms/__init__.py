@@ -42,11 +42,13 @@ class Transform:
     """How one rollup table is computed.
 
     Attributes:
-        build: takes the rows of `source`, then those of each table in `also_reads`; with a `lookback`, finally the
-            range of minutes to return (`SampleHold.minutes`). Columns in `scope` are part of every key, and come first
-            in its result: `side_by_side.scope_of` has that of rows of several clusters.
+        build: takes the rows of `source`, then those of each table in `also_reads` as an Arrow table, then the values
+            of `coded`; with a `lookback`, finally the range of minutes to return (`SampleHold.minutes`). Columns in
+            `scope` are part of every key, and come first in its result: `side_by_side.scope_of` has that of rows of
+            several clusters.
         lookback: seconds before and after an hour whose landing rows its rollup also depends on; at most an hour.
-        also_reads: other tables that its rollup depends on.
+        also_reads: small tables that its rollup depends on, too; the driver reads them.
+        coded: a column of text of `source`, with few values; the driver reads them, and they are aggregated as numbers.
         max_growth: maximum rollup rows per landing row; 0: always fewer rollup rows than landing rows.
     """
 
@@ -55,6 +57,7 @@ class Transform:
     build: Callable[..., DataFrame]
     lookback: int = 0
     also_reads: tuple[Table, ...] = ()
+    coded: str = ""
     max_growth: int = 0
 
     @property
@@ -74,6 +77,7 @@ TRANSFORMS = (
         queues_1m,
         lookback=LOOKBACK_SECONDS,
         also_reads=(POLL_SAMPLES,),
+        coded="queue_type",
         max_growth=MAX_HOLD_MINUTES,
     ),
     Transform(

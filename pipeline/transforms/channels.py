@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from ackscope.tables import CHANNEL_SAMPLES, CHANNELS_1M
@@ -24,7 +25,7 @@ _CHANNELS = SampleHold(
 
 
 def channels_1m(
-    samples: DataFrame, polls: DataFrame, bounds: DataFrame | None = None, scope: Sequence[str] = ()
+    samples: DataFrame, polls: pa.Table, bounds: DataFrame | None = None, scope: Sequence[str] = ()
 ) -> DataFrame:
     """One row per minute and channel.
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from ackscope.tables import CONSUMER_SAMPLES, CONSUMERS_1M
@@ -13,7 +14,7 @@ _CONSUMERS = SampleHold(CONSUMER_SAMPLES, "consumers", levels=(*_OWNER, "prefetc
 
 
 def consumers_1m(
-    samples: DataFrame, polls: DataFrame, bounds: DataFrame | None = None, scope: Sequence[str] = ()
+    samples: DataFrame, polls: pa.Table, bounds: DataFrame | None = None, scope: Sequence[str] = ()
 ) -> DataFrame:
     """One row per minute and consumer; unknown flags count neither as inactive nor as automatic."""
     levels = {

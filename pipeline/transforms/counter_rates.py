@@ -9,6 +9,8 @@ Written as SQL text: each node of an expression built in Python is a call into J
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
 
@@ -50,7 +52,7 @@ class SampleHold:
     def minutes(
         self,
         samples: DataFrame,
-        polls: DataFrame,
+        polls: pa.Table,
         levels: Mapping[str, str],
         bounds: DataFrame | None = None,
         scope: Sequence[str] = (),
@@ -62,16 +64,14 @@ class SampleHold:
 
         Args:
             samples: rows of `source`.
-            polls: rows of `POLL_SAMPLES`.
+            polls: rows of `POLL_SAMPLES`, and the scope.
             levels: column -> aggregate, made with `at_poll`, `at_last_poll` and `count_polls`.
             bounds: one row with `start` and `end` of the minutes to return, microseconds; None returns all.
-            scope: columns of both that are part of every key.
+            scope: columns of text, of both, that are part of every key.
         """
         key, by = self.key(scope), (*scope, "minute")
-        good = number_polls(
-            polls.where(f"family = '{self.family}' AND success").selectExpr(*scope, "unix_micros(at) AS at", "whole"),
-            scope,
-        )
+        read = polls.filter((pc.field("family") == self.family) & pc.field("success"))
+        good = number_polls(samples.sparkSession, read, scope)
         held = hold_until(self._with_baseline(samples, key), good, by)
         found = count_polls_per_minute(self._by_minute(held, bounds), good, by)
         aggregates = {

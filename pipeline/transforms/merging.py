@@ -1,16 +1,25 @@
-"""Downsample any table, minutes to hours and hours to days. Each column declares how its values merge."""
+"""Downsample any table, minutes to hours and hours to days. Each column declares how its values merge.
 
-from collections.abc import Sequence
+With Arrow and without Spark: an hour depends on the rows of one file alone, so there is nothing to shuffle, and to plan
+a query would take longer than most tables need.
+"""
 
-from pyspark.sql import Column as Spark
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from ackscope.tables import Column, Kind, Merge, Table
-from pipeline.transforms.common import nanoseconds, seconds
+from ackscope.tables.arrow import arrow_schema
+
+_NANO = 1_000_000_000
+
+# Microseconds by the name of the time column.
+_WIDTHS = {"hour": 3_600_000_000, "day": 86_400_000_000}
+
+_FUNCTIONS = {Merge.SUM: "sum", Merge.MAX: "max", Merge.MIN: "min", Merge.LAST: "last"}
 
 
-def downsampled(rows: DataFrame, source: Table, target: Table, scope: Sequence[str] = ()) -> DataFrame:
+def downsampled(rows: pa.Table, source: Table, target: Table) -> pa.Table:
     """One row of `target` for all rows of `source` in its time range with the same key.
 
     Seconds are added as whole nanoseconds, so hours made of minutes equal hours made of landing rows, and days made of
@@ -20,38 +29,62 @@ def downsampled(rows: DataFrame, source: Table, target: Table, scope: Sequence[s
         rows: rows of `source`, each once; all rows of an hour or day, or none.
         source: a table of minutes or hours.
         target: the table that `coarser` made of it, or of the same minutes.
-        scope: columns that are part of every key, and come first in the result.
+
+    Raises:
+        pyarrow.ArrowException: a sum of integers is too large.
     """
     same = tuple(it.name for it in target.columns if it.merge is Merge.SAME)
-    key = tuple(name for name in target.key if name != target.time)
-    start = F.date_trunc(target.time, F.col(source.time)).alias(target.time)
-    excluded = {target.time, *key, *same}
-    values = [_aggregate(it, source) for it in target.columns if it.name not in excluded]
-    return rows.groupBy(*scope, start, *key, *same).agg(*values).select(*scope, *target.names)
+    by = (*target.key, *same)
+    rows = _in_order_of_time(rows, source.time)
+    # Without the time zone: Arrow would look it up in files that a small image does not have.
+    micros = rows[source.time].cast(pa.int64())
+    start = pa.array(micros.to_numpy() // _WIDTHS[target.time] * _WIDTHS[target.time])
+    columns: dict[str, pa.ChunkedArray | pa.Array] = {target.time: start}
+    columns |= {name: rows[name] for name in by if name != target.time}
+    values = [it for it in target.columns if it.name not in by]
+    for it in values:
+        columns[it.name] = _value(it, rows[it.name]) if it.name in source.names else micros
+    functions = [(it.name, "count" if _is_count(it, source) else _function(it)) for it in values]
+    # One thread, because `last` needs the order.
+    found = pa.table(columns).group_by([*by], use_threads=False).aggregate(functions)
+    named = {name: found[name] for name in by}
+    for it, (name, function) in zip(values, functions, strict=True):
+        named[name] = _merged(it, found[f"{name}_{function}"])
+    schema = arrow_schema(target)
+    return pa.table([named[field.name].cast(field.type) for field in schema], schema=schema)
 
 
-def _aggregate(column: Column, source: Table) -> Spark:
-    if column.name not in source.names:
-        return _coverage(column, source).alias(column.name)
-    value = F.col(column.name)
+def _in_order_of_time(rows: pa.Table, time: str) -> pa.Table:
+    moments = rows[time].cast(pa.int64()).to_numpy()
+    if np.all(moments[1:] >= moments[:-1]):
+        return rows
+    return rows.take(pa.array(np.argsort(moments, kind="stable")))
+
+
+def _is_count(column: Column, source: Table) -> bool:
+    """Whether it counts the rows of minutes, which have no such column."""
+    return column.name not in source.names and column.merge is Merge.SUM
+
+
+def _function(column: Column) -> str:
+    if column.merge not in _FUNCTIONS:
+        raise ValueError(f"{column.name}: declares no merge rule")
+    return _FUNCTIONS[column.merge]
+
+
+def _value(column: Column, values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """What is merged: of seconds that are added, whole nanoseconds."""
+    if column.merge is not Merge.SUM:
+        return values
+    if column.kind is Kind.FLOAT:
+        return pc.round(pc.multiply(values, float(_NANO)), round_mode="half_to_even").cast(pa.int64())
+    most = pc.max(pc.abs(values)).as_py()
+    # Arrow adds integers without a check; decimal numbers are slower, and are checked when they become integers again.
+    return values if (most or 0) * len(values) < 1 << 63 else values.cast(pa.decimal128(19))
+
+
+def _merged(column: Column, values: pa.ChunkedArray) -> pa.ChunkedArray:
     if column.merge is Merge.SUM and column.kind is Kind.FLOAT:
-        total = nanoseconds(value)
-        downsampled = F.when(total.isNotNull(), seconds(total)) if column.nullable else seconds(total)
-    elif column.merge is Merge.SUM:
-        downsampled = F.sum(value)
-    elif column.merge is Merge.MAX:
-        downsampled = F.max(value)
-    elif column.merge is Merge.MIN:
-        downsampled = F.min(value)
-    elif column.merge is Merge.LAST:
-        downsampled = F.max_by(value, F.when(value.isNotNull(), F.col(source.time)))
-    else:
-        raise ValueError(f"{source.name}.{column.name}: declares no merge rule")
-    return downsampled.alias(column.name)
-
-
-def _coverage(column: Column, source: Table) -> Spark:
-    """The number of minutes, the first and the last, which a table of minutes does not have as columns."""
-    if column.merge is Merge.SUM:
-        return F.count("*")
-    return (F.min if column.merge is Merge.MIN else F.max)(source.time)
+        values = values if column.nullable else pc.fill_null(values, 0)
+        return pc.divide(values.cast(pa.float64(), safe=False), float(_NANO))
+    return values

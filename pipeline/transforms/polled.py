@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
 
 from ackscope.tables import HEARTBEAT
@@ -27,25 +27,28 @@ _HOLD_MINUTES_MICROS = -(-_HOLD_MICROS // MINUTE) * MINUTE
 _NO_MINUTE = 1 << 62
 
 
-def number_polls(polls: DataFrame, scope: Sequence[str] = ()) -> DataFrame:
+def number_polls(spark: SparkSession, polls: pa.Table, scope: Sequence[str] = ()) -> DataFrame:
     """The numbered polls of each minute (`by_minute`), broadcast. There are few, so they are numbered in the driver.
 
     Args:
+        spark: the session.
         polls: `at`, and `whole`: objects without a row at this poll did not exist.
         scope: columns of text; the polls of each combination of their values are numbered apart.
     """
-    rows, found = polls.toArrow(), []
-    groups = rows.group_by([*scope]).aggregate([]).to_pylist() if scope else [{}]
+    found = []
+    groups = polls.group_by([*scope]).aggregate([]).to_pylist() if scope else [{}]
     for group in groups or [dict.fromkeys(scope, "")]:
-        mine = rows
+        mine = polls
         for name, value in group.items():
             mine = mine.filter(pc.field(name) == value)
-        times, wholes = (np.unique(held["at"].to_numpy()) for held in (mine, mine.filter(pc.field("whole"))))
+        times, wholes = (
+            np.unique(held["at"].cast(pa.int64()).to_numpy()) for held in (mine, mine.filter(pc.field("whole")))
+        )
         minutes = by_minute(times, wholes)
         for name, value in group.items():
             minutes = minutes.append_column(name, pa.repeat(value, minutes.num_rows))
         found.append(minutes)
-    return F.broadcast(polls.sparkSession.createDataFrame(pa.concat_tables(found)))
+    return F.broadcast(spark.createDataFrame(pa.concat_tables(found)))
 
 
 def by_minute(times: Micros, wholes: Micros) -> pa.Table:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  the name that every Spark text uses
 
@@ -21,9 +22,13 @@ _QUEUES = SampleHold(
 
 
 def queues_1m(
-    samples: DataFrame, polls: DataFrame, bounds: DataFrame | None = None, scope: Sequence[str] = ()
+    samples: DataFrame,
+    polls: pa.Table,
+    types: Sequence[str],
+    bounds: DataFrame | None = None,
+    scope: Sequence[str] = (),
 ) -> DataFrame:
-    """One row per minute and queue."""
+    """One row per minute and queue; `types` are all queue types of the samples, sorted."""
     levels = {
         "queue_type": "max(queue_type)",
         "messages_ready_max": f"max({at_poll('messages_ready')})",
@@ -34,16 +39,15 @@ def queues_1m(
         "consumers_last": at_last_poll("consumers"),
     }
     # Encoded as numbers they are aggregated in a hash table; text would make Spark sort all rows.
-    types = _types(samples)
-    coded = samples.withColumn("queue_type", F.expr(f"array_position({types}, queue_type)"))
+    known = _array(types)
+    coded = samples.withColumn("queue_type", F.expr(f"array_position({known}, queue_type)"))
     rows = _QUEUES.minutes(coded, polls, levels, bounds, scope)
-    expressions = {"queue_type": f"get({types}, cast(queue_type AS int) - 1)", "busy": "cast(published > 0 AS bigint)"}
+    expressions = {"queue_type": f"get({known}, cast(queue_type AS int) - 1)", "busy": "cast(published > 0 AS bigint)"}
     return rows.selectExpr(*scope, *(f"{expressions.get(name, name)} AS {name}" for name in QUEUES_1M.names))
 
 
-def _types(samples: DataFrame) -> str:
-    """The distinct queue types, sorted, as an SQL array; it rarely changes, so generated code is reused."""
-    types = samples.select("queue_type").distinct().toArrow()["queue_type"].drop_null().to_pylist()
+def _array(types: Sequence[str]) -> str:
+    """Queue types as an SQL array; they rarely change, so generated code is reused."""
     # In hexadecimal, because names are user input.
-    expressions = (f"decode(X'{kind.encode().hex()}', 'UTF-8')" for kind in sorted(types))
+    expressions = (f"decode(X'{kind.encode().hex()}', 'UTF-8')" for kind in types)
     return f"cast(array({', '.join(expressions)}) AS array<string>)"

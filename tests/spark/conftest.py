@@ -1,6 +1,6 @@
 """One Spark for the whole run, started by the first test that asks."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -60,6 +60,15 @@ def fingerprint() -> Callable[..., dict[str, str]]:
     return digests
 
 
+def built(spark, transform, rows: Mapping[Table, Sequence[dict]]):
+    """What a transform makes of rows of its tables."""
+    source, *small = (
+        pa.Table.from_pylist(list(rows[table]), schema=arrow_schema(table)) for table in transform.sources
+    )
+    values = [sorted({*source[transform.coded].to_pylist()} - {None})] if transform.coded else []
+    return transform.build(spark.createDataFrame(source), *small, *values)
+
+
 @pytest.fixture
 def minutes(spark) -> Callable[..., dict[int, dict]]:
     """Roll up rows of one landing table with polls: one object's rows by the minute after noon."""
@@ -68,11 +77,7 @@ def minutes(spark) -> Callable[..., dict[int, dict]]:
     def make(table: Table, samples: list[dict], polls: Sequence[dict] = ()) -> dict[int, dict]:
         transform = next(it for it in TRANSFORMS if it.source == table)
         given = {POLL_SAMPLES: polls, table: samples}
-        frames = [
-            spark.createDataFrame(pa.Table.from_pylist(list(given[source]), schema=arrow_schema(source)))
-            for source in transform.sources
-        ]
-        rows = transform.build(*frames).toArrow().sort_by("minute").to_pylist()
+        rows = built(spark, transform, given).toArrow().sort_by("minute").to_pylist()
         return {round((row["minute"] - at(0)).total_seconds()) // 60: row for row in rows}
 
     return make

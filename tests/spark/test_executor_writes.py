@@ -17,6 +17,7 @@ from ackscope.tables import (
     QUEUES_1M,
 )
 from pipeline import downsample, executor_writes, jobs
+from pipeline.side_by_side import side_by_side
 from pipeline.storage.rollups import Rollups
 from pipeline.storage.store import LocalStore
 from tests.spark.landing_files import message, random_messages, random_polls, random_samples, write
@@ -31,15 +32,28 @@ CLUSTERS = ("shop", "bank")
 def executors_write(monkeypatch):
     """Let executors write everything, however few rows there are; how many files they were asked for."""
     asked = []
-    write_files = executor_writes.write_files
+    write_files, write_each = executor_writes.write_files, executor_writes.write_each
+    by_driver = []
 
     def counted(frame, plans, store, scope=()):
         asked.extend(plans)
         return write_files(frame, plans, store, scope)
 
+    def in_driver(spark, files, *rest):
+        by_driver.extend(files)
+        return side_by_side(spark, files, *rest)
+
+    def counted_each(spark, files, go_on):
+        before = len(by_driver)
+        written = write_each(spark, files, go_on)
+        if len(by_driver) == before:
+            asked.extend(it.plan for it in files)
+        return written
+
     monkeypatch.setattr(executor_writes, "COLLECTED_ROWS", -1)
-    for module in ("pipeline.rebuild", "pipeline.downsample"):
-        monkeypatch.setattr(f"{module}.write_files", counted)
+    monkeypatch.setattr(executor_writes, "side_by_side", in_driver)
+    monkeypatch.setattr("pipeline.rebuild.write_files", counted)
+    monkeypatch.setattr("pipeline.downsample.write_each", counted_each)
     return asked
 
 

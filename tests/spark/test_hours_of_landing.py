@@ -8,6 +8,7 @@ import pytest
 from ackscope.tables import CHANNEL_SAMPLES, CONSUMER_SAMPLES, HOURS, NODE_SAMPLES, POLL_SAMPLES, QUEUE_SAMPLES
 from ackscope.tables.arrow import arrow_schema
 from tests.spark import golden, golden_merging, golden_samples
+from tests.spark.conftest import built
 from tests.spark.landing_files import TABLES
 
 pytestmark = pytest.mark.spark
@@ -46,18 +47,13 @@ def test_every_table_agrees_with_plain_python(spark, landed):
     from pipeline.transforms import TRANSFORMS
     from pipeline.transforms.merging import downsampled
 
-    frames = {
-        table: spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schema(table)))
-        for table, rows in landed.items()
-    }
     expected = golden_minutes(landed)
 
     for transform in TRANSFORMS:
         table, hourly = transform.rollup, HOURS[transform.rollup.name]
-        minutes = transform.build(*(frames[source] for source in transform.sources))
+        minutes = built(spark, transform, landed)
         rows = minutes.toArrow().to_pylist()
-        frame = spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schema(table)))
-        hours = downsampled(frame, table, hourly).toArrow().to_pylist()
+        hours = downsampled(pa.Table.from_pylist(rows, schema=arrow_schema(table)), table, hourly).to_pylist()
 
         assert rows
         assert ordered(expected[table.name], table) == ordered(rows, table), table.name

@@ -102,7 +102,7 @@ def test_a_stream_shows_whole_files(session, fingerprint, landing_all_the_time, 
 
 def test_files_that_land_during_a_run_are_whole(session, landing_all_the_time, monkeypatch, tmp_path):
     """Each chunk of hours is a commit: what came since the first look is part of the first that reads of it, whole."""
-    monkeypatch.setattr("pipeline.work_ranges.MAX_LANDING_ROWS", ROWS)
+    monkeypatch.setattr("pipeline.executor_writes.MAX_LANDING_ROWS", ROWS)
     land(tmp_path / "landing", 0)
 
     jobs.run(tmp_path / "landing", tmp_path / "batch", session, SystemClock(), minutes_only=True)

@@ -83,17 +83,16 @@ def test_work_is_joined_and_parsed():
     assert {messages: {1: (0, 60)}, queues: {3: (0, 60)}} == work_ranges.exclude(both, {2})
 
 
-def test_chunks_hold_as_many_rows_as_one_commit_takes(monkeypatch):
+def test_chunks_hold_as_many_rows_as_one_commit_takes():
     """Adjacent hours are one chunk, however many; too many rows become several chunks."""
-    monkeypatch.setattr(work_ranges, "MAX_LANDING_ROWS", 10)
     work = {BY_NAME[OUTCOMES_1M.name]: {hour: work_ranges.whole_hour(hour) for hour in (1, 2, 3, 7)}}
 
     def rows(of_an_hour):
         return lambda _transform, window: of_an_hour * (window[1] - window[0]) // HOUR
 
-    assert [[[1, 2, 3], [7]]] == list(work_ranges.chunks(work, rows(2)))
-    assert [[[1, 2, 3]], [[7]]] == list(work_ranges.chunks(work, rows(3)))
-    assert [[[1]], [[2]], [[3]], [[7]]] == list(work_ranges.chunks(work, rows(50)))
+    assert [[[1, 2, 3], [7]]] == list(work_ranges.chunks(work, rows(2), 10))
+    assert [[[1, 2, 3]], [[7]]] == list(work_ranges.chunks(work, rows(3), 10))
+    assert [[[1]], [[2]], [[3]], [[7]]] == list(work_ranges.chunks(work, rows(50), 10))
 
 
 def test_steps_grow_once_it_is_known_what_rows_become(monkeypatch):

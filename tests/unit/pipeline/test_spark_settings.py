@@ -82,8 +82,8 @@ def test_a_file_that_cannot_be_read(tmp_path):
 def test_java_gets_one_collector(tmp_path):
     """With two it does not start."""
     name = "spark.driver.defaultJavaOptions"
-    ours = driver_settings(tmp_path / "log", {}, long_lived=False)[name]
-    theirs = driver_settings(tmp_path / "log", {"spark.driver.extraJavaOptions": "-XX:+UseG1GC"}, long_lived=True)[name]
+    ours = driver_settings(tmp_path / "log", {}, cheap_code=False)[name]
+    theirs = driver_settings(tmp_path / "log", {"spark.driver.extraJavaOptions": "-XX:+UseG1GC"}, cheap_code=True)[name]
 
     assert ("UseSerialGC" in ours, "UseSerialGC" in theirs) == (True, False)
     assert ("TieredStopAtLevel" in ours, "TieredStopAtLevel" in theirs) == (False, True)

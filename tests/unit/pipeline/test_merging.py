@@ -8,18 +8,16 @@ import pytest
 
 from ackscope.tables import DAYS, HOURS, LATENCY_1M, MINUTES, QUEUES_1M, Kind, Merge
 from ackscope.tables.arrow import arrow_schema
+from pipeline.transforms import merging
 from tests.spark import golden_merging
 from tests.spark.landing_files import at
 
-pytestmark = pytest.mark.spark
 
-
-def downsampled(spark, rows, source, target):
+def downsampled(rows, source, target):
     """Merge rows given as dictionaries."""
-    from pipeline.transforms.merging import downsampled
-
-    frame = spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schema(source)))
-    return ordered(downsampled(frame, source, target).toArrow().to_pylist(), target)
+    return ordered(
+        merging.downsampled(pa.Table.from_pylist(rows, schema=arrow_schema(source)), source, target).to_pylist(), target
+    )
 
 
 def ordered(rows, table):
@@ -50,17 +48,17 @@ def _value(dice, column, table):
 
 
 @pytest.mark.parametrize("table", MINUTES.values(), ids=MINUTES)
-def test_days_of_hours_are_days_of_minutes(spark, table):
+def test_days_of_hours_are_days_of_minutes(table):
     """Random rows: to the last bit, and what a walk through them in Python gives."""
     minutes = random_minutes(random.Random(table.name), table)
     hourly, daily = HOURS[table.name], DAYS[table.name]
 
-    hours = downsampled(spark, minutes, table, hourly)
-    days = downsampled(spark, hours, hourly, daily)
+    hours = downsampled(minutes, table, hourly)
+    days = downsampled(hours, hourly, daily)
 
     assert ordered(golden_merging.merged(minutes, table, hourly), hourly) == hours
     assert ordered(golden_merging.merged(minutes, table, daily), daily) == days
-    assert downsampled(spark, minutes, table, daily) == days
+    assert downsampled(minutes, table, daily) == days
 
 
 def test_every_value_says_how_it_is_merged():
@@ -75,7 +73,7 @@ def test_every_value_says_how_it_is_merged():
     assert [] == unsaid
 
 
-def test_what_is_reported_in_no_minute_is_reported_in_no_hour(spark):
+def test_what_is_reported_in_no_minute_is_reported_in_no_hour():
     """Null stays null, and a minute without a value does not hide the last one that has."""
     first = dict.fromkeys(QUEUES_1M.names) | {"minute": at(0), "vhost": "/", "queue": "orders", "samples": 6}
     minutes = [
@@ -83,15 +81,27 @@ def test_what_is_reported_in_no_minute_is_reported_in_no_hour(spark):
         first | {"minute": at(60), "samples": 0, "published": None},
     ]
 
-    (row,) = downsampled(spark, minutes, QUEUES_1M, HOURS["queues_1m"])
+    (row,) = downsampled(minutes, QUEUES_1M, HOURS["queues_1m"])
 
     assert (6, 7, 5, None) == (row["samples"], row["messages_ready_last"], row["published"], row["delivered"])
     assert (2, at(0), at(60)) == (row["minutes"], row["first_minute"], row["last_minute"])
 
 
-def test_other_buckets_are_not_added(spark):
+def test_other_buckets_are_not_added():
     """Rows of another version of the bucket edges stay rows of their own."""
     row = {it.name: 1 if it.kind is Kind.INT else 1.0 if it.kind is Kind.FLOAT else "a" for it in LATENCY_1M.columns}
     minutes = [row | {"minute": at(0) + timedelta(minutes=index), "bounds": f"v{index}"} for index in range(2)]
 
-    assert [1, 1] == [row["minutes"] for row in downsampled(spark, minutes, LATENCY_1M, HOURS["latency_1m"])]
+    assert [1, 1] == [row["minutes"] for row in downsampled(minutes, LATENCY_1M, HOURS["latency_1m"])]
+
+
+def test_a_sum_that_is_too_large_is_an_error():
+    """It is not a wrong number."""
+    row = dict.fromkeys(QUEUES_1M.names) | {"minute": at(0), "vhost": "/", "queue": "orders", "samples": 6}
+    half = 1 << 62
+
+    assert [half] == [it["published"] for it in downsampled([row | {"published": half}], QUEUES_1M, HOURS["queues_1m"])]
+    with pytest.raises(pa.ArrowInvalid):
+        downsampled(
+            [row | {"published": half}, row | {"minute": at(60), "published": half}], QUEUES_1M, HOURS["queues_1m"]
+        )
