@@ -1,4 +1,4 @@
-"""Dates everything in a window anew if the wall clock of this machine was set.
+"""Moves all times in a window if the wall clock of this machine was set.
 
 Rules compare the times of readings with each other, with the present time, and with those of the broker, which are
 converted to our clock when they are read. If our clock is set, all of them are moved by as much. What has lasted for a
@@ -41,7 +41,7 @@ TIMED: dict[type, tuple[str, ...]] = {
 
 
 class Redating:
-    """Dates objects anew. What is shared stays shared, and what has no time stays the same object.
+    """Moves the times of objects. What is shared stays shared, and what has no time stays the same object.
 
     Args:
         seconds: by how much the wall clock was set.

@@ -89,7 +89,7 @@ class Window:
         """Return this window with one more snapshot, thinned.
 
         A snapshot without new readings replaces the latest one, because it only adds errors. If the wall clock was set
-        since the latest one, everything is dated anew.
+        since the latest one, all times are moved by as much.
         """
         latest = self.latest
         if latest is not None and (seconds := snapshot.taken.set_since(latest.taken)):

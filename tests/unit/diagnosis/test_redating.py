@@ -54,7 +54,7 @@ def test_a_clock_that_is_set_changes_nothing_but_dates(frame, jump):
 
 @pytest.mark.parametrize("jump", JUMPS)
 def test_a_window_is_by_one_clock(jump):
-    """Readings of before are dated anew; they are as far apart as they were, and none is in the future."""
+    """Times of readings of before are moved; they are as far apart as they were, and none is in the future."""
     window, _ = watched(lambda t: {"queues": (queue(stats=stats(ack=int(t))),)}, jump)
     readings = [seen.at for seen in window.readings("queues")]
 
@@ -128,7 +128,7 @@ def kinds(hint, seen):
             yield from kinds(inner, seen)
 
 
-def test_every_instant_in_a_window_is_dated_anew():
+def test_every_instant_in_a_window_is_moved():
     """A new field that is an instant, or contains one, has to be listed."""
     found = set(kinds(Window, set()))
     timed = {Instant}
