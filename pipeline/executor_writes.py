@@ -61,7 +61,7 @@ class _PlanWriter:
 
 
 def _document(write: Callable[[], WrittenFile]) -> bytes:
-    """What an executor tells about a file: what it has written, or why it could not."""
+    """The report of an executor on a file: what it has written, or why it could not."""
     try:
         return orjson.dumps(encoded(write()))
     except DataError as error:
@@ -72,12 +72,13 @@ def _document(write: Callable[[], WrittenFile]) -> bytes:
         )
 
 
-def _told(document: bytes) -> WrittenFile:
-    """The file of a document; raises its error."""
-    told = orjson.loads(document)
-    if "error" in told:
-        raise ObjectStorageError(told["storage"], told["error"]) if told["storage"] else DataError(told["error"])
-    return WrittenFile(**told)
+def _written(document: bytes) -> WrittenFile:
+    """The file of a report; raises its error."""
+    report = orjson.loads(document)
+    if "error" in report:
+        storage, error = report["storage"], report["error"]
+        raise ObjectStorageError(storage, error) if storage else DataError(error)
+    return WrittenFile(**report)
 
 
 def is_collected(spark: SparkSession, rows: float) -> bool:
@@ -124,7 +125,7 @@ def write_files(
     task = F.col(_PLAN) % tasks if tasks < len(plans) else F.col(_PLAN)
     shuffled = placed.drop("_hour", *scope).repartitionById(tasks, task)
     found = shuffled.mapInArrow(_PlanWriter(store, tuple(plans)), _RESULT).toArrow().to_pylist()
-    files = {it["plan"]: _told(it["document"]) for it in found}
+    files = {it["plan"]: _written(it["document"]) for it in found}
     return [
         # Plans without rows have no task. What is left of their file is little work.
         files[number] if number in files else write_file(store, plan, arrow_schema(table).empty_table())
@@ -168,8 +169,8 @@ def write_each(spark: SparkSession, files: Sequence[FileMaker], go_on: Callable[
     order = sorted(range(len(files)), key=lambda number: -files[number].rows)
     tasks = min(len(files), _TASKS_PER_CORE * context.defaultParallelism)
     dealt = [[(number, files[number]) for number in order[first::tasks]] for first in range(tasks)]
-    found = dict(pair for told in context.parallelize(dealt, tasks).map(_documents).collect() for pair in told)
-    return [_told(found[number]) for number in range(len(files))]
+    found = dict(pair for pairs in context.parallelize(dealt, tasks).map(_documents).collect() for pair in pairs)
+    return [_written(found[number]) for number in range(len(files))]
 
 
 def _documents(files: Sequence[tuple[int, FileMaker]]) -> list[tuple[int, bytes]]:
