@@ -10,6 +10,9 @@ from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
 from bench.dashboard.browsing import CHROMIUM, QUIET
 
+_WAIT_SECONDS = 120.0
+"""A page may take a minute where the browser shares its cores with three other files of tests."""
+
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
@@ -24,7 +27,7 @@ def chromium() -> Iterator[Browser]:
             browser.close()
 
 
-def settle(page: Page, seconds: float = 60) -> None:
+def settle(page: Page, seconds: float = _WAIT_SECONDS) -> None:
     """Wait until the run of the page has finished and all charts are drawn."""
     page.wait_for_function(
         """() => {
@@ -39,7 +42,7 @@ def settle(page: Page, seconds: float = 60) -> None:
     )
 
 
-def quiet(page: Page, seconds: float = 60) -> None:
+def quiet(page: Page, seconds: float = _WAIT_SECONDS) -> None:
     """Wait until the run of the page has finished and nothing is stale."""
     page.wait_for_function(
         """() => {

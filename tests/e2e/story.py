@@ -24,7 +24,7 @@ INTERVAL = 5.0
 AWAY = 14.0
 """The broker is away until everything known of it is so old, seconds."""
 _HEALTHY, _DETECT, _NOTICED, _BACK = 35.0, 120.0, 60.0, 120.0
-_ROLLED = 240.0
+_ROLLED = 480.0
 """A batch takes a minute where Java shares its cores with a dozen others."""
 
 
