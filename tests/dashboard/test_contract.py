@@ -27,10 +27,19 @@ def test_documents_of_the_real_exporter_are_read(exporter: Exporter) -> None:
     """Documents of the exporter's own code come out with the values that went in."""
     now = SystemClock().now()
     batching = Batching(kind=BatchingKind.SYNC, interval=0.2, confidence=0.9, fsync=True, because="slope 0.98")
+    # The time of a summary is that of its arrival.
+    arrived = now.wall
     outcomes = (
-        answers.probe("none", stream="unroutable", queue="", node=""),
-        answers.probe("quorum", batching=batching, blocked_seconds=3.0, blocked_reason="low on memory"),
-        answers.timing("prefetch", "fill", stream="classic", prefetch=5, unacked=Quantiles(count=9, p50=5.0, max=5.0)),
+        answers.probe("none", stream="unroutable", queue="", node="", at=arrived),
+        answers.probe("quorum", batching=batching, blocked_seconds=3.0, blocked_reason="low on memory", at=arrived),
+        answers.timing(
+            "prefetch",
+            "fill",
+            stream="classic",
+            prefetch=5,
+            unacked=Quantiles(count=9, p50=5.0, max=5.0),
+            at=arrived,
+        ),
     )
     snapshot = Snapshot(
         cluster="shop",
