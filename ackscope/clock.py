@@ -28,7 +28,7 @@ class Instant:
         """Seconds from `earlier` to this moment, by the monotonic clock."""
         return self.mono - earlier.mono
 
-    def set_since(self, earlier: "Instant") -> float:
+    def wall_clock_step(self, earlier: "Instant") -> float:
         """By how many seconds the wall clock was set between `earlier` and this moment; 0 within the error.
 
         The two clocks are read one after the other, and a busy machine may interrupt that.
@@ -36,8 +36,8 @@ class Instant:
         seconds = (self.wall - self.mono) - (earlier.wall - earlier.mono)
         return seconds if abs(seconds) > _READ_ERROR else 0.0
 
-    def dated(self, seconds: float) -> "Instant":
-        """The same moment by a wall clock that was set by so many seconds."""
+    def shifted(self, seconds: float) -> "Instant":
+        """The same moment by a wall clock that was set forward by so many seconds (back if negative)."""
         return Instant(wall=self.wall + seconds, mono=self.mono)
 
     @property

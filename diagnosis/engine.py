@@ -53,7 +53,7 @@ def diagnose(
         of objects in a snapshot does not matter.
     """
     now = window.now(now)
-    if previous is not None and previous.moment is not None and (seconds := now.set_since(previous.moment)):
+    if previous is not None and previous.moment is not None and (seconds := now.wall_clock_step(previous.moment)):
         previous = redated_result(previous, seconds)
     view = View(window, outcomes, now, thresholds, baselines)
     seen = with_processes(window, thresholds.own_prefixes) if view.lists_no_clients else window

@@ -62,7 +62,7 @@ class Redating:
 
     def _redated(self, value: Any) -> Any:
         if isinstance(value, Instant):
-            return value.dated(self._seconds)
+            return value.shifted(self._seconds)
         if type(value) is tuple:
             moved = tuple(map(self.of, value))
             return value if all(new is old for new, old in zip(moved, value, strict=True)) else moved
@@ -87,7 +87,7 @@ def by_one_clock(snapshot: Snapshot, before: Snapshot | None) -> Snapshot:
     changes: dict[str, Any] = {}
     for name in _PARTS:
         part: Part[Any] = getattr(snapshot, name)
-        if part.at is None or not (seconds := snapshot.taken.set_since(part.at)):
+        if part.at is None or not (seconds := snapshot.taken.wall_clock_step(part.at)):
             continue
         known: Part[Any] = getattr(before, name) if before is not None else Part()
         if known.at is not None and known.at.mono == part.at.mono:
@@ -103,7 +103,7 @@ def redated_result(result: DiagnosisResult, seconds: float) -> DiagnosisResult:
         result,
         at=_redated_text(result.at, seconds) or result.at,
         findings=tuple(_redated_finding(each, seconds) for each in result.findings),
-        moment=None if result.moment is None else result.moment.dated(seconds),
+        moment=None if result.moment is None else result.moment.shifted(seconds),
     )
 
 

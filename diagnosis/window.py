@@ -92,7 +92,7 @@ class Window:
         since the latest one, all times are moved by as much.
         """
         latest = self.latest
-        if latest is not None and (seconds := snapshot.taken.set_since(latest.taken)):
+        if latest is not None and (seconds := snapshot.taken.wall_clock_step(latest.taken)):
             return self._redated(seconds).add(snapshot)
         snapshot = by_one_clock(snapshot, latest)
         trail = _further(self.trail, snapshot)
@@ -115,8 +115,8 @@ class Window:
 
     def now(self, now: Instant) -> Instant:
         """Return the present moment by the wall clock of the latest snapshot."""
-        seconds = self.latest.taken.set_since(now) if self.latest is not None else 0.0
-        return now.dated(seconds) if seconds else now
+        seconds = self.latest.taken.wall_clock_step(now) if self.latest is not None else 0.0
+        return now.shifted(seconds) if seconds else now
 
     def _redated(self, seconds: float) -> "Window":
         redating = Redating(seconds)

@@ -20,6 +20,7 @@ from ackscope.tables import BASELINES, Table
 from ackscope.tables.arrow import arrow_schema
 from pipeline.hours import HOUR
 from pipeline.side_by_side import side_by_side
+from pipeline.spark_settings import is_one_process
 from pipeline.stop import StoppedError
 from pipeline.storage.data_file_writer import FilePlan, WrittenFile, encoded, write_file
 from pipeline.storage.row_order import sort_by_time
@@ -83,8 +84,8 @@ def _written(document: bytes) -> WrittenFile:
 
 def is_collected(spark: SparkSession, rows: float) -> bool:
     """Whether so many rows are collected and written by the driver."""
-    is_local = str(spark.sparkContext.master).startswith("local")
-    return rows <= (COLLECTED_ROWS if is_local else COLLECTED_ROWS_IN_CLUSTER)
+    limit = COLLECTED_ROWS if is_one_process(str(spark.sparkContext.master)) else COLLECTED_ROWS_IN_CLUSTER
+    return rows <= limit
 
 
 def landing_rows(spark: SparkSession) -> int:

@@ -128,19 +128,13 @@ def _folder_value(path: str, column: str) -> str:
 def read_rollups(
     spark: SparkSession,
     root: Place,
-    manifests: Manifest | Sequence[Manifest],
+    manifest: Manifest,
     table: Table,
     start: int | None = None,
     end: int | None = None,
-    scope: Sequence[str] = (),
 ) -> DataFrame:
-    """The rows of a rollup table from hour `start` to before hour `end`, hours since 1970; None means unbounded.
-
-    Of several clusters if there are several manifests; `scope` as in `read_files`.
-    """
-    each = [manifests] if isinstance(manifests, Manifest) else manifests
-    paths = [path for manifest in each for path in manifest.paths(root, table.name, start, end)]
-    rows = read_files(spark, table, paths, scope=scope)
+    """The rows of a rollup table from hour `start` to before hour `end`, hours since 1970; None means unbounded."""
+    rows = read_files(spark, table, manifest.paths(root, table.name, start, end))
     if start is not None:
         rows = rows.where(F.col(table.time) >= F.timestamp_seconds(F.lit(start * HOUR)))
     if end is not None:

@@ -36,6 +36,7 @@ from pipeline.spark_settings import (
     default_settings,
     driver_settings,
     is_local,
+    is_one_process,
 )
 
 log = get_logger(__name__)
@@ -105,7 +106,7 @@ def spark_session(master: str | None = None, *, long_lived: bool = False) -> Ite
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     with as_file(files("pipeline") / "log4j2.properties") as log4j:
         # The driver of a cluster plans, and computes nothing: compiling that well takes longer than it saves.
-        cheap_code = long_lived or not chosen.startswith("local")
+        cheap_code = long_lived or not is_one_process(chosen)
         defaults = default_settings(chosen) | driver_settings(log4j, known, cheap_code=cheap_code)
         ours = {name: value for name, value in defaults.items() if name not in known} | {MASTER: chosen}
         gateway, java_log = _launch(SparkConf(loadDefaults=False).setAll(list(ours.items())))
@@ -269,7 +270,7 @@ def _check_executors(spark: SparkSession) -> None:
     Raises:
         MissingPart: it has none, or another version.
     """
-    if str(spark.sparkContext.master).startswith("local"):
+    if is_one_process(str(spark.sparkContext.master)):
         return
     advice = "install it there, or send an environment that has it (docs/scale.md)"
     python = os.environ["PYSPARK_PYTHON"]

@@ -62,9 +62,14 @@ def check_same_master(master: str | None, submitted: str) -> None:
         )
 
 
+def is_one_process(master: str) -> bool:
+    """Whether the driver is the only executor."""
+    return master.startswith("local")
+
+
 def is_local(master: str) -> bool:
     """Whether everything runs on this machine, so that loopback is enough."""
-    if master.startswith("local"):
+    if is_one_process(master):
         return True
     return master.startswith("spark://") and _LOOPBACK.fullmatch(urlsplit(master).hostname or "") is not None
 

@@ -232,7 +232,9 @@ def uncounted(scrape: Scrape, landed: Mapping[str, Sequence[float]]) -> list[str
 
 
 def unlanded(scrape: Scrape, landed: LandedMessages, life: int) -> list[str]:
-    """Return the streams with more messages in the counters of a scrape than in the landing files; () if rows dropped.
+    """Return the streams with more messages in the counters of a scrape than in the landing files.
+
+    Empty if the exporter dropped rows.
 
     Args:
         scrape: of a life of the exporter that was not killed.

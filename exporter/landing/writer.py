@@ -234,7 +234,7 @@ class LandingWriter:
         if look:
             self._looked_at = now
             self._files.sweep(now.wall)
-        if self._expired_at is not None and now.set_since(self._expired_at):
+        if self._expired_at is not None and now.wall_clock_step(self._expired_at):
             self._set_at = now
         self._expired_at = now
         doubtful = self._set_at is not None and now.since(self._set_at) < _DOUBT_SECONDS

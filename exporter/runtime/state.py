@@ -68,7 +68,7 @@ class ClusterState:
         Its time is that of its arrival, by the wall clock of now: a summary does not become fresh if the clock is set.
         """
         seen = (self.outcomes[key] for key in sorted(self.outcomes))
-        return [replace(it.outcome, at=it.at.dated(now.set_since(it.at)).wall) for it in seen]
+        return [replace(it.outcome, at=it.at.shifted(now.wall_clock_step(it.at)).wall) for it in seen]
 
 
 class StateStore:

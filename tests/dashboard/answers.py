@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 import orjson
 
 from ackscope.baselines import HOUR_OF_WEEK
-from ackscope.clock import SystemClock, iso
+from ackscope.clock import SystemClock
 from ackscope.findings import Involved, Severity, Subject, source
 from ackscope.records import ProbeOutcome, ProbeState, ProbeStep, Quantiles
 from ackscope.reports import EndedReport, EvidenceReport, FindingReport, InconclusiveReport, Step, as_document, runbook
@@ -319,19 +319,11 @@ def sick(name: str = "shop", **changes: Any) -> Cluster:
     return replace(ill, **changes)
 
 
-def ended(*, seconds_ago: float, lasted: float = 420.0, **changes: Any) -> EndedReport:
-    """A finding that ended."""
-    now = SystemClock().now().wall
-    values: dict[str, Any] = {
-        "rule": "stuck-consumer",
-        "severity": Severity.CRITICAL,
-        "subject": Subject(kind="queue", name="orders.invoices", vhost="/"),
-        "since": iso(now - seconds_ago - lasted),
-        "ended_at": iso(now - seconds_ago),
-        "ended_seconds": seconds_ago,
-        "runbook": runbook("stuck-consumer"),
-    }
-    return EndedReport(**{**values, **changes})
+def ended(*, seconds_ago: float, **changes: Any) -> EndedReport:
+    """A finding that ended, after seven minutes."""
+    values = {name: getattr(stuck(), name) for name in ("rule", "severity", "subject", "runbook")}
+    times = {"since": ago(seconds=seconds_ago + 420), "ended_at": ago(seconds=seconds_ago)}
+    return EndedReport(**{**values, **times, "ended_seconds": seconds_ago, **changes})
 
 
 def hostile(name: str = "shop") -> Cluster:

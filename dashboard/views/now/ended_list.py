@@ -1,4 +1,4 @@
-"""The findings that ended in the last hour: what an alert was about that is over by the time somebody looks."""
+"""The findings that ended in the last hour: an alert may be over before somebody looks."""
 
 import streamlit as st
 

@@ -79,7 +79,7 @@ def evaluate(view: View) -> Iterator[RuleResult]:
 def _head(view: View, queue: Queue, early: float) -> Head | None:
     history = view.history(queue)
     if queue.head_message_timestamp is not None:
-        # Of the two clocks, the broker's is rather that of its publishers.
+        # The broker's clock agrees with those of its publishers more likely than ours.
         age = view.broker_wall - queue.head_message_timestamp
         began = history[-1].at.wall - age
         since = tuple(seen for seen in history if seen.at.wall >= began)

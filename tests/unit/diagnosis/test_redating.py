@@ -26,7 +26,7 @@ def watched(frame, jump, set_at=SET_AT, until=UNTIL):
     for second in range(0, until + 1, 5):
         taken, now = snapshot(second, **frame(second)), moment(second)
         if second >= set_at:
-            taken, now = Redating(jump).of(taken), now.dated(jump)
+            taken, now = Redating(jump).of(taken), now.shifted(jump)
         if second == set_at:
             # The clock was set after this list had been read.
             taken = replace(taken, queues=snapshot(second, **frame(second)).queues)
@@ -76,7 +76,7 @@ def test_a_reading_of_before_is_one_reading(jump):
         window = window.add(replace(fresh, channels=first.channels, connections=first.connections))
     (channels,), (connections,) = window.readings("channels"), window.readings("connections")
 
-    assert (moment(0).dated(jump), moment(0).dated(jump)) == (channels.at, connections.at)
+    assert (moment(0).shifted(jump), moment(0).shifted(jump)) == (channels.at, connections.at)
     assert 30.0 == channels.at.wall - channels.value[0].idle_since
     assert 60.0 == connections.at.wall - connections.value[0].connected_at
     assert 4 == len(window.readings("queues"))
@@ -99,7 +99,7 @@ def test_the_present_moment_is_by_the_clock_of_the_window():
     window = Window.empty("shop").add(snapshot(0))
 
     assert moment(2) == window.now(moment(2))
-    assert moment(2) == window.now(moment(2).dated(-3600.0))
+    assert moment(2) == window.now(moment(2).shifted(-3600.0))
     assert moment(2) == Window.empty("shop").now(moment(2))
 
 
