@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from bench.bench import Bench, Document, progress
-from bench.dashboard.browsing import HEADING, chromium, opened
+from bench.dashboard.browsing import HEADING, chromium, opened, wait_until
 from bench.dashboard.history import queue_names
 from bench.dashboard.scene import DashboardScene, cpu, findings, scene
 from bench.dashboard.viewer import Viewer, watch_together
@@ -41,6 +41,7 @@ PAGES = (
 )
 """Path and query of the pages to rerun."""
 
+_LIST = "now, list of findings"
 _RERUN_SECONDS = 5.0
 _SCRAPE_SECONDS = 1.0
 
@@ -82,19 +83,23 @@ def measure(args: argparse.Namespace) -> Document:
 
 
 def _paint(at: DashboardScene, times: int) -> dict[str, Any]:
-    """Measure first paints of both pages alternately.
+    """Measure first paints of both pages alternately, and when the list of findings follows.
 
     The first paint of each page is not counted, because its server compiles the code.
     """
-    took: dict[str, list[float]] = {"now": [], "empty": []}
+    took: dict[str, list[float]] = {"now": [], "empty": [], _LIST: []}
     received: dict[str, int] = {}
     with chromium() as browser:
         for number in range(times + 1):
             progress(f"first paints: {number} of {times}")
             for name, url in (("empty", at.empty[1]), ("now", at.url)):
-                with opened(browser, url, HEADING) as (_, found):
+                with opened(browser, url, HEADING) as (page, found):
                     if number:
                         took[name].append(found.seconds)
+                    if name == "now":
+                        wait_until(page, "() => document.querySelector('.st-key-finding-rows button')", url)
+                        listed = page.evaluate("() => performance.now()") / 1000
+                        took[_LIST] += [listed] if number else []
                     received[name] = found.received
     return {"seconds": {name: median(each) for name, each in took.items()}, "all": took, "bytes": received}
 
@@ -200,8 +205,13 @@ def lines(document: Document) -> list[str]:
     """Return a table per measurement, and the goals."""
     paint, watched, refresh = document["paint"], document["watched"], document["refresh"]
     looks = [
-        (name, ms(paint["seconds"][name]), f"{paint['bytes'][name] / MB:.2f}", str(len(paint["all"][name])))
-        for name in ("empty", "now")
+        (
+            name,
+            ms(paint["seconds"][name]),
+            f"{paint['bytes'][name] / MB:.2f}" if name in paint["bytes"] else "",
+            str(len(paint["all"][name])),
+        )
+        for name in ("empty", "now", _LIST)
     ]
     rerun = [
         (_name(it), ms(it["cpu"]), ms(it["most"]), f"{it['bytes'] / 1000:.0f}")

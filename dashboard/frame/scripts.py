@@ -11,4 +11,6 @@ FOCUS_SEARCH = _script("focus_search.js")
 """Puts the cursor into the text of the search, for which Streamlit has no option."""
 TABLE_LINKS = _script("table_links.js")
 """Links of an HTML table open without loading Streamlit again, and a refresh leaves the focus where it was."""
-ALL = (FOCUS_SEARCH, TABLE_LINKS)
+COPY_COMMANDS = _script("copy_commands.js")
+"""The buttons next to commands put them into the clipboard."""
+ALL = (FOCUS_SEARCH, TABLE_LINKS, COPY_COMMANDS)

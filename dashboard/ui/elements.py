@@ -11,7 +11,7 @@ from plotly.graph_objects import Figure
 from ackscope.clock import SystemClock
 from ackscope.findings import Severity
 from dashboard.format import export
-from dashboard.format.escape import literal
+from dashboard.format.escape import html_text, literal
 from dashboard.frames.minute_frames import Range
 from dashboard.settings import PageSettings
 from dashboard.ui import layout
@@ -155,6 +155,18 @@ def how_to_record(key: str, text: str, settings: PageSettings) -> None:
     plain(key, text)
     rollups = settings.rollups if settings.has_rollups else "DIR"
     st.code(f"ackscope pipeline stream --landing DIR --rollups {rollups}", language=None)
+
+
+def command(text: str) -> None:
+    """A command with a button that copies it.
+
+    Streamlit's own block of code first loads a parser of 200 programming languages: half a second in which the browser
+    draws nothing else. `COPY_COMMANDS` has to be on the page.
+    """
+    st.html(
+        f'<div class="command"><pre><code>{html_text(text)}</code></pre>'
+        '<button type="button" aria-live="polite">Copy</button></div>'
+    )
 
 
 def download(key: str, rows: Callable[[], pd.DataFrame], label: str = "Save these rows (CSV)") -> None:

@@ -14,6 +14,7 @@ from dashboard.data.model import ClusterFindings, MetricSeries
 from dashboard.format import readable, vital_metrics
 from dashboard.format.escape import literal, visible
 from dashboard.format.related_links import related_links
+from dashboard.frame.scripts import COPY_COMMANDS
 from dashboard.frames import finding_rows
 from dashboard.settings import PageSettings
 from dashboard.ui import cache, elements, layout, vital_tiles
@@ -114,13 +115,14 @@ def steps(key: str, finding: FindingReport) -> None:
         st.markdown("**Do next**", width="content")
         if st.button("Runbook", key=f"runbook-{key}", type="tertiary", icon=":material/menu_book:"):
             _runbook(finding)
+        if any(step.command for step in finding.steps):
+            st.html(COPY_COMMANDS, unsafe_allow_javascript=True)
     with st.container(key=f"steps-{key}", gap="xsmall"):
         for number, step in enumerate(finding.steps, start=1):
             st.text(f"{number}. {visible(step.lead)}")
             if step.command:
-                shown = visible(step.command)
-                st.code(shown, language=None, wrap_lines=True)
-                if shown != step.command:
+                elements.command(step.command)
+                if visible(step.command) != step.command:
                     st.caption("Contains invisible characters, shown as escapes: do not paste it.")
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from time import sleep
 
 import streamlit as st
 from streamlit import Page
@@ -21,6 +22,9 @@ _PAGES, _CURRENT = "pages", "current-page"
 _SHARED_TOGETHER = (("cluster",), ("tz",), ("range", "from", "to"))
 """Query parameters of every page, which links and the navigation carry to other pages; each group as a whole."""
 DEFAULT_RANGE = "1h"
+DRAWING_SECONDS = 1.0
+"""A browser on two busy cores draws a hundred findings in about this time."""
+_DRAWN = "first-part-drawn"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,17 @@ def page_heading(title: str, meaning: str) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="page-heading"):
         st.title(title, anchor=False, width="content")
         st.caption(meaning, width="content")
+
+
+def let_browser_draw() -> None:
+    """Pause once a session, so that the browser draws what it has got before the rest of the page arrives.
+
+    The browser starts to draw anew with each message that it gets meanwhile, so nothing would be seen until the last
+    one: the list of findings came two seconds later.
+    """
+    if not st.session_state.get(_DRAWN):
+        st.session_state[_DRAWN] = True
+        sleep(DRAWING_SECONDS)
 
 
 def link(path: str, label: str, *, icon: str = ":material/arrow_forward:", **query: str) -> None:

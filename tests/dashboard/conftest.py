@@ -9,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 import dashboard
 from dashboard.settings import PageSettings
+from dashboard.ui import layout
 from tests.dashboard import answers, rollup_files
 from tests.dashboard.answers import Exporter
 
@@ -23,6 +24,12 @@ from dashboard.pages import PAGES
 page_frame.run([replace(page, path="" if page.path == {path!r} else page.path or "now") for page in PAGES])
 """
 """AppTest shows the first page only: the wanted one is made that."""
+
+
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """AppTest has no browser that draws."""
+    monkeypatch.setattr(layout, "DRAWING_SECONDS", 0.0)
 
 
 @pytest.fixture

@@ -131,6 +131,23 @@ def test_a_finding_has_links_and_a_bundle_can_be_downloaded(watched: Watched, pa
     assert "from 20 to 12,418" in card.locator(".curves img").nth(1).get_attribute("alt")
 
 
+@pytest.mark.parametrize("clipboard", ["with", "without"])
+def test_a_command_can_be_copied(watched: Watched, page: Page, clipboard: str) -> None:
+    """Letter by letter; without TLS a browser has no clipboard for other machines' pages, and it works all the same."""
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    if clipboard == "without":
+        page.add_init_script("navigator.clipboard.writeText = undefined")
+    page.goto(f"{watched.url}/?cluster=shop")
+    settle(page)
+    first = page.locator(".st-key-finding-details .command").first
+    first.get_by_role("button", name="Copy").click()
+    first.get_by_role("button", name="Copied").wait_for()
+
+    expect(first.get_by_role("button", name="Copy", exact=True)).to_be_focused()
+    assert first.locator("code").text_content() == page.evaluate("navigator.clipboard.readText()")
+    assert "rabbitmqctl list_consumers -p / | grep -F -- orders.invoices" == first.locator("code").text_content()
+
+
 def test_a_runbook_opens_and_stays_open(watched: Watched, page: Page) -> None:
     """The whole runbook in a dialog, also after the page has refreshed itself."""
     page.goto(f"{watched.url}/?cluster=shop")

@@ -1,13 +1,14 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from streamlit.testing.v1 import AppTest
 
 from ackscope.records import ProbeState
 from ackscope.reports import InconclusiveReport
 from ackscope.snapshot import Alarm
 from dashboard.data.model import ConfirmLayer
-from dashboard.ui import cache
+from dashboard.ui import cache, layout
 from tests.dashboard import answers
 from tests.dashboard.answers import Exporter
 from tests.dashboard.page_text import errors, words
@@ -53,8 +54,27 @@ def test_a_finding_answers_the_four_questions(exporter: Exporter, rollups: Path,
         "more than 0",
     ):
         assert text in said
-    assert "rabbitmqctl list_consumers -p / | grep -F -- orders.invoices" == page.code[0].value
+    shown = "<code>rabbitmqctl list_consumers -p / | grep -F -- orders.invoices</code>"
+    assert 1 == sum(shown in it.proto.body for it in page.get("html"))
     assert said.index("stuck-consumer") < said.index("pub-nacked-overflow")
+
+
+def test_the_browser_draws_the_findings_before_the_rest_arrives(
+    exporter: Exporter, rollups: Path, open_page: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One pause, in the first run of a session, once the findings are sent; a page without data has none."""
+    pauses: list[float] = []
+    monkeypatch.setattr(layout, "sleep", pauses.append)
+    monkeypatch.setattr(layout, "DRAWING_SECONDS", 0.7)
+    exporter.clusters = (answers.sick(),)
+    page = open_page(exporter.url, rollups)
+    first = list(pauses)
+    page.run()
+    exporter.clusters = ()
+    open_page(exporter.url, rollups)
+
+    assert [] == errors(page)
+    assert [0.7] == first == pauses
 
 
 def test_inconclusive_rules_are_listed(exporter: Exporter, rollups: Path, open_page: Open) -> None:
