@@ -68,13 +68,14 @@ def test_the_browser_draws_the_findings_before_the_rest_arrives(
     monkeypatch.setattr(layout, "DRAWING_SECONDS", 0.7)
     exporter.clusters = (answers.sick(),)
     page = open_page(exporter.url, rollups)
-    first = list(pauses)
     page.run()
+    paused = list(pauses)
     exporter.clusters = ()
+    cache.exporter_state.clear()
     open_page(exporter.url, rollups)
 
     assert [] == errors(page)
-    assert [0.7] == first == pauses
+    assert [0.7] == paused == pauses
 
 
 def test_inconclusive_rules_are_listed(exporter: Exporter, rollups: Path, open_page: Open) -> None:
