@@ -60,7 +60,7 @@ def measure(args: argparse.Namespace) -> Document:
     with busy_broker(args.broker, args.queues, 100) as lab:
         node = lab.nodes[0]
         root = {} if args.budget is None else {"poll": {"budget": args.budget}}
-        with exporting(node, probes=False, root=root) as exporter, _churn(node, args.queues, args.churn) as churned:
+        with exporting(node, probes=False, root=root) as exporter, churn(node, args.queues, args.churn) as churned:
             began = time.monotonic()
             progress(f"{args.minutes:g} minutes")
             due_scrape, full_view = began, None
@@ -89,8 +89,8 @@ def measure(args: argparse.Namespace) -> Document:
 
 
 @contextmanager
-def _churn(node: LabNode, queues: int, per_minute: int) -> Iterator[dict[str, int]]:
-    """Create some queues every 5 s, delete the oldest of these, and yield the counts."""
+def churn(node: LabNode, queues: int, per_minute: int) -> Iterator[dict[str, int]]:
+    """Create some queues every 5 s, so many a minute, delete the oldest of these, and yield the counts."""
     counts, ending = {"made": 0, "deleted": 0}, threading.Event()
     every = 5.0
     some = max(1, round(per_minute * every / 60))
@@ -168,9 +168,9 @@ def lines(document: Document) -> list[str]:
                 _flat(each["growth"], each["slope"]),
             )
         )
-    churn = f"{document['made']} made, {document['deleted']} deleted"
+    churned = f"{document['made']} made, {document['deleted']} deleted"
     return [
-        f"RabbitMQ {document['broker']}, {document['queues']} queues, {document['minutes']:g} minutes; {churn}",
+        f"RabbitMQ {document['broker']}, {document['queues']} queues, {document['minutes']:g} minutes; {churned}",
         "",
         *table(("of the exporter", "first third", "last third", "growth", "slope", "flat"), rows),
         "",
