@@ -38,7 +38,6 @@ class Story:
         landed, rolled: probe messages in the landing files, and in the rollups made of them.
     """
 
-    asked: str
     broker: str = ""
     healthy: list[dict[str, Any]] = field(default_factory=list)
     probes: list[dict[str, Any]] = field(default_factory=list)
@@ -63,7 +62,7 @@ def live(asked: str, read_page: Callable[[str, str], str]) -> Story:
         asked: the version as the lab names it.
         read_page: (URL of the page, text to wait for) -> the text of the page, read in a real browser.
     """
-    story = Story(asked)
+    story = Story()
     with running_stack(broker=asked) as stack:
         story.broker = stack.lab.broker
         _be_healthy(stack, story)
@@ -155,7 +154,9 @@ def _lose_the_broker(stack: Stack, story: Story) -> None:
 
 
 def _count(stack: Stack, story: Story) -> None:
-    stack.services.stop("exporter")
+    # The stream has the machine for itself then.
+    for name in ("exporter", "workload", "dashboard", "prometheus"):
+        stack.services.stop(name)
     story.landed = summary.rows(stack.landing, {tables.PROBE_MESSAGES.name: tables.PROBE_MESSAGES})
 
     def rolled() -> bool:

@@ -23,17 +23,19 @@ def _family(pid: int) -> list[psutil.Process]:
     return [top, *top.children(recursive=True)]
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_a_demo_that_ends_by_itself_prints_one_json_document() -> None:
     """Every part of the flow gave something, and the fault alone was found wrong.
 
-    As README shows it, on the newest broker; `make demo` makes these options of its variables.
+    As README shows it, on the oldest broker, for `test_story` has the newest; `make demo` makes these options of its
+    variables.
     """
-    words = ["--fault", "stuck-consumer", "--broker", "4.3", "--for", "50", "--json"]
+    words = ["--fault", "stuck-consumer", "--broker", "3.10", "--for", "50", "--json"]
     done = subprocess.run([*DEMO, *words], capture_output=True, text=True, check=False)
     summary = json.loads(done.stdout)
 
     assert 0 == done.returncode, done.stderr
+    assert summary["broker"].startswith("3.10.")
     assert (True, True) == (summary["dashboard_ok"], summary["metrics_ok"])
     assert ["stuck-consumer"] == [found["rule"] for found in pressing(summary["findings"])]
     assert {"classic", "quorum"} <= set(summary["confirm"])
@@ -42,7 +44,7 @@ def test_a_demo_that_ends_by_itself_prints_one_json_document() -> None:
     assert summary["landing_rows"] > summary["rollup_rows"] > 0
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_an_interrupted_demo_leaves_nothing_behind() -> None:
     """Ctrl-C reaches the whole foreground group, as a terminal sends it."""
     with subprocess.Popen(DEMO, stderr=subprocess.PIPE, text=True, start_new_session=True) as demo:
