@@ -5,12 +5,10 @@ An exporter with all probes and landing files, the stream over these files, and 
 
 import argparse
 import os
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -24,17 +22,17 @@ from bench.dashboard.viewer import Viewer
 from bench.exporter.busy import busy_broker, counted
 from bench.exporter.goals import Goal
 from bench.exporter.scraping import scrape
-from bench.exporter.soak import FLAT, churn, trend
-from bench.exporting import end_process, exporting
+from bench.exporter.soak import FLAT, KINDS, churn, figures, is_flat, trend
+from bench.exporting import exporting
 from bench.tables import table
 from bench.usage import MB, usage
+from lab.demo.services import Services
 
 PAGES = ("", "queues")
 """Pages that stay open."""
 
 _LOOK = 10.0
 _SCRAPE_EVERY = 15.0
-_KINDS = ("rss", "files", "sockets", "threads")
 _LANDING = "landing files"
 _NICE = 5
 # The landing folder is full within half an hour at 10,000 queues; from then on the exporter removes the oldest files.
@@ -69,7 +67,10 @@ def measure(args: argparse.Namespace) -> Document:
             "history": {"rollups": str(rollups)},
         }
         exporter = stack.enter_context(exporting(node, root=root))
-        stream = stack.enter_context(_stream(landing, rollups, folder / "stream.log"))
+        services = Services(folder)
+        stack.callback(services.stop)
+        words = ("--landing", str(landing), "--rollups", str(rollups), "--trigger", "30s")
+        stream = services.start_python("stream", "ackscope", "pipeline", "stream", *words, grace=60).process
         page, url = stack.enter_context(dashboard(exporter.url, rollups))
         made = stack.enter_context(churn(node, args.queues, args.churn))
         progress(f"{args.minutes:g} minutes")
@@ -117,19 +118,6 @@ def measure(args: argparse.Namespace) -> Document:
     }
 
 
-@contextmanager
-def _stream(landing: Path, rollups: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    words = ["pipeline", "stream", "--landing", str(landing), "--rollups", str(rollups), "--trigger", "30s"]
-    with log.open("wb") as said:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "ackscope", *words], stdin=subprocess.DEVNULL, stdout=said, stderr=said
-        )
-    try:
-        yield process
-    finally:
-        end_process(process, 60)
-
-
 def _java(stream: int) -> int | None:
     with suppress(psutil.Error):
         return next((it.pid for it in psutil.Process(stream).children(recursive=True) if it.name() == "java"), None)
@@ -173,7 +161,7 @@ def _look(
             pid = find()
             if pid is not None:
                 seen = usage(pid)
-                values = {kind: float(getattr(seen, kind)) for kind in _KINDS}
+                values = {kind: float(getattr(seen, kind)) for kind in KINDS}
                 samples.setdefault(name, []).append({"at": at, "pid": float(pid), **values})
     samples.setdefault(_LANDING, []).append({"at": at, "bytes": float(_bytes(landing))})
 
@@ -197,20 +185,13 @@ def _trends(seen: Sequence[Mapping[str, float]]) -> dict[str, Any]:
     return {kind: trend([(each["at"], each[kind]) for each in seen]) for kind in kinds}
 
 
-def is_flat(each: Mapping[str, Any]) -> bool:
-    """Whether neither growth nor slope of a trend is over the limit; not if there are too few values."""
-    if each["first"] == each["last"] == 0:
-        return True
-    return each["growth"] is not None and max(each["growth"], each["slope"] or 0.0) <= FLAT
-
-
 def lines(document: Document) -> list[str]:
     """A line for each process and kind, and goals."""
-    rows = [
-        (f"{who}, {'MB RSS' if kind == 'rss' else 'MB' if kind == 'bytes' else kind}", *_figures(kind, it))
-        for who, each in document["trends"].items()
-        for kind, it in each.items()
-    ]
+    rows = []
+    for who, each in document["trends"].items():
+        for kind, it in each.items():
+            what, *values = figures(kind, it)
+            rows.append((f"{who}, {what}", *values, "yes" if is_flat(it) else "NO"))
     churned = f"{document['made']} made, {document['deleted']} deleted"
     return [
         f"RabbitMQ {document['broker']}, {document['queues']} queues, {document['minutes']:g} minutes; {churned}",
@@ -222,13 +203,6 @@ def lines(document: Document) -> list[str]:
         f"scrapes that failed: {document['failed_scrapes']}",
         *(Goal(**goal).line() for goal in document["goals"]),
     ]
-
-
-def _figures(kind: str, each: Mapping[str, Any]) -> tuple[str, ...]:
-    factor = 1 / MB if kind in {"rss", "bytes"} else 1.0
-    values = ("-" if each[name] is None else f"{each[name] * factor:.1f}" for name in ("first", "last"))
-    shares = ("-" if each[name] is None else f"{each[name] * 100:+.1f} %" for name in ("growth", "slope"))
-    return (*values, *shares, "yes" if is_flat(each) else "NO")
 
 
 BENCH = Bench(

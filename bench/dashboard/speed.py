@@ -87,20 +87,21 @@ def _paint(at: DashboardScene, times: int) -> dict[str, Any]:
 
     The first paint of each page is not counted, because its server compiles the code.
     """
-    took: dict[str, list[float]] = {"now": [], "empty": [], _LIST: []}
+    took: dict[str, list[float]] = {"empty": [], "now": [], _LIST: []}
     received: dict[str, int] = {}
     with chromium() as browser:
         for number in range(times + 1):
             progress(f"first paints: {number} of {times}")
             for name, url in (("empty", at.empty[1]), ("now", at.url)):
                 with opened(browser, url, HEADING) as (page, found):
-                    if number:
-                        took[name].append(found.seconds)
+                    received[name] = found.received
+                    if not number:
+                        continue
+                    took[name].append(found.seconds)
                     if name == "now":
                         wait_until(page, "() => document.querySelector('.st-key-finding-rows button')", url)
-                        listed = page.evaluate("() => performance.now()") / 1000
-                        took[_LIST] += [listed] if number else []
-                    received[name] = found.received
+                        took[_LIST].append(page.evaluate("() => performance.now()") / 1000)
+                        received[_LIST] = found.received
     return {"seconds": {name: median(each) for name, each in took.items()}, "all": took, "bytes": received}
 
 
@@ -205,13 +206,8 @@ def lines(document: Document) -> list[str]:
     """Return a table per measurement, and the goals."""
     paint, watched, refresh = document["paint"], document["watched"], document["refresh"]
     looks = [
-        (
-            name,
-            ms(paint["seconds"][name]),
-            f"{paint['bytes'][name] / MB:.2f}" if name in paint["bytes"] else "",
-            str(len(paint["all"][name])),
-        )
-        for name in ("empty", "now", _LIST)
+        (name, ms(seconds), f"{paint['bytes'][name] / MB:.2f}", str(len(paint["all"][name])))
+        for name, seconds in paint["seconds"].items()
     ]
     rerun = [
         (_name(it), ms(it["cpu"]), ms(it["most"]), f"{it['bytes'] / 1000:.0f}")

@@ -4,7 +4,7 @@ import argparse
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -34,7 +34,9 @@ _NOTE = (
     "then; growth: the middle of the last third above that of the first; "
     f"slope: rise of the line of least squares over the run; flat: neither above {FLAT * 100:g} %"
 )
-_KINDS = ("rss", "files", "sockets", "threads")
+KINDS = ("rss", "files", "sockets", "threads")
+"""What is watched of a process."""
+_UNITS = {"rss": ("MB RSS", 1 / MB), "bytes": ("MB", 1 / MB)}
 _NICE = 5
 
 
@@ -71,7 +73,7 @@ def measure(args: argparse.Namespace) -> Document:
                     if full_view is None and detailed >= args.queues:
                         full_view = now - began
                 seen = usage(exporter.process.pid)
-                samples.append({"at": now - began, **{kind: getattr(seen, kind) for kind in _KINDS}})
+                samples.append({"at": now - began, **{kind: getattr(seen, kind) for kind in KINDS}})
                 time.sleep(_LOOK)
         left = counted(node)
     return {
@@ -83,7 +85,7 @@ def measure(args: argparse.Namespace) -> Document:
         "deleted": churned["deleted"],
         "full_view": full_view,
         "budget": args.budget,
-        "trends": {kind: trend([(each["at"], each[kind]) for each in samples]) for kind in _KINDS},
+        "trends": {kind: trend([(each["at"], each[kind]) for each in samples]) for kind in KINDS},
         "samples": samples,
     }
 
@@ -157,17 +159,8 @@ def lines(document: Document) -> list[str]:
     """The table."""
     rows = []
     for kind, each in document["trends"].items():
-        factor = 1 / MB if kind == "rss" else 1.0
-        rows.append(
-            (
-                "MB RSS" if kind == "rss" else kind,
-                _figure(each["first"], factor),
-                _figure(each["last"], factor),
-                _percent(each["growth"]),
-                _percent(each["slope"]),
-                _flat(each["growth"], each["slope"]),
-            )
-        )
+        judged = "-" if each["growth"] is None or each["slope"] is None else "yes" if is_flat(each) else "NO"
+        rows.append((*figures(kind, each), judged))
     churned = f"{document['made']} made, {document['deleted']} deleted"
     return [
         f"RabbitMQ {document['broker']}, {document['queues']} queues, {document['minutes']:g} minutes; {churned}",
@@ -183,10 +176,18 @@ def _seen(seconds: float | None) -> str:
     return "not in this run: memory still grows by what is new" if seconds is None else f"after {seconds:.0f} s"
 
 
-def _flat(growth: float | None, slope: float | None) -> str:
-    if growth is None or slope is None:
-        return "-"
-    return "yes" if max(growth, slope) <= FLAT else "NO"
+def is_flat(each: Mapping[str, Any]) -> bool:
+    """Whether neither growth nor slope of a trend is over the limit; not if there are too few values."""
+    if each["first"] == each["last"] == 0:
+        return True
+    return each["growth"] is not None and max(each["growth"], each["slope"] or 0.0) <= FLAT
+
+
+def figures(kind: str, each: Mapping[str, Any]) -> tuple[str, ...]:
+    """What was measured and its unit, then first and last value, growth and slope of its trend, as text."""
+    what, factor = _UNITS.get(kind, (kind, 1.0))
+    values = (_figure(each[name], factor) for name in ("first", "last"))
+    return (what, *values, *(_percent(each[name]) for name in ("growth", "slope")))
 
 
 def _figure(value: float | None, factor: float) -> str:

@@ -76,7 +76,7 @@ def page_heading(title: str, meaning: str) -> None:
 
 
 def let_browser_draw() -> None:
-    """Pause once a session, so that the browser draws what it has got before the rest of the page arrives.
+    """Pause once a session, so that the browser draws what it has received before the rest of the page arrives.
 
     It draws each message before the elements whose code it still has to load. So without the pause, the list of
     findings is seen about two seconds later, after the last message (`bench.dashboard.speed`).

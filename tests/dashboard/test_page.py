@@ -62,7 +62,7 @@ def test_a_finding_answers_the_four_questions(exporter: Exporter, rollups: Path,
 def test_the_browser_draws_the_findings_before_the_rest_arrives(
     exporter: Exporter, rollups: Path, open_page: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One pause, in the first run of a session, once the findings are sent; a page without data has none."""
+    """One pause, in the first run of a session, once the findings are sent; without findings there is none."""
     pauses: list[float] = []
     monkeypatch.setattr(layout, "sleep", pauses.append)
     monkeypatch.setattr(layout, "DRAWING_SECONDS", 0.7)
@@ -70,9 +70,10 @@ def test_the_browser_draws_the_findings_before_the_rest_arrives(
     page = open_page(exporter.url, rollups)
     page.run()
     paused = list(pauses)
-    exporter.clusters = ()
-    cache.exporter_state.clear()
-    open_page(exporter.url, rollups)
+    for clusters in ((), (answers.healthy(),)):
+        exporter.clusters = clusters
+        cache.exporter_state.clear()
+        open_page(exporter.url, rollups)
 
     assert [] == errors(page)
     assert [0.7] == paused == pauses

@@ -12,7 +12,7 @@ import pytest
 
 from tests.e2e.story import pressing
 
-pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 DEMO = [sys.executable, "-m", "ackscope", "demo"]
 
@@ -23,7 +23,6 @@ def _family(pid: int) -> list[psutil.Process]:
     return [top, *top.children(recursive=True)]
 
 
-@pytest.mark.timeout(1800)
 def test_a_demo_that_ends_by_itself_prints_one_json_document() -> None:
     """Every part of the flow gave something, and the fault alone was found wrong.
 
@@ -44,7 +43,6 @@ def test_a_demo_that_ends_by_itself_prints_one_json_document() -> None:
     assert summary["landing_rows"] > summary["rollup_rows"] > 0
 
 
-@pytest.mark.timeout(1800)
 def test_an_interrupted_demo_leaves_nothing_behind() -> None:
     """Ctrl-C reaches the whole foreground group, as a terminal sends it."""
     with subprocess.Popen(DEMO, stderr=subprocess.PIPE, text=True, start_new_session=True) as demo:

@@ -13,7 +13,13 @@ from tests.dashboard.browser import chromium
 from tests.e2e.story import AWAY, FAULTS, INTERVAL, Story, live, pressing
 from tests.e2e.visits import quiet
 
-pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.browser, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.spark,
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.timeout(1800),
+]
 
 BROKER = "4.3"
 
@@ -40,19 +46,16 @@ def story() -> Story:
     return live(BROKER, _read_page)
 
 
-@pytest.mark.timeout(1800)
 def test_the_broker_is_the_one_that_was_asked_for(story: Story) -> None:
     """The version is read from the running broker."""
     assert story.broker.startswith(f"{BROKER}.")
 
 
-@pytest.mark.timeout(1800)
 def test_nothing_is_found_on_a_healthy_broker(story: Story) -> None:
     """The workload has retries, a slow consumer and a fan-out: none of them is a fault."""
     assert [] == [(finding["rule"], finding["summary"]) for finding in pressing(story.healthy)]
 
 
-@pytest.mark.timeout(1800)
 def test_both_queue_types_are_measured_from_publish_to_delivery(story: Story) -> None:
     """With the probes' own error beside the figures."""
     sending = [probe for probe in story.probes if probe["probe"] in {"confirm", "delivery"}]
@@ -62,7 +65,6 @@ def test_both_queue_types_are_measured_from_publish_to_delivery(story: Story) ->
     assert all(probe["confirm"]["p99"] > 0 and probe["send_delay"]["count"] > 0 for probe in sending)
 
 
-@pytest.mark.timeout(1800)
 def test_every_stream_of_every_probe_runs(story: Story) -> None:
     """None waits, fails, or is held back on a healthy broker."""
     assert [] == [
@@ -72,7 +74,6 @@ def test_every_stream_of_every_probe_runs(story: Story) -> None:
     ]
 
 
-@pytest.mark.timeout(1800)
 def test_promtool_accepts_the_metrics(story: Story) -> None:
     """Prometheus' own linter has nothing to say about the real output."""
     done = subprocess.run(
@@ -83,7 +84,6 @@ def test_promtool_accepts_the_metrics(story: Story) -> None:
     assert "ackscope_confirm_latency_seconds_bucket{" in story.metrics
 
 
-@pytest.mark.timeout(1800)
 def test_the_exporter_tells_how_far_the_pipeline_is_behind(story: Story) -> None:
     """It reads what a real stream says of itself; how far that is depends on the machine."""
     (lag,) = re.findall(r"^ackscope_pipeline_lag_seconds (\S+)$", story.metrics, re.MULTILINE)
@@ -91,14 +91,12 @@ def test_the_exporter_tells_how_far_the_pipeline_is_behind(story: Story) -> None
     assert float(lag) >= 0
 
 
-@pytest.mark.timeout(1800)
 def test_a_real_prometheus_answers_for_the_confirm_p99(story: Story) -> None:
     """It scraped the exporter, and the histogram has the queue types."""
     assert {"classic", "quorum"} <= set(story.prometheus_p99)
     assert all(0 < seconds < 60 for seconds in story.prometheus_p99.values())
 
 
-@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_fault_is_named_on_its_queue(story: Story, fault: str) -> None:
     """The rule has the fault's name, its subject is the queue that was broken, and it says what to do."""
@@ -108,7 +106,6 @@ def test_each_fault_is_named_on_its_queue(story: Story, fault: str) -> None:
     assert all(finding["evidence"] and finding["next_steps"] and finding["cause"] for finding in found)
 
 
-@pytest.mark.timeout(1800)
 def test_three_faults_raise_three_findings(story: Story) -> None:
     """One cause is one finding: nothing else is blamed."""
     other = [each["summary"] for each in pressing(story.sick) if each["rule"] not in FAULTS]
@@ -117,7 +114,6 @@ def test_three_faults_raise_three_findings(story: Story) -> None:
     assert sorted(FAULTS) == sorted(finding["rule"] for finding in pressing(story.sick))
 
 
-@pytest.mark.timeout(1800)
 def test_a_person_reads_the_finding_on_the_page(story: Story) -> None:
     """In a real browser: which rule, on which queue, why, and what to do."""
     finding = next(finding for finding in story.sick if finding["rule"] == FAULTS[0])
@@ -129,7 +125,6 @@ def test_a_person_reads_the_finding_on_the_page(story: Story) -> None:
     ]
 
 
-@pytest.mark.timeout(1800)
 def test_every_panel_of_grafana_has_an_answer(story: Story) -> None:
     """A real Prometheus, fed by this broker: no expression is refused, and none that should show something is empty."""
     assert len(story.panels) > 40
@@ -139,20 +134,17 @@ def test_every_panel_of_grafana_has_an_answer(story: Story) -> None:
     assert [] == sorted({panel.name for panel in story.panels} - filled)
 
 
-@pytest.mark.timeout(1800)
 def test_the_exporter_outlives_its_broker(story: Story) -> None:
     """While the broker is away the exporter answers, and the age of every family grows."""
     assert story.answered_away
     assert story.youngest_away >= AWAY
 
 
-@pytest.mark.timeout(1800)
 def test_everything_is_fresh_soon_after_the_broker_returns(story: Story) -> None:
     """Every family without error, every probe running: within three intervals, and twice as many beside other tests."""
     assert 0 <= story.fresh_after <= 6 * INTERVAL
 
 
-@pytest.mark.timeout(1800)
 def test_every_landed_message_is_in_the_rollups_once(story: Story) -> None:
     """Through a stream that ran all the while, over a broker that was killed."""
     assert 0 < story.landed

@@ -54,10 +54,10 @@ def _details(settings: PageSettings, state: ExporterState, cluster: str, now: In
     if found is not None:
         if found.findings or layout.get_param("finding"):
             incidents.render(settings, state, found, now)
+            layout.let_browser_draw()
         else:
             ended_list.render(found, state.findings, now)
         headline.scope(found, headline.data_age(found, state.findings, now))
-        layout.let_browser_draw()
     if totals is not None or (load is not None and load.signs):
         st.subheader("Vital metrics", anchor=False)
         vital_tiles.render(totals, load, cache.own_queues(settings.exporter, cluster))

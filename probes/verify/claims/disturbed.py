@@ -164,7 +164,7 @@ async def alarm(ground: CheckContext) -> Observed:
     holds = before and blocked and not confirmed and held == accepted and freed and late and others is None
     return Observed(
         verdict=ClaimVerdict.HOLDS if holds else ClaimVerdict.DIFFERS,
-        observed="a publisher was told connection.blocked and its messages waited until the alarm was over"
+        observed="the broker sent connection.blocked, and messages of the publisher waited until the alarm was over"
         if holds
         else "an alarm did not block a publisher as documented",
         evidence=(
@@ -178,7 +178,7 @@ async def alarm(ground: CheckContext) -> Observed:
             ),
             f"a connection that does not publish: {'not told' if others is None else f'told {others}'}",
             (
-                f"alarm off: {'connection.unblocked' if freed else 'not told'}, "
+                f"alarm off: {'connection.unblocked' if freed else 'no connection.unblocked'}, "
                 f"{'all' if late else 'not all'} messages confirmed"
             ),
         ),

@@ -3,7 +3,7 @@
 import pytest
 
 from bench.chaos import long_run
-from bench.exporter.soak import trend
+from bench.exporter.soak import is_flat, trend
 from bench.tables import WIDTH
 
 DOCUMENT = {
@@ -52,4 +52,4 @@ def test_the_table_fits_and_says_what_grows():
 )
 def test_growth(values, flat):
     """Above five percent between the thirds, or along the line."""
-    assert flat is long_run.is_flat(trend([(number * 60.0, value) for number, value in enumerate(values)]))
+    assert flat is is_flat(trend([(number * 60.0, value) for number, value in enumerate(values)]))
